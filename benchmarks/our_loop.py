@@ -22,14 +22,14 @@ from pose.video import open_source
 def loop_2d(clip: str, _: Path) -> Callable[[], None]:
     """Load the 2D stages; the loop to time."""
     from pose.builders import DETECTORS, ESTIMATORS, build
-    from pose.networks.options import USUAL
+    from pose.networks.options import DEFAULT_OPTIONS
     from pose.people.config import TrackingConfig
     from pose.people.people_tracker import PeopleTracker
 
     config = load_preset("fast")
     stage = PeopleTracker(
-        build(DETECTORS, "blazepose", USUAL),
-        build(ESTIMATORS, "blazepose", USUAL),
+        build(DETECTORS, "blazepose", DEFAULT_OPTIONS),
+        build(ESTIMATORS, "blazepose", DEFAULT_OPTIONS),
         TrackingConfig(tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every),
     )
 

@@ -22,7 +22,7 @@ from pose.builders import (
 )
 from pose.errors import UsageError
 from pose.lifter.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.options import check_options, option
 from pose.people.box_trackers import BOX_TRACKERS
 from pose.people.config import TrackingConfig
@@ -89,13 +89,13 @@ class PipelineConfig:
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; output 2D is unchanged")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     fit: bool = option(True, "refine the 3D motion to agree with the 2D projection (offline, with constant bones)")
-    device: str = option(USUAL.device, "device of the networks; auto: cuda if available", choices=DEVICES)
+    device: str = option(DEFAULT_OPTIONS.device, "device of the networks; auto: cuda if available", choices=DEVICES)
     precision: str = option(
-        USUAL.precision,
+        DEFAULT_OPTIONS.precision,
         "numerical precision of the networks; auto: precision of the file, or half on cuda",
         choices=PRECISIONS,
     )
-    threads: int = option(USUAL.threads, "CPU threads per network", minimum=1, maximum=256)
+    threads: int = option(DEFAULT_OPTIONS.threads, "CPU threads per network", minimum=1, maximum=256)
     max_people: int = option(
         _TRACKING.max_people, "maximum number of people tracked at a time", minimum=1, maximum=1000
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.types import F32, U8, Boxes
 
 SIDE = 224
@@ -38,7 +38,7 @@ class BlazePoseDetector:
         self,
         *,
         model: Path,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = 0.3,
     ) -> None:
         """Load the network.
@@ -53,7 +53,7 @@ class BlazePoseDetector:
         """
         self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._overlap_threshold = overlap_threshold
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

@@ -14,7 +14,7 @@ import numpy as np
 from pose.errors import PoseError
 from pose.networks.input import upload
 from pose.networks.litert import LiteRTModel
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.system.device import resolve_device, torch_threads
 from pose.system.shown import in_brief
 from pose.types import F32, U8, Boxes
@@ -37,7 +37,7 @@ class MobileNetDetector:
         self,
         *,
         model: Path,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         classes: Sequence[int] = (0,),
     ) -> None:
         """Load the network.
@@ -51,7 +51,7 @@ class MobileNetDetector:
             PoseError: If the file cannot be loaded.
         """
         self._network = LiteRTModel(model, options.threads)
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
@@ -80,7 +80,7 @@ class SSDLiteDetector:
         self,
         *,
         model: Path,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         classes: Sequence[int] = (1,),
     ) -> None:
         """Load the network.
@@ -98,7 +98,7 @@ class SSDLiteDetector:
         self.device = resolve_device(options.device)
         self._threads = options.threads
         self._network = _ssdlite(model).to(self.device)
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

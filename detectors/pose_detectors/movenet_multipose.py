@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pose.estimators.movenet_multipose import MoveNetMultiPose
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.types import U8, Boxes
 
 
@@ -13,7 +13,7 @@ class MoveNetMultiPoseDetector:
 
     name = "movenet-multipose"
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         Args:

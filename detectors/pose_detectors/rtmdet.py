@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.networks.onnx import OnnxNetwork
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.types import U8, Boxes
 
 SCORE_THRESHOLD = 0.3
@@ -29,7 +29,7 @@ class RTMDetDetector:
         self,
         *,
         model: Path,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         classes: Sequence[int] = (0,),
     ) -> None:
         """Load the network.
@@ -46,8 +46,8 @@ class RTMDetDetector:
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(mean=MEAN_BGR, std=STD_BGR, bgr=True)
-        self._side = self._network.side(options.size, SIDE, STRIDE)
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._side = self._network.input_side(options.size, SIDE, STRIDE)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
@@ -64,4 +64,4 @@ class RTMDetDetector:
         rows = found[0][np.isin(labels[0], self._classes)].astype(np.float32)
         rows = rows[rows[:, 4] >= self._score_threshold]
         rows = rows[np.argsort(-rows[:, 4], kind="stable")]
-        return Boxes(fit.boxes_to_picture(rows[:, :4]), rows[:, 4])
+        return Boxes(fit.boxes_to_image(rows[:, :4]), rows[:, 4])

@@ -7,7 +7,7 @@ are AGPL-3.0. Nothing else in the project needs them.
 from collections.abc import Sequence
 from pathlib import Path
 
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
 from pose.types import U8, Boxes
@@ -21,7 +21,7 @@ class YoloDetector:
         *,
         model: Path,
         task: YoloTask = "detect",
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:

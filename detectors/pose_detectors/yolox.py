@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.networks.letterbox import LetterboxTransform, suppress
 from pose.networks.onnx import OnnxNetwork
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.types import F32, U8, Boxes
 
 SCORE_THRESHOLD = 0.3
@@ -28,7 +28,7 @@ class YoloXDetector:
         self,
         *,
         model: Path,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = 0.45,
         classes: Sequence[int] = (0,),
     ) -> None:
@@ -47,9 +47,9 @@ class YoloXDetector:
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(bgr=True)
-        self._side = self._network.side(options.size, SIDE, STRIDES[-1])
+        self._side = self._network.input_side(options.size, SIDE, STRIDES[-1])
         self._grid, self._strides = grid(self._side)
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._overlap_threshold = overlap_threshold
         self._classes = list(classes)
 
@@ -75,7 +75,7 @@ class YoloXDetector:
         half = np.exp(rows[keep, 2:4]) * self._strides[keep] / 2
         xyxy, scores = np.concatenate([centres - half, centres + half], axis=1), scores[keep]
         best = suppress(xyxy, scores, self._overlap_threshold)
-        return Boxes(fit.boxes_to_picture(xyxy[best]), scores[best])
+        return Boxes(fit.boxes_to_image(xyxy[best]), scores[best])
 
 
 def grid(side: int) -> tuple[F32, F32]:

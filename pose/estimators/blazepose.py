@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -44,7 +44,7 @@ class BlazePose:
         *,
         model: Path,
         variant: Literal["full", "lite", "heavy"] = "full",
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
     ) -> None:
         """Load the network.
 
@@ -96,8 +96,8 @@ class BlazePose:
         scores = sigmoid(landmarks[:, :body, 3:]).min(axis=2)
         scores[_outside(xy[:, :body], image)] = 0
         start, end = REGION_ROWS
-        following = crops.regions_from_vectors(xy[:, start], xy[:, end], REGION_SCALE)
-        return Keypoints2D(xy[:, :body], scores.astype(np.float32), presence, following)
+        next_regions = crops.regions_from_vectors(xy[:, start], xy[:, end], REGION_SCALE)
+        return Keypoints2D(xy[:, :body], scores.astype(np.float32), presence, next_regions)
 
 
 def _outside(xy: F32, image: U8) -> NDArray[np.bool_]:
@@ -123,8 +123,8 @@ def refine(points: F32, heat: F32) -> F32:
     columns, rows = around.clip(0, side - 1).transpose(1, 0, 2)
     window = heat[rows[:, :, None], columns[:, None, :], np.arange(len(points))[:, None, None]]
     weights = sigmoid(window) * (valid[:, 1, :, None] & valid[:, 0, None, :])
-    sure = ((cells >= 0) & (cells < side)).all(axis=1) & (weights.max(axis=(1, 2)) >= REFINE_MIN_CONFIDENCE)
+    refined = ((cells >= 0) & (cells < side)).all(axis=1) & (weights.max(axis=(1, 2)) >= REFINE_MIN_CONFIDENCE)
     by_column, by_row = weights.sum(axis=1), weights.sum(axis=2)
     moment = np.stack([(by_column * columns).sum(axis=1), (by_row * rows).sum(axis=1)], axis=1)
-    total = np.where(sure, by_row.sum(axis=1), 1)[:, None] * side
-    return np.where(sure[:, None], moment / total, points).astype(np.float32)
+    total = np.where(refined, by_row.sum(axis=1), 1)[:, None] * side
+    return np.where(refined[:, None], moment / total, points).astype(np.float32)

@@ -11,9 +11,9 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.estimators.mmpose_import import MissingOperatorError, import_apis
-from pose.estimators.rtmpose import JOINT_SCORE, JOINTS_TO_BOX, SURE_JOINTS
+from pose.estimators.rtmpose import CONFIDENCE_JOINTS, JOINTS_BOX_SCALE, MIN_JOINT_SCORE
 from pose.networks import crops
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.skeletons import SKELETONS, Skeleton
 from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
@@ -34,7 +34,7 @@ class MMPose:
 
     name = "mmpose"
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Build the model.
 
         Args:
@@ -73,11 +73,11 @@ class MMPose:
             for row, sample in enumerate(found):
                 xy[row] = sample.pred_instances.keypoints[0]
                 scores[row] = np.clip(sample.pred_instances.keypoint_scores[0], 0, 1)
-        presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
+        presence = np.sort(scores, axis=1)[:, -CONFIDENCE_JOINTS:].mean(axis=1)
         scores = np.where(crops.outside(xy, image), np.float32(0), scores)
-        around = _box_regions(crops.bounds(xy, scores > JOINT_SCORE))
-        following = Regions(around.centers, around.sizes * np.float32(JOINTS_TO_BOX), around.angles)
-        return Keypoints2D(xy, scores, presence, following)
+        around = _box_regions(crops.bounds(xy, scores > MIN_JOINT_SCORE))
+        next_regions = Regions(around.centers, around.sizes * np.float32(JOINTS_BOX_SCALE), around.angles)
+        return Keypoints2D(xy, scores, presence, next_regions)
 
 
 def _box_regions(xyxy: F32) -> Regions:
@@ -104,13 +104,13 @@ def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
     return network.to(device)
 
 
-def _skeleton(about: _Meta, checkpoint: Path) -> Skeleton:
+def _skeleton(meta: _Meta, checkpoint: Path) -> Skeleton:
     """Return the skeleton whose joint names equal those of the model's data set.
 
     Raises:
         PoseError: If there is none.
     """
-    names = tuple(about["keypoint_id2name"][joint] for joint in range(about["num_keypoints"]))
+    names = tuple(meta["keypoint_id2name"][joint] for joint in range(meta["num_keypoints"]))
     for skeleton in SKELETONS.values():
         if skeleton.names == names:
             return skeleton

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 BOX_TO_REGION = 1.25
 # Rule of the tutorial for the next crop: a joint is visible above JOINT_SCORE. Half a side is the larger of TRUNK_REACH
 # times the distance from the hips to the furthest trunk joint, and BODY_REACH times that to the furthest visible joint.
-JOINT_SCORE = 0.2
-TRUNK_REACH = 1.9
-BODY_REACH = 1.2
+MIN_JOINT_SCORE = 0.2
+TRUNK_SCALE = 1.9
+BODY_SCALE = 1.2
 SHOULDERS = [COCO17.index(name) for name in ("left_shoulder", "right_shoulder")]
 HIPS = [COCO17.index(name) for name in ("left_hip", "right_hip")]
 # Number of highest joint scores whose mean is the confidence. On `walk-by.mp4` and `street.mp4` it is at least 0.53 for
 # clearly visible people, and at most 0.37 in crops without people. A man with folded arms in Ultralytics' `bus.jpg` has
 # 0.49.
-SURE_JOINTS = 8
+CONFIDENCE_JOINTS = 8
 
 
 class MoveNet:
@@ -40,7 +40,7 @@ class MoveNet:
     name = "movenet"
     skeleton = COCO17
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         Args:
@@ -74,11 +74,11 @@ class MoveNet:
             rows[row] = self._network.run()[0].reshape(rows.shape[1:])  # ValueError for other networks
         xy = crops.apply_affine(matrices, rows[:, :, 1::-1] * np.float32(self._side))
         scores = np.where(crops.outside(xy, image), np.float32(0), rows[:, :, 2])
-        presence = np.sort(rows[:, :, 2], axis=1)[:, -SURE_JOINTS:].mean(axis=1)
-        return Keypoints2D(xy, scores, presence, _following(xy, rows[:, :, 2], regions))
+        presence = np.sort(rows[:, :, 2], axis=1)[:, -CONFIDENCE_JOINTS:].mean(axis=1)
+        return Keypoints2D(xy, scores, presence, _next_regions(xy, rows[:, :, 2], regions))
 
 
-def _following(xy: F32, scores: F32, regions: Regions) -> Regions:
+def _next_regions(xy: F32, scores: F32, regions: Regions) -> Regions:
     """Return the regions for the next frame: upright squares around the hips.
 
     A region is unchanged unless at least one shoulder and one hip are visible.
@@ -88,13 +88,13 @@ def _following(xy: F32, scores: F32, regions: Regions) -> Regions:
         scores: (P, 17) scores of the joints.
         regions: Regions in which the joints were estimated.
     """
-    sure = scores > JOINT_SCORE
+    visible = scores > MIN_JOINT_SCORE
     distances = np.abs(xy - xy[:, HIPS].mean(axis=1, keepdims=True)).max(axis=2)
-    trunk, body = distances[:, SHOULDERS + HIPS].max(axis=1), np.where(sure, distances, 0).max(axis=1)
-    sides = 2 * np.maximum(TRUNK_REACH * trunk, BODY_REACH * body)
-    seen: NDArray[np.bool_] = np.logical_and(sure[:, SHOULDERS].any(axis=1), sure[:, HIPS].any(axis=1))
+    trunk, body = distances[:, SHOULDERS + HIPS].max(axis=1), np.where(visible, distances, 0).max(axis=1)
+    sides = 2 * np.maximum(TRUNK_SCALE * trunk, BODY_SCALE * body)
+    trunk_visible: NDArray[np.bool_] = np.logical_and(visible[:, SHOULDERS].any(axis=1), visible[:, HIPS].any(axis=1))
     return Regions(
-        np.where(seen[:, None], xy[:, HIPS].mean(axis=1), regions.centers),
-        np.where(seen[:, None], sides[:, None], regions.sizes).astype(np.float32),
-        np.where(seen, np.float32(0), regions.angles),
+        np.where(trunk_visible[:, None], xy[:, HIPS].mean(axis=1), regions.centers),
+        np.where(trunk_visible[:, None], sides[:, None], regions.sizes).astype(np.float32),
+        np.where(trunk_visible, np.float32(0), regions.angles),
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pose.estimators.whole_image import WholeImageEstimator
 from pose.networks.multipose import MultiPoseNetwork
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.weights import locate
 
 GRAPH = "movenet-multipose-graph"
@@ -15,7 +15,7 @@ class MoveNetMultiPose(WholeImageEstimator):
 
     name = "movenet-multipose"
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         Args:

@@ -15,7 +15,7 @@ from pose.errors import PoseError
 from pose.networks import crops
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.onnx import OnnxNetwork
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.skeletons import COCO17, HALPE26, Skeleton
 from pose.system.device import require_torch, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
@@ -25,9 +25,9 @@ STD_RGB = (58.395, 57.12, 57.375)
 PADDING = 1.25
 SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
 # The region for the next frame contains the joints above JOINT_SCORE; their box is enlarged by JOINTS_TO_BOX.
-JOINT_SCORE = 0.3
-JOINTS_TO_BOX = 1.2
-SURE_JOINTS = 8  # number of highest joint scores whose mean is the confidence
+MIN_JOINT_SCORE = 0.3
+JOINTS_BOX_SCALE = 1.2
+CONFIDENCE_JOINTS = 8  # number of highest joint scores whose mean is the confidence
 
 
 class SimCCNetwork(Protocol):
@@ -55,7 +55,7 @@ class RTMPose:
 
     name = "rtmpose"
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         Args:
@@ -90,7 +90,7 @@ class RTMPose:
         if any(map(len, regions)):
             points, scores = decode(*self._network(self._network.input.cropped(images, matrices, size)))
         else:
-            points, scores = _nothing(len(self.skeleton))
+            points, scores = _no_keypoints(len(self.skeleton))
         ends = np.cumsum([len(rows) for rows in regions])
         return [
             self._keypoints(image, rows, points[end - len(rows) : end], scores[end - len(rows) : end])
@@ -99,9 +99,9 @@ class RTMPose:
 
     def _keypoints(self, image: U8, matrices: F32, points: F32, scores: F32) -> Keypoints2D:
         xy = crops.apply_affine(matrices, points)
-        presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
+        presence = np.sort(scores, axis=1)[:, -CONFIDENCE_JOINTS:].mean(axis=1)
         scores = np.where(crops.outside(xy, image), np.float32(0), scores)
-        boxes = _grow(crops.bounds(xy, scores > JOINT_SCORE), JOINTS_TO_BOX)
+        boxes = _grow(crops.bounds(xy, scores > MIN_JOINT_SCORE), JOINTS_BOX_SCALE)
         return Keypoints2D(xy, scores, presence, box_regions(boxes, self._network.crop))
 
 
@@ -113,8 +113,8 @@ def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
         crop: (width, height) of the crop in px.
     """
     low, high = xyxy[:, :2], xyxy[:, 2:]
-    wanted = (high - low) * np.float32(PADDING)
-    width = np.maximum(wanted[:, 0], wanted[:, 1] * np.float32(crop[0] / crop[1]))
+    padded = (high - low) * np.float32(PADDING)
+    width = np.maximum(padded[:, 0], padded[:, 1] * np.float32(crop[0] / crop[1]))
     sizes = np.stack([width, width * np.float32(crop[1] / crop[0])], axis=1)
     return Regions((low + high) * np.float32(0.5), sizes, np.zeros(len(xyxy), np.float32))
 
@@ -134,7 +134,7 @@ def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
     return points.astype(np.float32), scores.clip(0, 1)
 
 
-def _nothing(joints: int) -> tuple[F32, F32]:
+def _no_keypoints(joints: int) -> tuple[F32, F32]:
     return np.zeros((0, joints, 2), np.float32), np.zeros((0, joints), np.float32)
 
 

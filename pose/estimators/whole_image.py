@@ -80,7 +80,7 @@ class WholeImageEstimator:
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)
         presence = np.zeros(len(found), np.float32)
-        following = [regions[[row]] for row in range(len(found))]
+        next_regions = [regions[[row]] for row in range(len(found))]
         for row, (people, matrix) in enumerate(zip(found, matrices, strict=True)):
             best = _middle_person(people, self._network.side)
             if best is None:
@@ -90,8 +90,8 @@ class WholeImageEstimator:
             square = crops.square_regions(people.xyxy[[best]], BOX_TO_REGION)
             scale = np.float32(regions.sizes[row, 0] / self._network.side)
             centre = crops.apply_affine(matrix[None], square.centers[None])[0]
-            following[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
-        return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
+            next_regions[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
+        return Keypoints2D(xy, scores, presence, Regions.concatenate(next_regions))
 
 
 def _middle_person(people: ImageDetections, side: int) -> int | None:
@@ -102,8 +102,8 @@ def _middle_person(people: ImageDetections, side: int) -> int | None:
     ones.
     """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
-    aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
+    person_square = np.array([[margin, margin, side - margin, side - margin]], np.float32)
     squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))
-    overlap = crops.box_iou(aim, squares)[0]
+    overlap = crops.box_iou(person_square, squares)[0]
     fitness = np.where(overlap >= MIN_SAME_PERSON_IOU, overlap * people.scores, 0)
     return int(fitness.argmax()) if fitness.any() else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pose.errors import PoseError
 from pose.estimators.whole_image import WholeImageEstimator
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.skeletons import COCO17
 
@@ -18,7 +18,7 @@ class YoloPose(WholeImageEstimator):
 
     name = "yolo-pose"
 
-    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         Args:

@@ -15,7 +15,7 @@ from pose.sequences import Sequence2D, Sequence3D, mirror_lifted, mirror_observa
 from pose.types import F32
 
 # Frames lifted in one call: enough for full batches, and independent of the size of the data set.
-FRAMES_A_CALL = 16_384
+FRAMES_PER_CALL = 16_384
 PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
 
 
@@ -107,13 +107,13 @@ def evaluate_lifter(
     for batch in _batches(sequences):
         start = time.perf_counter()
         plain = _lift(batch, lifter, lookahead, mirror=False)
-        turned = _lift(batch, lifter, lookahead, mirror=True) if flip else []
+        flipped = _lift(batch, lifter, lookahead, mirror=True) if flip else []
         evaluation.lifter_seconds += time.perf_counter() - start
         frames = sum(map(len, batch))
         evaluation.frames_lifted += frames * (1 + flip)
         _measure(evaluation, PLAIN, batch, plain, sigmas=not flip)
         if flip:
-            _measure(evaluation, FLIPPED, batch, list(map(_mean, plain, turned)), sigmas=True)
+            _measure(evaluation, FLIPPED, batch, list(map(_mean, plain, flipped)), sigmas=True)
         advance(frames)
     return evaluation
 
@@ -139,7 +139,7 @@ def evaluate_predictions(
 
 
 def _measure(
-    evaluation: Evaluation, variant: str, batch: list[LabelledSequence], answers: list[Sequence3D], *, sigmas: bool
+    evaluation: Evaluation, variant: str, batch: list[LabelledSequence], outputs: list[Sequence3D], *, sigmas: bool
 ) -> None:
     """Score the outputs of a lifter for a batch, converted to the coordinate space of the ground truth.
 
@@ -147,11 +147,11 @@ def _measure(
         evaluation: Evaluation that receives the scores.
         variant: Variant of the prediction.
         batch: The sequences.
-        answers: The outputs.
+        outputs: The outputs.
         sigmas: Whether to score the uncertainties, too.
     """
-    poses = [_poses(answer, sequence) for answer, sequence in zip(answers, batch, strict=True)]
-    evaluation.measure(variant, batch, poses, [answer.sigma if sigmas else None for answer in answers])
+    poses = [_poses(output, sequence) for output, sequence in zip(outputs, batch, strict=True)]
+    evaluation.measure(variant, batch, poses, [output.sigma if sigmas else None for output in outputs])
 
 
 def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
@@ -159,9 +159,9 @@ def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
     return Sequence3D(half * (a.joints + b.joints), half * (a.root + b.root), half * (a.sigma + b.sigma), a.times)
 
 
-def _poses(answer: Sequence3D, sequence: LabelledSequence) -> F32:
+def _poses(output: Sequence3D, sequence: LabelledSequence) -> F32:
     """Return the lifter's output (T, 17, 3) in the coordinate space of the ground truth."""
-    poses = answer.joints + answer.root[:, None]
+    poses = output.joints + output.root[:, None]
     return poses if sequence.image_space is None else sequence.image_space.from_camera(poses).astype(np.float32)
 
 
@@ -169,7 +169,7 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
     batch: list[LabelledSequence] = []
     for sequence in sequences:
         batch.append(sequence)
-        if sum(map(len, batch)) >= FRAMES_A_CALL:
+        if sum(map(len, batch)) >= FRAMES_PER_CALL:
             yield batch
             batch = []
     if batch:
@@ -178,14 +178,14 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
     """Lift each sequence of a batch, split into the clips of its protocol, and return one output per sequence."""
-    pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
-    shown = [mirror_observations(piece) if mirror else piece for piece in pieces]
-    answers = iter(lifter.lift_many(shown, lookahead, mirrored=False))
-    whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
-    return [mirror_lifted(answer) for answer in whole] if mirror else whole
+    clips = [one.observed[clip] for one in batch for clip in _clips(one)]
+    inputs = [mirror_observations(clip) if mirror else clip for clip in clips]
+    remaining_outputs = iter(lifter.lift_many(inputs, lookahead, mirrored=False))
+    joined = [_joined([next(remaining_outputs) for _ in _clips(one)]) for one in batch]
+    return [mirror_lifted(output) for output in joined] if mirror else joined
 
 
-def _pieces(sequence: LabelledSequence) -> list[slice]:
+def _clips(sequence: LabelledSequence) -> list[slice]:
     """Return the clips of the protocol and the frames after them. The latter are not scored but need a prediction."""
     if not sequence.clips:
         return [slice(0, len(sequence))]

@@ -108,14 +108,14 @@ def uncertainty(result: EvaluationResult) -> str:
 
 def latency(results: Sequence[EvaluationResult]) -> str:
     """Plot the MPJPE of streaming lifters against their latency, on a square-root axis, as SVG."""
-    waits = [latency_of(point) for result in results for point in result["lookahead"]]
-    delays = {delay: frames for frames, delay in waits}
+    latencies = [latency_of(point) for result in results for point in result["lookahead"]]
+    delays = {delay: frames for frames, delay in latencies}
 
     def draw(axes: "Axes") -> None:
         for colour, result in zip(COLOURS, results, strict=False):
             points = result["lookahead"]
-            places = [math.sqrt(latency_of(point)[1]) for point in points]
-            axes.plot(places, [_value(point) for point in points], "o-", color=colour, label=result["name"])
+            positions = [math.sqrt(latency_of(point)[1]) for point in points]
+            axes.plot(positions, [_value(point) for point in points], "o-", color=colour, label=result["name"])
         labels = [f"{delay:.0f} ms\n{frames} frames" for delay, frames in delays.items()]
         axes.set_xticks([math.sqrt(delay) for delay in delays], labels, fontsize=8)
         axes.set(xlabel="latency (square-root scale)", ylabel="MPJPE (mm)")
@@ -142,8 +142,8 @@ def _value(values: Mapping[str, float | None] | None) -> float:
 def _bars(axes: "Axes", labels: Sequence[str], series: dict[str, list[float]]) -> None:
     width = 0.8 / len(series)
     for index, (name, values) in enumerate(series.items()):
-        places = [place + (index - (len(series) - 1) / 2) * width for place in range(len(labels))]
-        axes.bar(places, values, width, color=COLOURS[index % len(COLOURS)], label=name)
+        positions = [group + (index - (len(series) - 1) / 2) * width for group in range(len(labels))]
+        axes.bar(positions, values, width, color=COLOURS[index % len(COLOURS)], label=name)
     axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
     axes.set_ylabel("MPJPE (mm)")
     if len(series) > 1:

@@ -45,10 +45,10 @@ MEASURES = {
     "accel": Measure(3, metrics.acceleration_errors, "Accel (mm/frame²)", 2),
 }
 # Percentages that are computed from the errors of "mpjpe": name -> heading, decimals.
-SHARES = {"pck": ("PCK@150 (%)", 1), "auc": ("AUC (%)", 1)}
-_LONGEST_RUN = max(measure.frames for measure in MEASURES.values())
+THRESHOLD_MEASURES = {"pck": ("PCK@150 (%)", 1), "auc": ("AUC (%)", 1)}
+_MAX_MEASURE_FRAMES = max(measure.frames for measure in MEASURES.values())
 # Frames scored at once, so that intermediate arrays fit into the processor's cache.
-_BLOCK = 1024
+_BLOCK_FRAMES = 1024
 # The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
 PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
 # "actions": mean over each action, then over the actions. "frames": mean over all frames.
@@ -99,8 +99,8 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
     below = np.zeros(len(metrics.AUC_THRESHOLDS_MM), np.int64)
     over_time = np.full(len(sequence), np.nan, np.float32)
     calibrated = calibration.count(np.zeros(0), np.zeros(0))
-    for start in range(0, len(sequence), _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, len(sequence), _BLOCK_FRAMES):
+        block = slice(start, start + _BLOCK_FRAMES)
         for name, errors in _block_errors(sequence, poses, start):
             sums[name] += errors.sum(axis=0)
             counts[name] += len(errors)
@@ -127,8 +127,8 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
 
 def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
     """Yield the errors of each measure for the frames of a block, and for runs of frames that end in the block."""
-    first = max(start - _LONGEST_RUN + 1, 0)
-    rows = slice(first, start + _BLOCK)
+    first = max(start - _MAX_MEASURE_FRAMES + 1, 0)
+    rows = slice(first, start + _BLOCK_FRAMES)
     pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
     true: F64 = metrics.root_relative(sequence.truth[rows].astype(np.float64))
     counted = sequence.counted[rows]
@@ -230,7 +230,7 @@ def _average(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str
     if averaging == "frames":
         return _pooled(scores)
     parts = [_pooled(group) for group in _groups(scores, "action").values()]
-    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, *SHARES)}
+    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, *THRESHOLD_MEASURES)}
 
 
 def _by_joint(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, dict[str, float | None]]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pose.evaluation.results import EvaluationResult, benchmark_of, latency_of
-from pose.evaluation.scores import MEASURES, SHARES
+from pose.evaluation.scores import MEASURES, THRESHOLD_MEASURES
 
 # Name of a measure -> heading, decimals.
-COLUMNS = {name: (measure.heading, measure.decimals) for name, measure in MEASURES.items()} | SHARES
+COLUMNS = {name: (measure.heading, measure.decimals) for name, measure in MEASURES.items()} | THRESHOLD_MEASURES
 SHORT = {
     "Directions": "Dir.", "Discussion": "Disc.", "Eating": "Eat", "Greeting": "Greet", "Phoning": "Phone",
     "Photo": "Photo", "Posing": "Pose", "Purchases": "Purch.", "Sitting": "Sit", "SittingDown": "SitD.",

@@ -65,16 +65,16 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
     pixels = np.zeros((people, frames, 17, 2), np.float32)
     scores = np.zeros((people, frames, 17), np.float32)
     found = np.zeros((people, frames), bool)
-    looked_at = np.zeros(frames, bool)
+    evaluated = np.zeros(frames, bool)
     for row, result in _aligned(results, times):
-        looked_at[row] = True
+        evaluated[row] = True
         if not len(result.people):
             continue
-        seen, seen_scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
-        for person, index in _pairs(result, seen, truth[row], camera):
+        keypoints, keypoint_scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
+        for person, index in _pairs(result, keypoints, truth[row], camera):
             poses[person, row] = result.poses.joints[index] + result.poses.root[index]
             sigmas[person, row] = result.poses.sigma[index]
-            pixels[person, row], scores[person, row] = seen[index], seen_scores[index]
+            pixels[person, row], scores[person, row] = keypoints[index], keypoint_scores[index]
             found[person, row] = True
     sequences = [
         LabelledSequence(
@@ -88,7 +88,7 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
         )
         for person in range(people)
     ]
-    known = int(np.isfinite(truth[looked_at]).all(axis=(2, 3)).sum())
+    known = int(np.isfinite(truth[evaluated]).all(axis=(2, 3)).sum())
     return Matched(sequences, list(poses), list(sigmas), known, int(found.sum()))
 
 
@@ -101,7 +101,7 @@ def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, 
             yield row, result
 
 
-def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
+def _pairs(result: FrameResult, keypoints: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
     """Match the people of one frame, closest pairs first; return (ground-truth index, result index) pairs."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
     if not len(known):
@@ -112,10 +112,10 @@ def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[t
         return [(int(known[0]), int(areas.argmax()))]
     expected = project(truth[known], camera.matrix)
     heights = np.ptp(expected, axis=1).max(axis=-1)
-    apart = np.linalg.norm(expected[:, None] - seen[None], axis=-1).mean(axis=-1) / heights[:, None]
+    distances = np.linalg.norm(expected[:, None] - keypoints[None], axis=-1).mean(axis=-1) / heights[:, None]
     pairs = []
-    while apart.size and apart.min() < MAX_MATCH_DISTANCE:
-        a, b = (int(i) for i in np.unravel_index(apart.argmin(), apart.shape))
+    while distances.size and distances.min() < MAX_MATCH_DISTANCE:
+        a, b = (int(i) for i in np.unravel_index(distances.argmin(), distances.shape))
         pairs.append((int(known[a]), b))
-        apart[a], apart[:, b] = np.inf, np.inf
+        distances[a], distances[:, b] = np.inf, np.inf
     return pairs

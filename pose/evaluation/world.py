@@ -41,8 +41,8 @@ def chunk_errors(pred: Points, true: Points, *, first: int | None = ALIGNED_FRAM
     for start in range(0, len(true), CHUNK):
         chunk = slice(start, start + CHUNK)
         fitted = slice(start, start + (CHUNK if first is None else first))
-        turn, factor, move = fit(pred[fitted].reshape(-1, 3), true[fitted].reshape(-1, 3), scale)
-        errors.append(np.linalg.norm(factor * pred[chunk] @ turn + move - true[chunk], axis=-1))
+        rotation, factor, translation = fit(pred[fitted].reshape(-1, 3), true[fitted].reshape(-1, 3), scale)
+        errors.append(np.linalg.norm(factor * pred[chunk] @ rotation + translation - true[chunk], axis=-1))
     return MM_PER_M * np.concatenate(errors) if errors else np.zeros(true.shape[:2])
 
 
@@ -57,12 +57,12 @@ def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
     Returns:
         Rotation R (3, 3), scale s and translation t (3,), with `s * source @ R + t` close to `target`.
     """
-    middle, goal = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
-    source, target = source - middle, target - goal
-    turn = best_rotation(source.T.astype(np.float64) @ target)
+    source_mean, target_mean = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
+    source, target = source - source_mean, target - target_mean
+    rotation = best_rotation(source.T.astype(np.float64) @ target)
     size = float((source**2).sum())
-    factor = float(((source @ turn) * target).sum() / size) if scale and size > 0 else 1.0
-    return turn, factor, goal - factor * middle @ turn
+    factor = float(((source @ rotation) * target).sum() / size) if scale and size > 0 else 1.0
+    return rotation, factor, target_mean - factor * source_mean @ rotation
 
 
 def root_path_errors(pred: Points, true: Points) -> F64:
@@ -75,9 +75,9 @@ def root_path_errors(pred: Points, true: Points) -> F64:
     Returns:
         Errors (T,) in percent of the length of the true path; NaN if the true root does not move.
     """
-    turn, factor, move = fit(pred, true, scale=False)
+    rotation, factor, translation = fit(pred, true, scale=False)
     length = np.linalg.norm(np.diff(true, axis=0), axis=-1).sum()
-    error = np.linalg.norm(factor * pred @ turn + move - true, axis=-1)
+    error = np.linalg.norm(factor * pred @ rotation + translation - true, axis=-1)
     return 100 * error / length if length > 0 else np.full(len(true), np.nan)
 
 
@@ -102,8 +102,8 @@ def foot_slides(pred: Points, true: Points) -> F64:
     Returns:
         Displacements (N,) in mm.
     """
-    still = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
-    result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[still]
+    static = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
+    result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[static]
     return result
 
 

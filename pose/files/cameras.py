@@ -18,8 +18,8 @@ from pose.system.whole_file import write_whole
 F64 = NDArray[np.float64]
 
 CAMERAS_FILE = "cameras.json"
-MOST_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s
-MOST_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.00015
+MAX_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s
+MAX_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.00015
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +71,9 @@ class ResultCamera:
         """Convert a time of the result in s to a time on this camera's clock in s."""
         return (time - self.offset) / (1 + self.drift)
 
-    def result_time(self, own: float) -> float:
+    def result_time(self, camera_time: float) -> float:
         """Convert a time on this camera's clock in s to a time of the result in s."""
-        return own * (1 + self.drift) + self.offset
+        return camera_time * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in world coordinates to pixels (..., 2).
@@ -156,8 +156,8 @@ def _camera(document: Mapping[str, Json]) -> ResultCamera:
         math.nan if residual is None else number(residual),
         None if video is None else text(video),
     )
-    if min(width, height) < 1 or not (camera.matrix[[0, 1], [0, 1]] > 0).all() or abs(camera.drift) > MOST_DRIFT:
-        raise ValueError(f"expected sizes and focal lengths above 0, and a drift of at most {MOST_DRIFT:g}")
+    if min(width, height) < 1 or not (camera.matrix[[0, 1], [0, 1]] > 0).all() or abs(camera.drift) > MAX_DRIFT:
+        raise ValueError(f"expected sizes and focal lengths above 0, and a drift of at most {MAX_DRIFT:g}")
     if np.abs(camera.rotation @ camera.rotation.T - np.eye(3)).max() > 1e-3:
         raise ValueError("R: expected a rotation matrix")
     return camera
@@ -172,6 +172,6 @@ def _array(rows: Json, shape: tuple[int, int]) -> F64:
 
 def _bounded(value: Json) -> float:
     found = number(value)
-    if abs(found) > MOST_NUMBER:
-        raise ValueError(f"expected numbers of at most {MOST_NUMBER:g}, got {found:g}")
+    if abs(found) > MAX_NUMBER:
+        raise ValueError(f"expected numbers of at most {MAX_NUMBER:g}, got {found:g}")
     return found

@@ -20,7 +20,7 @@ MAX_ID = 2**53  # many JSON readers round larger integers
 MAX_SIDE_PX = 1e6  # maximum side of an image
 MAX_FPS = 1e6
 MAX_TEXT_CHARS = 1 << 20  # maximum length of a run's metadata
-_CHUNK = 4096  # rows in memory at a time
+_CHUNK_ROWS = 4096  # rows in memory at a time
 # Minimum and maximum of arrays with a row per person. NaN means unknown.
 _RANGES = {
     "box": (-1e7, 1e7),  # px
@@ -35,8 +35,8 @@ _RANGES = {
 _HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
 _FACE_RANGES = {"face_keypoints": (-1e7, 1e7), "face_scores": (0, 1)}  # px
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
-_FARTHEST_M = 1e6  # maximum distance of a camera from its first position
-_ROUNDING = 1e-3  # tolerance for the rounding of float32
+_MAX_DISTANCE_M = 1e6  # maximum distance of a camera from its first position
+_TOLERANCE = 1e-3  # tolerance for the rounding of float32
 
 
 def check_times(times: F64) -> None:
@@ -64,16 +64,16 @@ def _check_views(table: PoseTable) -> None:
         return
     if table.camera_rotation is None or table.camera_zoom is None or table.camera_sigma is None:
         raise ValueError("camera_rotation, camera_zoom and camera_sigma: expected all three, or none")
-    turns = table.camera_rotation.astype(np.float64)
-    if not np.abs(turns @ np.swapaxes(turns, 1, 2) - np.eye(3)).max(initial=0) < _ROUNDING:
+    rotations = table.camera_rotation.astype(np.float64)
+    if not np.abs(rotations @ np.swapaxes(rotations, 1, 2) - np.eye(3)).max(initial=0) < _TOLERANCE:
         raise ValueError("camera_rotation: expected (3, 3) rotation matrices")
     if not ((table.camera_zoom > 0) & (table.camera_zoom < np.inf)).all():
         raise ValueError("camera_zoom: expected numbers above 0")
-    if table.camera_position is not None and not (np.abs(table.camera_position) < _FARTHEST_M).all():
-        raise ValueError(f"camera_position: expected numbers of at most {_FARTHEST_M:g} m")
+    if table.camera_position is not None and not (np.abs(table.camera_position) < _MAX_DISTANCE_M).all():
+        raise ValueError(f"camera_position: expected numbers of at most {_MAX_DISTANCE_M:g} m")
 
 
-def head_of(text: Array) -> Mapping[str, Json]:
+def parse_head(text: Array) -> Mapping[str, Json]:
     """Parse the JSON object in a string array without axes; its numbers must be finite."""
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MAX_TEXT_CHARS:
         raise ValueError(f"array 'run': expected one string of at most {MAX_TEXT_CHARS} characters")
@@ -88,7 +88,7 @@ def check_table(table: PoseTable) -> None:
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)
-    if len(at) and not np.abs(table.time - table.timestamps[at]).max() <= _ROUNDING:
+    if len(at) and not np.abs(table.time - table.timestamps[at]).max() <= _TOLERANCE:
         raise ValueError("time: does not match the time stamp of the row's frame")
     for name, limits in _RANGES.items():
         _check_range(name, getattr(table, name), *limits)
@@ -121,23 +121,23 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     if (np.diff(ids)[np.diff(of_rows) == 0] > 0).all():
         return  # ids increase within every frame, so none occurs twice
     order = np.lexsort((ids, of_rows))
-    twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
-    if twice.any():
-        row = order[int(np.flatnonzero(twice)[0])]
+    duplicate = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
+    if duplicate.any():
+        row = order[int(np.flatnonzero(duplicate)[0])]
         raise ValueError(f"id: {ids[row]} occurs twice in frame {of_rows[row]}")
 
 
 def _check_range(name: str, values: F32, minimum: float, maximum: float) -> None:
     for part in _parts(values):
         with np.errstate(invalid="ignore"):
-            wrong = (part < minimum - _ROUNDING) | (part > maximum + _ROUNDING)
+            wrong = (part < minimum - _TOLERANCE) | (part > maximum + _TOLERANCE)
         if wrong.any():
             raise ValueError(f"{name}: expected {minimum:g} to {maximum:g}, got {part[wrong][0]:g}")
 
 
 def _parts(values: F32) -> Iterator[F32]:
-    for start in range(0, len(values), _CHUNK):
-        yield np.asarray(values[start : start + _CHUNK])
+    for start in range(0, len(values), _CHUNK_ROWS):
+        yield np.asarray(values[start : start + _CHUNK_ROWS])
         release(values)
 
 

@@ -45,10 +45,10 @@ class JsonWriter(WriterContext):
         self._frames = 0
         self._doubtful = frozenset(info.doubtful)
         head = _head(info)
-        self._head = len(head) + spare
+        self._head_size = len(head) + spare
         self._part = PartFile(path, part)
         self._end = 0  # byte after the last complete frame, or after the header
-        self._append(f'{head.ljust(self._head)},\n"frames": [')
+        self._append(f'{head.ljust(self._head_size)},\n"frames": [')
 
     def write_head(self, info: RunInfo) -> None:
         """Replace the metadata of the run.
@@ -57,9 +57,9 @@ class JsonWriter(WriterContext):
             ValueError: If the new header does not fit into the space reserved by `spare`.
         """
         head = _head(info)
-        if len(head) > self._head:
-            raise ValueError(f"the header has {len(head)} bytes; {self._head} are reserved")
-        self._part.write_within(0, head.ljust(self._head).encode())
+        if len(head) > self._head_size:
+            raise ValueError(f"the header has {len(head)} bytes; {self._head_size} are reserved")
+        self._part.overwrite(0, head.ljust(self._head_size).encode())
 
     def write(self, result: FrameResult) -> None:
         """Append a frame; see `ResultWriter.write`."""
@@ -75,7 +75,7 @@ class JsonWriter(WriterContext):
         if self._part.closed:
             return
         try:
-            self._part.write_end(self._end, _tail(complete))
+            self._part.write_and_truncate(self._end, _tail(complete))
         except PoseError:
             self._restore()
             raise
@@ -108,7 +108,7 @@ class JsonWriter(WriterContext):
     def _append(self, text: str) -> None:
         data = text.encode()
         try:
-            self._part.write_end(self._end, data + _tail(complete=False))
+            self._part.write_and_truncate(self._end, data + _tail(complete=False))
         except PoseError:
             self._restore()
             raise
@@ -117,7 +117,7 @@ class JsonWriter(WriterContext):
     def _restore(self) -> None:
         """Write the end of the document again after a failed write. Its disk space is already allocated."""
         with suppress(PoseError):
-            self._part.write_end(self._end, _tail(complete=False))
+            self._part.write_and_truncate(self._end, _tail(complete=False))
 
 
 def _head(info: RunInfo) -> str:
@@ -129,7 +129,7 @@ def _tail(complete: bool) -> bytes:
     return b'\n],\n"complete": %s}\n' % (b"true" if complete else b"false")
 
 
-def mend_json(path: Path) -> int:
+def repair_json(path: Path) -> int:
     """Make a document valid whose writer was killed, possibly during a write. It stays marked as incomplete.
 
     A document without frames is not changed.
@@ -219,8 +219,8 @@ def _rounded(values: ArrayLike, decimals: int) -> list[object]:
 
 def _with_scores(points: ArrayLike, scores: ArrayLike) -> list[object]:
     """Combine points (..., K, 2) px and scores (..., K) to (..., K, 3): x, y and score of each point."""
-    places, sure = np.round(np.asarray(points, np.float64), 2), np.round(np.asarray(scores, np.float64), 3)
-    return _rounded(np.concatenate([places, sure[..., None]], axis=-1), 3)
+    positions, rounded_scores = np.round(np.asarray(points, np.float64), 2), np.round(np.asarray(scores, np.float64), 3)
+    return _rounded(np.concatenate([positions, rounded_scores[..., None]], axis=-1), 3)
 
 
 def _view(view: CameraView) -> dict[str, object]:

@@ -81,20 +81,20 @@ def _sequence(arrays: Arrays) -> Sequence2D:
     intrinsics = _numbers(arrays, "intrinsics", (3, 3)) if "intrinsics" in arrays else None
     check_times(times)
     _check_scores(scores)
-    unseen = scores == 0
-    if not np.isfinite(keypoints[~unseen]).all():
-        frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~unseen)[0]
+    undetected = scores == 0
+    if not np.isfinite(keypoints[~undetected]).all():
+        frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~undetected)[0]
         raise ValueError(
             f"keypoints: NaN or infinity in frame {frame}, joint {joint}; give score 0 to joints that are not seen"
         )
-    if (np.abs(np.where(unseen[..., None], 0, keypoints)) > MAX_ABS_PX).any():
+    if (np.abs(np.where(undetected[..., None], 0, keypoints)) > MAX_ABS_PX).any():
         raise ValueError(f"keypoints: beyond {MAX_ABS_PX:g} px; expected pixel coordinates")
     if not (np.isfinite(size).all() and (size >= 1).all() and (size <= MAX_SIDE_PX).all()):
         raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
     if intrinsics is not None:
         check_intrinsics(intrinsics)
     return Sequence2D(
-        np.where(unseen[..., None], 0, keypoints).astype(np.float32),
+        np.where(undetected[..., None], 0, keypoints).astype(np.float32),
         scores.astype(np.float32),
         times,
         Camera.of((round(float(size[0])), round(float(size[1]))), intrinsics),

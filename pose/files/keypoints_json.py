@@ -21,7 +21,7 @@ from pose.skeletons import COCO_NAMES
 from pose.system.filling import MAX_GAP_FRAMES
 from pose.types import F32
 
-EXPECTED = (
+SUPPORTED_FORMATS = (
     "expected COCO keypoint JSON, AlphaPose JSON, or a folder with one OpenPose or AlphaPose JSON file for each frame"
 )
 _BODY_18 = (
@@ -44,7 +44,7 @@ LAYOUTS: dict[int, tuple[str, list[int]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Detection:
     """One person in one frame.
 
     Attributes:
@@ -79,17 +79,17 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
     try:
-        seen, size = _folder(path) if path.is_dir() else _file(path)
+        detections, size = _folder(path) if path.is_dir() else _file(path)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise PoseError(f"{path}: {EXPECTED}; {_detail(error)}") from error
-    if not seen:
+        raise PoseError(f"{path}: {SUPPORTED_FORMATS}; {_detail(error)}") from error
+    if not detections:
         raise PoseError(f"{path}: contains no keypoints")
     if fps is None:
         raise UsageError(f"{path}: contains no time stamps; give the frame rate of the video with --fps")
     size = image_size or size
     if size is None:
         raise UsageError(f"{path}: contains no image size; give it with --image-size, such as 1920x1080")
-    return {person: _sequence(path, part, fps, size) for person, part in _by_person(path, seen).items()}
+    return {person: _sequence(path, part, fps, size) for person, part in _by_person(path, detections).items()}
 
 
 def _detail(error: Exception) -> str:
@@ -103,7 +103,7 @@ def _detail(error: Exception) -> str:
     return str(error)
 
 
-def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
+def _file(path: Path) -> tuple[list[_Detection], tuple[int, int] | None]:
     document = _load(path)
     if isinstance(document, dict):
         return _annotations(document)
@@ -112,7 +112,7 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
     return [_entry(entry, _frame_number(entry["image_id"])) for entry in document], None
 
 
-def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int] | None]:
+def _annotations(document: dict[str, Any]) -> tuple[list[_Detection], tuple[int, int] | None]:
     """Read a COCO annotation file.
 
     The frame of an image is its `frame_id`, or the number in its file name, or its id. If images share a number, their
@@ -127,7 +127,7 @@ def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int]
         raise ValueError("its images have different sizes")
     frames = {image["id"]: _image_frame(image) for image in images}
     if len(set(frames.values())) < len(frames):
-        frames = {image: place for place, image in enumerate(frames)}
+        frames = {image: index for index, image in enumerate(frames)}
     entries = [entry for entry in document["annotations"] if "keypoints" in entry]
     return [_entry(entry, frames[entry["image_id"]]) for entry in entries], next(iter(sizes), None)
 
@@ -138,30 +138,30 @@ def _image_frame(image: dict[str, Any]) -> int:
     return _frame_number(image["file_name"] if re.search(r"\d", str(image.get("file_name", ""))) else image["id"])
 
 
-def _entry(entry: dict[str, Any], frame: int) -> _Seen:
+def _entry(entry: dict[str, Any], frame: int) -> _Detection:
     person = entry.get("track_id", entry.get("idx"))
     while isinstance(person, list):  # AlphaPose writes [id, ...] after merging
         person = person[0] if person else None
-    return _Seen(frame, None if person is None else int(person), _triples(entry["keypoints"]))
+    return _Detection(frame, None if person is None else int(person), _triples(entry["keypoints"]))
 
 
-def _folder(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
+def _folder(path: Path) -> tuple[list[_Detection], tuple[int, int] | None]:
     files = sorted(path.glob("*.json"))
     if not files:
         raise ValueError("the folder contains no .json file")
-    return [seen for file in files for seen in _frame_file(file)], None
+    return [detections for file in files for detections in _frame_file(file)], None
 
 
-def _frame_file(file: Path) -> Iterator[_Seen]:
+def _frame_file(file: Path) -> Iterator[_Detection]:
     try:
         document = _load(file)
         frame = _frame_number(file.name.removesuffix(".json").removesuffix("_keypoints"))
         people = document["people"] if "people" in document else document["bodies"]
         for person in people:
-            given = person.get("person_id", [-1])
-            number = int(given[0] if isinstance(given, list) else given)
+            person_id = person.get("person_id", [-1])
+            number = int(person_id[0] if isinstance(person_id, list) else person_id)
             values = person["pose_keypoints_2d"] if "pose_keypoints_2d" in person else person["joints"]
-            yield _Seen(frame, None if number < 0 else number, _triples(values))
+            yield _Detection(frame, None if number < 0 else number, _triples(values))
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise ValueError(f"{file.name}: {detail}") from error
@@ -194,24 +194,26 @@ def _triples(values: Any) -> NDArray[np.float64]:
     return points.reshape(-1, 3)
 
 
-def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
-    people: dict[int, list[_Seen]] = {}
-    known = all(one.person is not None for one in seen)
-    filled = 0
-    for one in seen:
+def _by_person(path: Path, detections: list[_Detection]) -> dict[int, list[_Detection]]:
+    people: dict[int, list[_Detection]] = {}
+    known = all(one.person is not None for one in detections)
+    gap_frames = 0
+    for one in detections:
         people.setdefault(one.person if known and one.person is not None else 1, []).append(one)
     for person, part in people.items():
         frames = [one.frame for one in part]
-        twice = (
+        duplicate = (
             next((frame for frame in frames if frames.count(frame) > 1), None)
             if len(set(frames)) < len(frames)
             else None
         )
-        if twice is not None:
-            who = f"person {person}" if known else "several people without ids"
-            raise PoseError(f"{path}: {who} in frame {twice}; one person needs one id (track_id, idx or person_id)")
-        filled += max(frames) - min(frames) + 1 - len(frames)
-        if filled > MAX_GAP_FRAMES:
+        if duplicate is not None:
+            subject = f"person {person}" if known else "several people without ids"
+            raise PoseError(
+                f"{path}: {subject} in frame {duplicate}; one person needs one id (track_id, idx or person_id)"
+            )
+        gap_frames += max(frames) - min(frames) + 1 - len(frames)
+        if gap_frames > MAX_GAP_FRAMES:
             raise PoseError(
                 f"{path}: only {len(frames)} of the frames {min(frames)} to {max(frames)} are present; gaps of at most "
                 f"{MAX_GAP_FRAMES} frames in all are filled, and image ids must be frame numbers"
@@ -219,29 +221,29 @@ def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
     return dict(sorted(people.items()))
 
 
-def _sequence(path: Path, seen: list[_Seen], fps: float, size: tuple[int, int]) -> Sequence2D:
-    counts = {len(one.points) for one in seen}
+def _sequence(path: Path, detections: list[_Detection], fps: float, size: tuple[int, int]) -> Sequence2D:
+    counts = {len(one.points) for one in detections}
     if len(counts) > 1:
         raise PoseError(f"{path}: the number of joints changes between frames ({', '.join(map(str, sorted(counts)))})")
     skeleton, rows = LAYOUTS[counts.pop()]
-    first = min(one.frame for one in seen)
-    length = max(one.frame for one in seen) - first + 1
+    first = min(one.frame for one in detections)
+    length = max(one.frame for one in detections) - first + 1
     keypoints, scores = np.zeros((length, len(rows), 2), np.float32), np.zeros((length, len(rows)), np.float32)
-    for one in seen:
+    for one in detections:
         points = one.points[rows]
         keypoints[one.frame - first], scores[one.frame - first] = points[:, :2], points[:, 2]
     scores = _as_scores(scores)
-    unseen = ~np.isfinite(keypoints).all(axis=2) | (keypoints == 0).all(axis=2) | ~np.isfinite(scores)
-    scores[unseen] = 0
+    undetected = ~np.isfinite(keypoints).all(axis=2) | (keypoints == 0).all(axis=2) | ~np.isfinite(scores)
+    scores[undetected] = 0
     keypoints[scores == 0] = 0
     return Sequence2D(keypoints, scores, (first + np.arange(length)) / fps, Camera.of(size), skeleton)
 
 
-def _as_scores(third: F32) -> F32:
+def _as_scores(values: F32) -> F32:
     """Convert the third number of each keypoint to a score.
 
     COCO's flags become scores: 0 (not annotated) becomes 0; 1 (occluded, but annotated) and 2 (visible) become 1.
     """
-    flags = np.isin(third, (0, 1, 2)).all()
-    scores: F32 = (third > 0).astype(np.float32) if flags else np.clip(third, 0, 1)
+    flags = np.isin(values, (0, 1, 2)).all()
+    scores: F32 = (values > 0).astype(np.float32) if flags else np.clip(values, 0, 1)
     return scores

@@ -35,7 +35,7 @@ from pose.world.frame import World
 
 FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
-_HEADS = 1 << 16  # maximum size of array headers and of arrays without rows, in bytes
+_MAX_HEADER_BYTES = 1 << 16  # maximum size of array headers and of arrays without rows, in bytes
 # Additional arrays with a moving camera (`pose.types.CameraView`): name -> data type, and shape of one row.
 _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_rotation": ("<f4", (3, 3)),
@@ -43,7 +43,7 @@ _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_sigma": ("<f4", ()),
 }
 # Additional array if the camera also changes its position.
-_PLACE: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}
+_POSITION: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}
 # Additional arrays with hands (`pose.hand_points`).
 _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_keypoints": ("<f4", (2, POINTS, 2)),
@@ -58,7 +58,7 @@ _FACES: dict[str, tuple[str, tuple[int, ...]]] = {
     "face_angles": ("<f4", (len(ANGLES),)),
     "face_measures": ("<f4", (len(MEASURES),)),
 }
-_PER_FRAME = ("timestamps", "frames", *_VIEW, *_PLACE)
+_PER_FRAME = ("timestamps", "frames", *_VIEW, *_POSITION)
 # Additional arrays with world coordinates (`pose.types.Placed`).
 _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "world": ("<f4", (len(H36M17), 3)),
@@ -115,12 +115,12 @@ class _Spool:
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": (rows, *self.row)}
         np.lib.format.write_array_header_1_0(stream, header)
         self._file.seek(0)
-        left = rows * self.row_bytes
-        while left:
-            chunk = self._file.read(min(left, _CHUNK_BYTES))
+        remaining = rows * self.row_bytes
+        while remaining:
+            chunk = self._file.read(min(remaining, _CHUNK_BYTES))
             assert chunk, "a spool is shorter than its count"
             stream.write(chunk)
-            left -= len(chunk)
+            remaining -= len(chunk)
 
     def free(self) -> None:
         """Delete an unnamed file, which frees its disk space."""
@@ -150,7 +150,7 @@ class NpzWriter(WriterContext):
         self._info = info
         self._open = True
         self._finished: WholeFile | None = None
-        self._whole = (0, 0)  # complete frames and rows; an interrupt may come between two arrays
+        self._complete_counts = (0, 0)  # complete frames and rows; an interrupt may come between two arrays
         j3 = len(H36M17)
         j2 = len(info.skeleton)
         layout: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -175,7 +175,7 @@ class NpzWriter(WriterContext):
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
             if info.motion.motion.translation_known or (info.world is not None and info.world.scenes):
-                layout |= _PLACE
+                layout |= _POSITION
         if info.has_hands:
             layout |= _HANDS
         if info.has_faces:
@@ -186,8 +186,8 @@ class NpzWriter(WriterContext):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
                 # The earlier writer may be of an older version, with fewer arrays.
-                if left := {file.name for file in scratch.iterdir()} & layout.keys():
-                    layout = {name: kind for name, kind in layout.items() if name in left}
+                if existing := {file.name for file in scratch.iterdir()} & layout.keys():
+                    layout = {name: kind for name, kind in layout.items() if name in existing}
             self._spools = {
                 name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
                 for name, (dtype, row) in layout.items()
@@ -197,14 +197,14 @@ class NpzWriter(WriterContext):
     @property
     def frames(self) -> int:
         """Number of frames written."""
-        return self._whole[0]
+        return self._complete_counts[0]
 
     @property
     def bytes(self) -> int:
         """Number of bytes that the completed file needs on disk, beside the temporary files."""
-        frames, rows = self._whole
+        frames, rows = self._complete_counts
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
-        return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
+        return _MAX_HEADER_BYTES + sum(count * spool.row_bytes for count, spool in counts)
 
     def set_world(self, world: WorldInfo) -> None:
         """Replace the description of the world. The run must have had world coordinates from its start."""
@@ -216,7 +216,7 @@ class NpzWriter(WriterContext):
         rows = min(spool.rows for name, spool in self._spools.items() if name not in _PER_FRAME)
         last = self._spools["frames"].read(frames)[-1:]
         of_rows = self._spools["frame_index"].read(rows)
-        self._whole = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
+        self._complete_counts = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
         """Append a frame; see `ResultWriter.write`."""
@@ -239,8 +239,8 @@ class NpzWriter(WriterContext):
                 "ahead": poses.ahead,
             }
             if "doubtful" in self._spools:
-                unplaced = np.isin(people.ids, self._info.doubtful)
-                rows |= {"doubtful": unplaced if result.placed is None else result.placed.doubtful}
+                doubtful = np.isin(people.ids, self._info.doubtful)
+                rows |= {"doubtful": doubtful if result.placed is None else result.placed.doubtful}
             if self._info.cameras:
                 rows |= {"seen_by": poses.seen_by}
             if "hand_scores" in self._spools:
@@ -262,13 +262,13 @@ class NpzWriter(WriterContext):
                     "every frame of a carried camera, or of a clip with scenes, has a position"
                 )
                 rows |= {"camera_position": view.position[None]}
-        frames, people_rows = self._whole
+        frames, people_rows = self._complete_counts
         with file_errors(self._path):
             for name, values in rows.items():
                 if values.dtype.kind == "f" and np.isinf(values).any():  # unknown, like NaN
                     values = np.where(np.isinf(values), np.nan, values)
                 self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
-        self._whole = frames + 1, people_rows + n
+        self._complete_counts = frames + 1, people_rows + n
 
     def finish(self, complete: bool = True) -> None:
         """Complete the file; see `ResultWriter.finish`. After an error nothing more can be written."""
@@ -277,7 +277,7 @@ class NpzWriter(WriterContext):
         file = WholeFile(self._path)
         try:
             with file_errors(self._path), zipfile.ZipFile(file.path, "w", allowZip64=True) as archive:
-                frames, rows = self._whole
+                frames, rows = self._complete_counts
                 for name, spool in self._spools.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                         spool.copy_to(stream, frames if name in _PER_FRAME else rows)
@@ -337,12 +337,12 @@ def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
     """Return the faces of a frame as arrays by key; if faces were not estimated, all count as not detected."""
     people = result.people
     faces = people.faces if people.faces is not None else Faces.undetected(len(people))
-    seen = faces.detected[:, None]
+    detected = faces.detected[:, None]
     return {
         "face_keypoints": faces.points,
         "face_scores": faces.scores,
-        "face_angles": np.where(seen, head_angles(faces.points), np.nan).astype(np.float32),
-        "face_measures": np.where(seen, measures(faces.points), np.nan).astype(np.float32),
+        "face_angles": np.where(detected, head_angles(faces.points), np.nan).astype(np.float32),
+        "face_measures": np.where(detected, measures(faces.points), np.nan).astype(np.float32),
     }
 
 

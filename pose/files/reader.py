@@ -12,7 +12,7 @@ from pose.camera import Camera
 from pose.defaults import RESULT_NPZ
 from pose.errors import PoseError, UsageError
 from pose.face_points import POINTS as FACE_POINTS
-from pose.files.checks import check_table, head_of
+from pose.files.checks import check_table, parse_head
 from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.table import PoseTable
@@ -128,7 +128,7 @@ def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
         seen_by=np.zeros((t, j), np.uint8),
         skeleton=H36M17,
         placed=_placed(arrays, t),
-        world_info=WorldInfo.from_json(head_of(arrays["world_info"])) if "world_info" in arrays else None,
+        world_info=WorldInfo.from_json(parse_head(arrays["world_info"])) if "world_info" in arrays else None,
     )
 
 
@@ -179,7 +179,7 @@ def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
     Rounded numbers of the JSON text are replaced by those of arrays, which are not rounded.
     """
     try:
-        run = RunInfo.from_json(head_of(arrays["run"]))
+        run = RunInfo.from_json(parse_head(arrays["run"]))
     except KeyError as error:
         raise ValueError(f"its array 'run' lacks {shown(str(error.args[0]), 80)!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)

@@ -63,10 +63,10 @@ class PeopleRecords:
         values = (people.index, people.time, count, people.untracked, people.cut, *measured)
         head = np.array([values], _FRAME).tobytes()
         if background is not None:
-            said = np.zeros(1, _BACKGROUND)
+            background_row = np.zeros(1, _BACKGROUND)
             for name in _names(_BACKGROUND):
-                said[name] = getattr(background, name)
-            head += said.tobytes()
+                background_row[name] = getattr(background, name)
+            head += background_row.tobytes()
         parts = [head, _rows(people, count, self.row)]
         if hands is not None:
             parts.append(_rows(hands, count, _HANDS))
@@ -80,21 +80,21 @@ class PeopleRecords:
         Raises:
             RecordError: If the record is damaged or truncated.
         """
-        head = np.frombuffer(_exactly(file, _FRAME.itemsize), _FRAME)[0]
+        head = np.frombuffer(_read_exactly(file, _FRAME.itemsize), _FRAME)[0]
         background = None
         if head["measured"]:
-            said = np.frombuffer(_exactly(file, _BACKGROUND.itemsize), _BACKGROUND)[0]
-            links, features, *numbers = (said[name] for name in _names(_BACKGROUND))
+            background_row = np.frombuffer(_read_exactly(file, _BACKGROUND.itemsize), _BACKGROUND)[0]
+            links, features, *numbers = (background_row[name] for name in _names(_BACKGROUND))
             background = Background(links.copy(), int(features), *map(float, numbers))
         rows = _read_rows(file, int(head["people"]), self.row)
         hands = None
         if head["hands"]:
-            of_hands = _read_rows(file, int(head["people"]), _HANDS)
-            hands = Hands(**{name: of_hands[name].copy() for name in _names(_HANDS)})
+            hand_rows = _read_rows(file, int(head["people"]), _HANDS)
+            hands = Hands(**{name: hand_rows[name].copy() for name in _names(_HANDS)})
         faces = None
         if head["faces"]:
-            of_faces = _read_rows(file, int(head["people"]), _FACES)
-            faces = Faces(**{name: of_faces[name].copy() for name in _names(_FACES)})
+            face_rows = _read_rows(file, int(head["people"]), _FACES)
+            faces = Faces(**{name: face_rows[name].copy() for name in _names(_FACES)})
         return People(
             index=int(head["index"]),
             time=float(head["time"]),
@@ -124,7 +124,7 @@ class PosesRecords:
         Raises:
             RecordError: If the record is damaged or truncated.
         """
-        count = np.frombuffer(_exactly(file, _COUNT.itemsize), _COUNT)[0]
+        count = np.frombuffer(_read_exactly(file, _COUNT.itemsize), _COUNT)[0]
         rows = _read_rows(file, int(count), self.row)
         return Poses3D(**{name: rows[name].copy() for name in _names(self.row)})
 
@@ -166,10 +166,10 @@ def _rows(values: People | Poses3D | Hands | Faces, count: int, row: "np.dtype[n
 def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.ndarray[tuple[int], np.dtype[np.void]]":
     if not 0 <= count <= MAX_PEOPLE:
         raise RecordError(f"invalid number of people in a frame: {count}")
-    return np.frombuffer(_exactly(file, count * row.itemsize), row)
+    return np.frombuffer(_read_exactly(file, count * row.itemsize), row)
 
 
-def _exactly(file: IO[bytes], count: int) -> bytes:
+def _read_exactly(file: IO[bytes], count: int) -> bytes:
     data = file.read(count)
     if len(data) != count:
         raise RecordError(f"expected {count} bytes, got {len(data)}")

@@ -65,24 +65,24 @@ class PartFile:
         """Whether the file was committed or discarded."""
         return self._file.closed
 
-    def write_end(self, place: int, data: bytes) -> None:
-        """Write `data` at byte `place`, and truncate the file after them.
+    def write_and_truncate(self, offset: int, data: bytes) -> None:
+        """Write `data` at byte `offset`, and truncate the file after them.
 
         Raises:
             PoseError: If the file cannot be written, for example because the disk is full.
         """
         with file_errors(self.target):
-            write_all(self._file, place, data)
-            self._file.truncate(place + len(data))
+            write_all(self._file, offset, data)
+            self._file.truncate(offset + len(data))
 
-    def write_within(self, place: int, data: bytes) -> None:
-        """Overwrite the bytes from `place` on with `data`.
+    def overwrite(self, offset: int, data: bytes) -> None:
+        """Overwrite the bytes from `offset` on with `data`.
 
         Raises:
             PoseError: If the file cannot be written.
         """
         with file_errors(self.target):
-            write_all(self._file, place, data)
+            write_all(self._file, offset, data)
 
     def commit(self) -> None:
         """Rename the file to `target`."""
@@ -96,13 +96,13 @@ class PartFile:
         self._part.unlink(missing_ok=True)
 
 
-def write_all(file: FileIO, place: int, data: bytes) -> None:
-    """Write `data` at byte `place` of an unbuffered file.
+def write_all(file: FileIO, offset: int, data: bytes) -> None:
+    """Write `data` at byte `offset` of an unbuffered file.
 
     Raises:
         OSError: If not all of it could be written.
     """
-    file.seek(place)
+    file.seek(offset)
     rest = memoryview(data)
     while len(rest):
         rest = rest[file.write(rest) or 0 :]

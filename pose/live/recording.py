@@ -16,7 +16,7 @@ from pose.defaults import RESULT_JSON, RESULT_NPZ
 from pose.errors import PoseError
 from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo
 from pose.files.cameras import CAMERAS_FILE, write_cameras
-from pose.files.json import mend_json, read_head
+from pose.files.json import read_head, repair_json
 from pose.live.result import LiveResult, Stream
 from pose.system.json_values import Json
 from pose.system.reserve import Reserve
@@ -254,7 +254,7 @@ def _finish_poses(folder: Path) -> int:
         The number of frames.
     """
     text, part = folder / JSON, folder / f"{UNFINISHED_PREFIX}{JSON}"
-    frames = mend_json(part if part.exists() else text)
+    frames = repair_json(part if part.exists() else text)
     npz = folder / f"{UNFINISHED_PREFIX}{NPZ}"
     if npz.is_dir():
         writer = NpzWriter(folder / NPZ, read_head(part if part.exists() else text), npz)

@@ -90,9 +90,9 @@ class _Conversion:
     def __init__(self, nodes: dict[str, Node], constants: dict[str, Array]) -> None:
         self._nodes = nodes
         self._constants = constants
-        self._made: list[NodeProto] = []
+        self._converted: list[NodeProto] = []
         self._tensors: dict[str, TensorProto] = {}
-        self._special: dict[str, Callable[[Node], None]] = {
+        self._converters: dict[str, Callable[[Node], None]] = {
             "_FusedConv2D": self._convolution,
             "FusedDepthwiseConv2dNative": self._convolution,
             "DepthwiseConv2dNative": self._convolution,
@@ -107,7 +107,7 @@ class _Conversion:
             "Squeeze": self._squeeze,
             "ExpandDims": self._expand,
             "Fill": self._fill,
-            "TopKV2": self._top,
+            "TopKV2": self._top_k,
             "ArgMax": self._arg_max,
             "StridedSlice": self._slice,
             **dict.fromkeys(_REDUCTIONS, self._reduce),
@@ -121,9 +121,9 @@ class _Conversion:
         for node in self._ordered(result):
             self._convert(node)
         # Kernels are used as transposed copies, so the original ones are omitted.
-        used = {name for node in self._made for name in node.input}
+        used = {name for node in self._converted for name in node.input}
         graph = helper.make_graph(
-            self._made,
+            self._converted,
             "network",
             [helper.make_tensor_value_info(source, TensorProto.INT64, [1, None, None, 3])],
             [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
@@ -154,8 +154,8 @@ class _Conversion:
         kind = node["op"]
         if kind == "Const":
             self._constant(self._constants[node["name"]], node["name"])
-        elif kind in self._special:
-            self._special[kind](node)
+        elif kind in self._converters:
+            self._converters[kind](node)
         elif kind in _OPERATORS:
             self._add(_OPERATORS[kind], _inputs(node), node["name"])
         elif kind != "Placeholder":
@@ -167,7 +167,7 @@ class _Conversion:
 
         outputs = [output] if isinstance(output, str) else output
         names = [name.removesuffix(":0") for name in inputs]
-        self._made.append(helper.make_node(kind, names, outputs, **attributes))
+        self._converted.append(helper.make_node(kind, names, outputs, **attributes))
         return outputs[0]
 
     def _constant(self, value: Array | Sequence[int], name: str) -> str:
@@ -267,7 +267,7 @@ class _Conversion:
         shape, value = _inputs(node)
         self._add("Expand", [value, shape], node["name"])
 
-    def _top(self, node: Node) -> None:
+    def _top_k(self, node: Node) -> None:
         source, count = _inputs(node)
         counts = self._constant(self._value(count), node["name"] + "#count")
         self._add("TopK", [source, counts], _outputs(node["name"], 2))
@@ -280,8 +280,8 @@ class _Conversion:
     def _reduce(self, node: Node) -> None:
         source, axes = _inputs(node)
         kept = int(node["attr"]["keep_dims"]["b"])
-        places = self._constant(self._value(axes), node["name"] + "#axes")
-        self._add(_REDUCTIONS[node["op"]], [source, places], node["name"], keepdims=kept)
+        positions = self._constant(self._value(axes), node["name"] + "#axes")
+        self._add(_REDUCTIONS[node["op"]], [source, positions], node["name"], keepdims=kept)
 
     def _slice(self, node: Node) -> None:
         source, *bounds = _inputs(node)
@@ -317,9 +317,9 @@ class _Conversion:
             for kind, values in (("begins", begins), ("ends", ends), ("axes", axes))
         ]
         last = self._add("Slice", [source, *inputs], name + "#cut")
-        for kind, places in (("Squeeze", removed), ("Unsqueeze", added)):
-            if places:
-                last = self._add(kind, [last, self._constant(places, f"{name}#{kind}")], f"{name}#{kind}d")
+        for kind, positions in (("Squeeze", removed), ("Unsqueeze", added)):
+            if positions:
+                last = self._add(kind, [last, self._constant(positions, f"{name}#{kind}")], f"{name}#{kind}d")
         self._add("Identity", [last], name)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pose.networks import crops
-from pose.networks.letterbox import GREY, LetterboxTransform, letterbox, place
+from pose.networks.letterbox import GREY, LetterboxTransform, letterbox, placement
 from pose.types import F32, U8, Array
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class NetworkInput:
         ]
         return self._normalised(cropped, size)
 
-    def _normalised(self, pictures: Sequence[U8], size: tuple[int, int]) -> Array:
-        samples = np.empty((len(pictures), 3, size[1], size[0]), self._dtype)
-        for sample, picture in zip(samples, pictures, strict=True):
-            planes = cv2.split(picture)  # NumPy is several times slower on interleaved channels than on separate planes
+    def _normalised(self, images: Sequence[U8], size: tuple[int, int]) -> Array:
+        samples = np.empty((len(images), 3, size[1], size[0]), self._dtype)
+        for sample, image in zip(samples, images, strict=True):
+            planes = cv2.split(image)  # NumPy is several times slower on interleaved channels than on separate planes
             for channel, source in enumerate(self._order):
                 np.subtract(planes[source], self._mean[channel], out=sample[channel], casting="same_kind")
                 sample[channel] /= self._std[channel]
@@ -95,9 +95,9 @@ class NetworkInput:
         canvas = torch.full((len(images), 3, size[1], size[0]), float(GREY), device=self._device)
         fits = []
         for row, image in zip(canvas, images, strict=True):
-            (left, top, width, height), fit = place(image, size, centred=centred)
-            picture = upload(image, self._device)[None].to(torch.float32)
-            inside = interpolate(picture, (height, width), mode="bilinear", align_corners=False)
+            (left, top, width, height), fit = placement(image, size, centred=centred)
+            tensor = upload(image, self._device)[None].to(torch.float32)
+            inside = interpolate(tensor, (height, width), mode="bilinear", align_corners=False)
             row[:, top : top + height, left : left + width] = inside[0].round()
             fits.append(fit)
         return self._normalised_by_torch(canvas), fits
@@ -112,11 +112,11 @@ class NetworkInput:
         cropped = [torch.empty((0, 3, size[1], size[0]), device=self._device)]
         for image, rows in zip(images, matrices, strict=True):
             if len(rows):
-                picture = upload(image, self._device).to(torch.float32)
-                extent = torch.tensor([picture.shape[2], picture.shape[1]], device=self._device)
-                places = torch.einsum("hwk,pck->phwc", pixels, torch.from_numpy(rows).to(self._device))
-                grid = (2 * places + 1) / extent - 1
-                source = picture.expand(len(rows), -1, -1, -1)
+                tensor = upload(image, self._device).to(torch.float32)
+                extent = torch.tensor([tensor.shape[2], tensor.shape[1]], device=self._device)
+                positions = torch.einsum("hwk,pck->phwc", pixels, torch.from_numpy(rows).to(self._device))
+                grid = (2 * positions + 1) / extent - 1
+                source = tensor.expand(len(rows), -1, -1, -1)
                 cropped.append(grid_sample(source, grid, mode="bilinear", align_corners=False).round())
         return self._normalised_by_torch(torch.cat(cropped))
 
@@ -151,7 +151,7 @@ def upload(image: U8, device: str) -> "Tensor":
     shared, key = _uploads.get(), (id(image), device)
     if shared is not None and key in shared:
         return shared[key][1]
-    picture = torch.from_numpy(image).to(device).permute(2, 0, 1)
+    tensor = torch.from_numpy(image).to(device).permute(2, 0, 1)
     if shared is not None:
-        shared[key] = image, picture
-    return picture
+        shared[key] = image, tensor
+    return tensor

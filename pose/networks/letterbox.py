@@ -25,14 +25,14 @@ class LetterboxTransform:
     scale: tuple[float, float]
     offset: tuple[int, int]
 
-    def to_picture(self, points: NDArray[np.floating]) -> F32:
+    def to_image(self, points: NDArray[np.floating]) -> F32:
         """Convert points (..., 2) from input px to image px."""
         moved = points - np.array(self.offset, np.float32)
         return (moved / np.array(self.scale, np.float32)).astype(np.float32, copy=False)
 
-    def boxes_to_picture(self, xyxy: NDArray[np.floating]) -> F32:
+    def boxes_to_image(self, xyxy: NDArray[np.floating]) -> F32:
         """Convert boxes (P, 4) from input px to image px."""
-        return self.to_picture(xyxy.reshape(-1, 2, 2)).reshape(-1, 4)
+        return self.to_image(xyxy.reshape(-1, 2, 2)).reshape(-1, 4)
 
 
 def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
@@ -42,7 +42,9 @@ def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
-def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], LetterboxTransform]:
+def placement(
+    image: U8, size: tuple[int, int], *, centred: bool
+) -> tuple[tuple[int, int, int, int], LetterboxTransform]:
     """Compute the position of a scaled image in a network input.
 
     Args:
@@ -73,7 +75,7 @@ def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tup
     Returns:
         Input image (height, width, 3), and the mapping between image and input.
     """
-    (left, top, width, height), fit = place(image, size, centred=centred)
+    (left, top, width, height), fit = placement(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)
     inside = canvas[top : top + height, left : left + width]
     if (width, height) == (image.shape[1], image.shape[0]):

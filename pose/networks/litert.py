@@ -85,15 +85,15 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
     model = schema.Model.GetRootAs(content, 0)
     graph = model.Subgraphs(0)
     tensors = [int(graph.Outputs(k)) for k in outputs]
-    wanted, places = set(tensors), []
+    required, positions = set(tensors), []
     for row in reversed(range(graph.OperatorsLength())):  # operators are stored in execution order
         operator = graph.Operators(row)
-        if wanted.intersection(operator.OutputsAsNumpy().tolist()):
-            wanted.update(operator.InputsAsNumpy().tolist())
-            places.append(operator._tab.Pos)
+        if required.intersection(operator.OutputsAsNumpy().tolist()):
+            required.update(operator.InputsAsNumpy().tolist())
+            positions.append(operator._tab.Pos)
     _write_vector(content, graph, _GRAPH_OUTPUTS, lambda _: tensors)
-    places.reverse()
-    _write_vector(content, graph, _GRAPH_OPERATORS, lambda start: [p - start - 4 * i for i, p in enumerate(places)])
+    positions.reverse()
+    _write_vector(content, graph, _GRAPH_OPERATORS, lambda start: [p - start - 4 * i for i, p in enumerate(positions)])
     if model.SignatureDefsLength():  # signatures may name removed outputs
         _write_vector(content, model, _MODEL_SIGNATURES, lambda _: [])
 

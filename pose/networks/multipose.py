@@ -51,7 +51,7 @@ class MultiPoseNetwork:
         self.side = options.size or DEFAULT_SIDE
         if self.side < _STEP or self.side % _STEP:
             raise UsageError(f"image size: {self.side} is not a positive multiple of {_STEP} px")
-        self._min_score = options.score_or(SCORE_THRESHOLD)
+        self._min_score = options.min_score_or(SCORE_THRESHOLD)
         self._session = open_session(weights, "cpu", options.threads, content=convert(graph, weights))
         self._input: str = self._session.get_inputs()[0].name
 

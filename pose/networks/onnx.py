@@ -10,7 +10,7 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.system.device import Device, torch_has_cuda
 from pose.system.shown import in_brief
 from pose.types import Array
@@ -18,7 +18,7 @@ from pose.types import Array
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-MAX_VALUES = 1 << 26  # maximum number of values of an input, over the axes that the file fixes: 0.25 GiB in float32
+MAX_INPUT_VALUES = 1 << 26  # maximum size of an input, over the axes that the file fixes: 0.25 GiB in float32
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -36,7 +36,7 @@ class OnnxNetwork:
         metadata: Metadata written by the exporter.
     """
 
-    def __init__(self, path: Path, options: StageOptions = USUAL) -> None:
+    def __init__(self, path: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
         An ONNX file computes in the precision of its export. `options.precision` is therefore only compared with the
@@ -65,7 +65,7 @@ class OnnxNetwork:
         self.shape: tuple[int | None, ...] = tuple(
             axis if isinstance(axis, int) else None for axis in network_input.shape
         )
-        if math.prod(axis or 1 for axis in self.shape) > MAX_VALUES:
+        if math.prod(axis or 1 for axis in self.shape) > MAX_INPUT_VALUES:
             raise PoseError(f"{path}: its input has the shape {network_input.shape}, which is too large")
         if len(self.shape) != 4 or network_input.type not in _DTYPES:
             form = f"{network_input.type} of the shape {network_input.shape}"
@@ -97,26 +97,26 @@ class OnnxNetwork:
         """Batch size of the file; None if it is dynamic."""
         return self.shape[0]
 
-    def side(self, wanted: int | None, usual: int, step: int) -> int:
+    def input_side(self, requested: int | None, default: int, step: int) -> int:
         """Return the side in px of the square input of a network with input (B, 3, H, W).
 
         Args:
-            wanted: Side requested by the user, px; None for the default.
-            usual: Default side of the model family, px.
+            requested: Side requested by the user, px; None for the default.
+            default: Default side of the model family, px.
             step: Common divisor of all valid sides, px.
 
         Raises:
             PoseError: If the input of the file has another fixed size, or is not square.
-            UsageError: If `wanted` is not a positive multiple of `step`.
+            UsageError: If `requested` is not a positive multiple of `step`.
         """
         height, width = self.shape[2:]
         if height != width:
             raise PoseError(f"{self._file}: its input is {width}x{height} px; only square ones are supported")
-        if wanted is not None and (wanted < step or wanted % step):
-            raise UsageError(f"image size: {wanted} is not a positive multiple of {step} px")
-        if wanted is not None and height is not None and wanted != height:
-            raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it again")
-        return wanted or height or usual
+        if requested is not None and (requested < step or requested % step):
+            raise UsageError(f"image size: {requested} is not a positive multiple of {step} px")
+        if requested is not None and height is not None and requested != height:
+            raise PoseError(f"image size: {self._file} was exported for {height} px, not {requested}; export it again")
+        return requested or height or default
 
     def run(self, samples: Samples) -> list[Array]:
         """Run the network and return all outputs.
@@ -140,16 +140,16 @@ class OnnxNetwork:
             return list(self._session.run(None, {self._name: samples}))
         samples = samples.contiguous()
         binding = self._session.io_binding()
-        place = samples.device
+        device = samples.device
         binding.bind_input(
-            self._name, place.type, place.index or 0, self.dtype.type, tuple(samples.shape), samples.data_ptr()
+            self._name, device.type, device.index or 0, self.dtype.type, tuple(samples.shape), samples.data_ptr()
         )
         for output in self._session.get_outputs():
             binding.bind_output(output.name)
-        if place.type == "cuda":  # ONNX Runtime uses its own stream, so pending work must be finished
+        if device.type == "cuda":  # ONNX Runtime uses its own stream, so pending work must be finished
             import torch
 
-            torch.cuda.current_stream(place).synchronize()
+            torch.cuda.current_stream(device).synchronize()
         self._session.run_with_iobinding(binding)
         return list(binding.copy_outputs_to_cpu())
 

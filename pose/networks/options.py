@@ -23,9 +23,9 @@ class StageOptions:
     score: float | None = None
     size: int | None = None
 
-    def score_or(self, own: float) -> float:
-        """Return the requested minimum score, or the network's default `own` if none was requested."""
-        return own if self.score is None else self.score
+    def min_score_or(self, default: float) -> float:
+        """Return the requested minimum score, or the network's default `default` if none was requested."""
+        return default if self.score is None else self.score
 
 
-USUAL = StageOptions()
+DEFAULT_OPTIONS = StageOptions()

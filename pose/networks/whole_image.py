@@ -41,9 +41,9 @@ class ImageDetections:
         limit = np.array(size, np.float32)
         points = joints[..., :2].clip(0, limit)
         seen = ((points > 0) & (points < limit)).all(axis=-1)
-        certainty = joints[..., 2].clip(0, 1) if joints.shape[-1] == 3 else np.ones(seen.shape, np.float32)
+        joint_scores = joints[..., 2].clip(0, 1) if joints.shape[-1] == 3 else np.ones(seen.shape, np.float32)
         boxes = xyxy.reshape(-1, 2, 2).clip(0, limit).reshape(-1, 4)
-        return cls(boxes, scores, points, np.where(seen, certainty, np.float32(0)))
+        return cls(boxes, scores, points, np.where(seen, joint_scores, np.float32(0)))
 
 
 class WholeImageNetwork(Protocol):

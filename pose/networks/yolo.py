@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.whole_image import WholeImageNetwork
 from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
 from pose.networks.yolo_onnx import YoloOnnx
@@ -12,7 +12,7 @@ from pose.networks.yolo_onnx import YoloOnnx
 def load_yolo(
     model: Path,
     task: YoloTask,
-    options: StageOptions = USUAL,
+    options: StageOptions = DEFAULT_OPTIONS,
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
 ) -> WholeImageNetwork:

@@ -14,7 +14,7 @@ import numpy as np
 from pose.errors import PoseError
 from pose.networks.letterbox import LetterboxTransform, fitted_size, round_up, suppress
 from pose.networks.onnx import OnnxNetwork
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.whole_image import ImageDetections
 from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
 from pose.types import F32, U8
@@ -30,7 +30,7 @@ class YoloOnnx:
         self,
         model: Path,
         task: YoloTask,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
@@ -40,10 +40,10 @@ class YoloOnnx:
             raise PoseError(f"{model}: not a YOLO export for {task!r} (its metadata say {metadata.get('task')!r})")
         self.device: str = self._network.device
         self._input = self._network.input(std=(255.0, 255.0, 255.0))
-        self._score_threshold = options.score_or(SCORE_THRESHOLD)
+        self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._overlap_threshold, self._classes = overlap_threshold, classes
         self._stride = int(metadata["stride"])
-        self.side = self._network.side(options.size, max(metadata.get("imgsz", [DEFAULT_SIDE])), self._stride)
+        self.side = self._network.input_side(options.size, max(metadata.get("imgsz", [DEFAULT_SIDE])), self._stride)
         self.joints, self._values = metadata.get("kpt_shape", (0, 3))
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
@@ -78,9 +78,9 @@ class YoloOnnx:
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)
         rows = rows[(rows[:, 4] > self._score_threshold) & np.isin(rows[:, 5], self._classes)][:MAX_DETECTIONS]
         joints = rows[:, 6:].reshape(len(rows), self.joints, self._values)
-        joints = np.concatenate([fit.to_picture(joints[..., :2]), joints[..., 2:]], axis=-1)
+        joints = np.concatenate([fit.to_image(joints[..., :2]), joints[..., 2:]], axis=-1)
         size = image.shape[1], image.shape[0]
-        return ImageDetections.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
+        return ImageDetections.within(size, fit.boxes_to_image(rows[:, :4]), rows[:, 4], joints)
 
     def _suppressed(self, head: F32, width: int) -> F32:
         """Return the final detections (N, 6 + width) from the output of the head, with suppression within each class.

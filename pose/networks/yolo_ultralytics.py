@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose.errors import PoseError
-from pose.networks.options import USUAL, StageOptions
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.whole_image import ImageDetections
 from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
 from pose.system.device import resolve_device, torch_threads
@@ -29,7 +29,7 @@ class YoloUltralytics:
         self,
         model: Path,
         task: YoloTask,
-        options: StageOptions = USUAL,
+        options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
@@ -68,7 +68,7 @@ class YoloUltralytics:
         if half and device == "cpu":
             raise PoseError("precision: Ultralytics computes in float32 on the CPU; use float32, or device cuda")
         self._arguments = {
-            "conf": options.score_or(SCORE_THRESHOLD),
+            "conf": options.min_score_or(SCORE_THRESHOLD),
             "iou": overlap_threshold,
             "classes": list(classes),
             "device": device,

@@ -162,7 +162,7 @@ class IdsWriter(WriterContext):
 
     def finish(self, complete=True):
         if not self._part.closed:
-            self._part.write_end(0, self._text.encode())
+            self._part.write_and_truncate(0, self._text.encode())
 
     def commit(self):
         if not self._part.closed:

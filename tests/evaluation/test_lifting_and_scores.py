@@ -156,7 +156,7 @@ def test_work_is_counted_and_told(sequences):
 
 def test_small_batches_give_the_same(sequences, monkeypatch):
     whole = evaluate_lifter(sequences, DepthLifter(np.zeros((17, 3))))
-    monkeypatch.setattr(lifting, "FRAMES_A_CALL", 10)
+    monkeypatch.setattr(lifting, "FRAMES_PER_CALL", 10)
     parts = evaluate_lifter(sequences, DepthLifter(np.zeros((17, 3))))
     assert summarize(whole.scores[FLIPPED], "actions") == summarize(parts.scores[FLIPPED], "actions")
 

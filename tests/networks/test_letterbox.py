@@ -15,7 +15,7 @@ def test_the_corners_of_the_image_come_back(width, height, centred):
     assert canvas.shape == (64, 64, 3)
     rows, columns = np.nonzero((canvas == 7).all(axis=2))
     inside = np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1], np.float32)
-    np.testing.assert_allclose(fit.boxes_to_picture(inside[None])[0], [0, 0, width, height], atol=1e-3)
+    np.testing.assert_allclose(fit.boxes_to_image(inside[None])[0], [0, 0, width, height], atol=1e-3)
     assert max(inside[2] - inside[0], inside[3] - inside[1]) == 64
     outside = np.ones((64, 64), bool)
     outside[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = False

@@ -177,7 +177,7 @@ def make_benchmark(
         PoseError: If no frame has ground truth.
     """
     from pose.evaluation.results import Benchmark
-    from pose.evaluation.scores import MEASURES, SHARES
+    from pose.evaluation.scores import MEASURES, THRESHOLD_MEASURES
 
     frames = sum(int(one.counted.sum()) for one in sequences)
     if not frames:
@@ -185,5 +185,7 @@ def make_benchmark(
     actions = {one.action for one in sequences}
     subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
     part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""
-    measures = (*MEASURES, *SHARES) if averaging == "frames" else tuple(MEASURES)  # only MPI-INF-3DHP uses PCK and AUC
+    measures = (
+        (*MEASURES, *THRESHOLD_MEASURES) if averaging == "frames" else tuple(MEASURES)
+    )  # only MPI-INF-3DHP uses PCK and AUC
     return Benchmark(name, protocol, input_2d, averaging, groups, measures, f"{subjects}; {part}{frames:,} frames")
