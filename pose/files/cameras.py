@@ -76,9 +76,12 @@ class ResultCamera:
         return camera_time * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in world coordinates to pixels (..., 2).
+        """Project points (..., 3) m in world coordinates into the camera's original image, with its lens distortion.
 
         Depths below 0.1 m, also of points behind the camera, are set to 0.1 m.
+
+        Returns:
+            (..., 2) px, x and y.
         """
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
@@ -116,7 +119,11 @@ def cameras_text(cameras: Sequence[Mapping[str, Json]]) -> str:
 
 
 def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
-    """Write the cameras of a result to a calibration file; see `cameras_text`.
+    """Write the cameras of a result to a calibration file (JSON), which the option `--cameras` reads.
+
+    Args:
+        path: File to write.
+        cameras: Descriptions of the cameras, as in `RunInfo.cameras`.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -125,11 +132,11 @@ def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
 
 
 def result_title(run: RunInfo | None, name: str) -> str:
-    """Return the names of the input files of a result, separated by commas.
+    """Return the file names or URLs of a result's videos as a title, separated by commas.
 
     Args:
         run: Metadata of the run; None if unknown.
-        name: Name of the result's source, used if the result has only one camera.
+        name: File name or URL of the video, used if the metadata name no videos of several cameras.
     """
     cameras = () if run is None else run.cameras
     sources = [str(camera["video"]) for camera in cameras if camera.get("video")] or [name]

@@ -74,7 +74,12 @@ def _check_views(table: PoseTable) -> None:
 
 
 def parse_head(text: Array) -> Mapping[str, Json]:
-    """Parse the JSON object in a string array without axes; its numbers must be finite."""
+    """Parse the JSON object in a zero-dimensional string array.
+
+    Raises:
+        ValueError: If the array is not one string of limited length, or the string is not a JSON object with finite
+            numbers.
+    """
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MAX_TEXT_CHARS:
         raise ValueError(f"array 'run': expected one string of at most {MAX_TEXT_CHARS} characters")
     head = strict_json(text.item())
@@ -84,7 +89,11 @@ def parse_head(text: Array) -> Mapping[str, Json]:
 
 
 def check_table(table: PoseTable) -> None:
-    """Check that a result satisfies the assumptions of the code that reads it: order, ids, ranges and camera motion."""
+    """Check the values of a result: order of frames, ids, ranges of numbers, and camera motion.
+
+    Raises:
+        ValueError: If a value is invalid.
+    """
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)

@@ -62,7 +62,11 @@ class JsonWriter(WriterContext):
         self._part.overwrite(0, head.ljust(self._head_size).encode())
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame; see `ResultWriter.write`."""
+        """Append the result of a frame.
+
+        Raises:
+            PoseError: If the file cannot be written, for example because the disk is full.
+        """
         frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
         if result.view is not None:
             frame["camera"] = _view(result.view)
@@ -71,7 +75,10 @@ class JsonWriter(WriterContext):
         self._frames += 1
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file; see `ResultWriter.finish`. After an error it stays valid and marked as incomplete."""
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
+
+        After an error the file stays a valid document, marked as incomplete.
+        """
         if self._part.closed:
             return
         try:
@@ -81,14 +88,14 @@ class JsonWriter(WriterContext):
             raise
 
     def commit(self) -> None:
-        """Rename the file; see `ResultWriter.commit`."""
+        """Give the file its final name. This has no effect after `abort` or an earlier `commit`."""
         if not self._part.closed:
             self._part.commit()
 
     def close(self, complete: bool = True) -> None:
-        """Complete and rename the file as `ResultWriter.close` does.
+        """Complete the file, and give it its final name; `complete=False` marks the run as interrupted.
 
-        If the disk is full, the file is renamed but stays marked as incomplete.
+        If the disk is full, the file gets its final name but stays marked as incomplete.
 
         Raises:
             PoseError: If the file cannot be completed.
@@ -101,7 +108,7 @@ class JsonWriter(WriterContext):
         self.commit()
 
     def abort(self) -> None:
-        """Delete the file; see `ResultWriter.abort`."""
+        """Delete the temporary file. This has no effect after `commit` or an earlier `abort`."""
         if not self._part.closed:
             self._part.discard()
 

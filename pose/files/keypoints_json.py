@@ -73,8 +73,8 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
 
     Raises:
         UsageError: If the file does not exist, `fps` is None, or the image size is unknown.
-        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or gaps are too
-            long.
+        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or there are
+            more than `MAX_GAP_FRAMES` frames in gaps.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")

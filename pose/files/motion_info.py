@@ -30,8 +30,8 @@ class MotionInfo:
 
     Attributes:
         motion: The measured camera motion.
-        compensated: Whether world coordinates take the camera motion into account or align several scenes. If True,
-            each frame has a `CameraView`.
+        compensated: Whether world coordinates take the camera motion, or the cuts between scenes, into account. If
+            True, each frame has a `CameraView`.
     """
 
     motion: CameraMotion

@@ -201,7 +201,7 @@ class NpzWriter(WriterContext):
 
     @property
     def bytes(self) -> int:
-        """Number of bytes that the completed file needs on disk, beside the temporary files."""
+        """Size of the completed file in bytes. The temporary files need additional space until it is complete."""
         frames, rows = self._complete_counts
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
         return _MAX_HEADER_BYTES + sum(count * spool.row_bytes for count, spool in counts)
@@ -219,7 +219,11 @@ class NpzWriter(WriterContext):
         self._complete_counts = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame; see `ResultWriter.write`."""
+        """Append the result of a frame.
+
+        Raises:
+            PoseError: If a temporary file cannot be written, for example because the disk is full.
+        """
         people, poses = result.people, result.poses
         n = len(people)
         rows: dict[str, NDArray[np.generic]] = {}
@@ -271,7 +275,10 @@ class NpzWriter(WriterContext):
         self._complete_counts = frames + 1, people_rows + n
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file; see `ResultWriter.finish`. After an error nothing more can be written."""
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
+
+        After an error nothing more can be written.
+        """
         if not self._open or self._finished is not None:
             return
         file = WholeFile(self._path)
@@ -292,7 +299,7 @@ class NpzWriter(WriterContext):
         self._finished = file
 
     def commit(self) -> None:
-        """Rename the file; see `ResultWriter.commit`."""
+        """Give the finished file its final name, and delete the temporary files."""
         if self._finished is None:
             return
         file, self._finished = self._finished, None
@@ -303,7 +310,7 @@ class NpzWriter(WriterContext):
             self._release(remove=False)
 
     def abort(self) -> None:
-        """Delete the file; see `ResultWriter.abort`."""
+        """Delete the temporary files. A file that already has its final name is kept."""
         if self._finished is not None:
             self._finished.discard()
             self._finished = None
@@ -321,7 +328,12 @@ class NpzWriter(WriterContext):
 
 
 def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the hands of a frame as arrays by key; if hands were not estimated, all count as not detected."""
+    """Return the hands of the P people in a frame as the arrays of `poses.npz`. The second axis is left, right.
+
+    Returns:
+        `hand_keypoints`: (P, 2, 21, 2) px. `hand_scores`: (P, 2, 21), 0 where not detected. `hand_joints3d`: (P, 2, 21,
+        3) m relative to the wrist. `hand_sigma`: (P, 2, 21) mm. If hands were not estimated, none is detected.
+    """
     people, poses = result.people, result.poses
     hands = people.hands if people.hands is not None else Hands.undetected(len(people))
     joints = sized_to_body(hands, poses.joints, poses.swapped)
@@ -334,7 +346,13 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
 
 
 def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the faces of a frame as arrays by key; if faces were not estimated, all count as not detected."""
+    """Return the faces of the P people in a frame as the arrays of `poses.npz`.
+
+    Returns:
+        `face_keypoints`: (P, 468, 3) px. `face_scores`: (P,), 0 where not detected. `face_angles`: (P, 3) degrees, yaw,
+        pitch and roll. `face_measures`: (P, 6), in the order of `pose.face_points.MEASURES`. If faces were not
+        estimated, none is detected.
+    """
     people = result.people
     faces = people.faces if people.faces is not None else Faces.undetected(len(people))
     detected = faces.detected[:, None]
@@ -362,8 +380,11 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
 
 
 def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of the transformation from camera to world coordinates.
+    """Return the transformation from camera to world coordinates as the arrays of `poses.npz`.
 
     world = world_rotation @ camera - (0, world_floor, 0), where camera is a point (3,) m in the camera frame.
+
+    Returns:
+        `world_rotation`: (3, 3). `world_floor`: Height of the floor in m, an array without axes.
     """
     return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

@@ -52,7 +52,11 @@ class ResultFiles(WriterContext):
         self._texts.append((WholeFile(path), text))
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame to all files; see `ResultWriter.write`."""
+        """Append the result of a frame to all files. After an error, all files are deleted.
+
+        Raises:
+            PoseError: If a file cannot be written, for example because the disk is full.
+        """
         try:
             for writer in self._writers:
                 writer.write(result)
@@ -61,7 +65,10 @@ class ResultFiles(WriterContext):
             raise
 
     def finish(self, complete: bool = True) -> None:
-        """Complete all files; see `ResultWriter.finish`."""
+        """Complete all files under temporary names; `complete=False` marks the run as interrupted.
+
+        After an error, all files are deleted.
+        """
         try:
             for writer in self._writers:
                 writer.finish(complete)
@@ -73,7 +80,7 @@ class ResultFiles(WriterContext):
             raise
 
     def commit(self) -> None:
-        """Rename all files; see `ResultWriter.commit`."""
+        """Give all finished files their final names."""
         try:
             for writer in self._writers:
                 writer.commit()
@@ -83,7 +90,7 @@ class ResultFiles(WriterContext):
             self.abort()  # without effect on renamed files
 
     def abort(self) -> None:
-        """Delete all files that are not renamed yet; see `ResultWriter.abort`."""
+        """Delete all files that do not have their final names yet."""
         for writer in self._writers:
             writer.abort()
         for file, _ in self._texts:

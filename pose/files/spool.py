@@ -22,7 +22,7 @@ class ResultSpool:
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - open as long as the spool
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame.
+        """Append the result of a frame to the temporary file.
 
         Raises:
             PoseError: If the file cannot be written, for example because the disk is full.
@@ -42,5 +42,5 @@ class ResultSpool:
             yield result
 
     def close(self) -> None:
-        """Delete the file."""
+        """Delete the temporary file."""
         close_scratch(self._file)

@@ -33,7 +33,7 @@ class PoseTable:
         joints3d: (N, 17, 3) m, joints relative to the root, camera frame.
         root: (N, 3) m, position of the pelvis, camera frame.
         sigma: (N, 17) mm, uncertainty of the joints, the radius that contains the joint with probability 0.68.
-        swapped: (N, 2), whether repair swapped left and right before lifting, for legs and arms; False if unknown.
+        swapped: (N, 2) whether left and right keypoints were swapped before lifting, for legs, arms; False if unknown.
         ahead: (N,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
         seen_by: (N, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
         skeleton: Skeleton of the keypoints.
@@ -42,17 +42,19 @@ class PoseTable:
         run: Metadata of the run; None for results of `pose-lift`.
         complete: False if the run was interrupted.
         format_version: Version of the file format; None for results of `pose-lift`.
-        camera_rotation: (F, 3, 3) rotation as in `CameraView`. This array, `camera_zoom` and `camera_sigma` are None if
-            the camera is static or its motion is unknown.
-        camera_zoom: (F,) ratio of focal lengths as in `CameraView`.
+        camera_rotation: (F, 3, 3) rotation from the camera axes of each frame to those of the scene's first frame. This
+            array, `camera_zoom` and `camera_sigma` are None if the camera is static or its motion is unknown.
+        camera_zoom: (F,) focal length of each frame relative to that of the intrinsics.
         camera_sigma: (F,) degrees, uncertainty of the rotation.
-        camera_position: (F, 3) m as in `CameraView`; None if the camera is static or only rotates.
-        hand_keypoints: (N, 2, 21, 2) px as in `Hands`. This array, `hand_scores` and `hand_joints3d` are None if hands
-            were not estimated.
+        camera_position: (F, 3) m, optical centre in the camera axes of the scene's first frame; None if the camera is
+            static or only rotates.
+        hand_keypoints: (N, 2, 21, 2) px, points of the left and right hand. This array, `hand_scores` and
+            `hand_joints3d` are None if hands were not estimated.
         hand_scores: (N, 2, 21) scores of the points.
-        hand_joints3d: (N, 2, 21, 3) m, relative to the lifted wrists.
-        hand_sigma: (N, 2, 21) mm, radius of the 68 % interval relative to the wrists; None in old results.
-        face_keypoints: (N, 468, 3) px as in `Faces`; None if faces were not estimated.
+        hand_joints3d: (N, 2, 21, 3) m in camera axes, relative to the lifted wrists.
+        hand_sigma: (N, 2, 21) mm, radius that contains the point, relative to the wrist, with probability 0.68; None in
+            old results.
+        face_keypoints: (N, 468, 3) px, x, y and depth of the face points; None if faces were not estimated.
         face_scores: (N,) probability of each face; None if faces were not estimated.
     """
 
@@ -151,7 +153,7 @@ class PoseTable:
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
     def joint_scores(self, rows: slice | NDArray[np.integer]) -> F32:
-        """Return the 2D scores (n, 17) that correspond to the 3D joints of `rows`.
+        """Return the 2D scores (n, 17) that correspond to the 3D joints in the n table rows `rows`.
 
         Results of several cameras do not contain scores. For such results, the score is 1 if a camera observed the
         joint, else 0.
@@ -161,7 +163,10 @@ class PoseTable:
         return to_h36m17(self.keypoints[rows], self.scores[rows], self.skeleton)[1]
 
     def view(self, position: int) -> CameraView | None:
-        """Return the camera's pose in the frame at `position`; None if it is static or its motion is unknown."""
+        """Return the orientation and position of the camera in the frame at `position`, from 0 to F - 1.
+
+        Return None if the camera is static or its motion is unknown.
+        """
         if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
@@ -170,7 +175,7 @@ class PoseTable:
         return CameraView(rotation, zoom, sigma, place)
 
     def hand_rows(self, rows: slice | I64) -> Hands | None:
-        """Return the hands of `rows`; None if hands were not estimated."""
+        """Return the hands of the people in the table rows `rows`; None if hands were not estimated."""
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
         swapped, sigma = self.swapped[rows], None
@@ -180,13 +185,13 @@ class PoseTable:
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes, sigma)
 
     def face_rows(self, rows: slice | I64) -> Faces | None:
-        """Return the faces of `rows`; None if faces were not estimated."""
+        """Return the faces of the people in the table rows `rows`; None if faces were not estimated."""
         if self.face_keypoints is None or self.face_scores is None:
             return None
         return Faces(np.asarray(self.face_keypoints[rows]), np.asarray(self.face_scores[rows]))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
-        """Return the world coordinates of `rows`; None if the result has none."""
+        """Return the poses in world coordinates in the table rows `rows`; None if the result has none."""
         if self.placed is None:
             return None
         return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))

@@ -39,7 +39,10 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
         ...
 
     def close(self, complete: bool = True) -> None:
-        """Call `finish` and `commit`. This has no effect after `commit` or `abort`."""
+        """Call `finish` and `commit`; `complete=False` marks the run as interrupted.
+
+        This has no effect after `commit` or `abort`.
+        """
         ...
 
     def abort(self) -> None:
@@ -66,7 +69,7 @@ class PartFile:
         return self._file.closed
 
     def write_and_truncate(self, offset: int, data: bytes) -> None:
-        """Write `data` at byte `offset`, and truncate the file after them.
+        """Write `data` at the byte `offset`, and end the file after them.
 
         Raises:
             PoseError: If the file cannot be written, for example because the disk is full.
@@ -76,7 +79,7 @@ class PartFile:
             self._file.truncate(offset + len(data))
 
     def overwrite(self, offset: int, data: bytes) -> None:
-        """Overwrite the bytes from `offset` on with `data`.
+        """Overwrite bytes with `data`, from the byte `offset` on. The rest of the file is kept.
 
         Raises:
             PoseError: If the file cannot be written.
@@ -85,13 +88,13 @@ class PartFile:
             write_all(self._file, offset, data)
 
     def commit(self) -> None:
-        """Rename the file to `target`."""
+        """Close the file, and rename it to `target`."""
         with file_errors(self.target):
             self._file.close()
             self._part.replace(self.target)
 
     def discard(self) -> None:
-        """Delete the file."""
+        """Close the file, and delete it under its temporary name."""
         close_scratch(self._file)
         self._part.unlink(missing_ok=True)
 
@@ -135,18 +138,18 @@ class WriterContext:
                 raise
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file; see `ResultWriter.finish`."""
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted."""
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Rename the file; see `ResultWriter.commit`."""
+        """Give the finished file its final name."""
         raise NotImplementedError
 
     def close(self, complete: bool = True) -> None:
-        """Complete and rename the file; see `ResultWriter.close`."""
+        """Complete the file, and give it its final name; `complete=False` marks the run as interrupted."""
         self.finish(complete)
         self.commit()
 
     def abort(self) -> None:
-        """Delete the file; see `ResultWriter.abort`."""
+        """Delete the temporary file. This has no effect after `commit` or an earlier `abort`."""
         raise NotImplementedError
