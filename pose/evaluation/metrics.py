@@ -33,7 +33,12 @@ def root_relative(poses: Array, root: int = 0) -> Array:
 
 
 def position_errors(pred: Poses, true: Poses) -> F64:
-    """Return the distance between predicted and true joints, (..., T, J) in mm."""
+    """Return the distance between predicted and true joints, (..., T, J) in mm.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
     return _norm_mm(np.subtract(pred, true, dtype=np.float64))
 
 
@@ -41,22 +46,41 @@ def scaled_errors(pred: Poses, true: Poses) -> F64:
     """Return joint errors (..., T, J) in mm after the least-squares scaling of each frame about the origin.
 
     Defined by H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
     """
     return _norm_mm(fit_scale(pred, true)[..., None, None] * pred - true)
 
 
 def aligned_errors(pred: Poses, true: Poses) -> F64:
-    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections."""
+    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
     return _norm_mm(similarity_residuals(pred, true))
 
 
 def velocity_errors(pred: Poses, true: Poses) -> F64:
-    """Return the norm of the error's first difference over time, (..., T - 1, J) in mm/frame."""
+    """Return the magnitude of the velocity error of each joint, (..., T - 1, J) in mm/frame.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
     return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
 
 
 def acceleration_errors(pred: Poses, true: Poses) -> F64:
-    """Return the norm of the error's second difference over time, (..., T - 2, J) in mm/frame^2."""
+    """Return the magnitude of the acceleration error of each joint, (..., T - 2, J) in mm/frame^2.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
     error = np.subtract(pred, true, dtype=np.float64)
     return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
 
@@ -67,7 +91,7 @@ def frames_with_truth(true: Poses) -> Mask:
 
 
 def consecutive(valid: Mask, frames: int) -> Mask:
-    """Return a mask (..., T - frames + 1) of the starts of runs of `frames` consecutive valid frames.
+    """Return a mask (..., T - frames + 1), True where a run of `frames` consecutive valid frames starts.
 
     Args:
         valid: Mask of valid frames, (..., T).
@@ -79,31 +103,61 @@ def consecutive(valid: Mask, frames: int) -> Mask:
 
 
 def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean per-joint position error (protocol 1) in mm."""
+    """Return the mean per-joint position error (protocol 1) in mm.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
     pred, true = _counted(pred, true, valid)
     return _mean(position_errors(pred, true))
 
 
 def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2)."""
+    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2).
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
     pred, true = _counted(pred, true, valid)
     return _mean(aligned_errors(pred, true))
 
 
 def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean error in mm after the least-squares scaling of every frame."""
+    """Return the mean error in mm after the least-squares scaling of every frame about the origin.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
     pred, true = _counted(pred, true, valid)
     return _mean(scaled_errors(pred, true))
 
 
 def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames."""
+    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
 
 
 def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames."""
+    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
 

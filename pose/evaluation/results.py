@@ -31,7 +31,17 @@ _POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # re
 
 
 class BenchmarkFields(TypedDict):
-    """A `Benchmark` as plain values."""
+    """A `Benchmark` as plain values.
+
+    Attributes:
+        name: Name of the data set.
+        protocol: Protocol of the data set; empty if there is only one.
+        input_2d: Source of the 2D keypoints.
+        averaging: Averaging of errors: "actions" averages over each action first, "frames" over all frames.
+        groups: Names of the actions, in the order of the table columns.
+        measures: Names of the error measures that have tables.
+        selection: Subjects and frames that were evaluated.
+    """
 
     name: str
     protocol: str
@@ -59,7 +69,16 @@ class OverTime(TypedDict):
 
 
 class Speed(TypedDict):
-    """Numbers of processed frames, and processing times in s, separately for the lifter and the metrics."""
+    """Processing times of the lifter and of the metrics.
+
+    Attributes:
+        lifter_frames: Number of lifted frames.
+        lifter_seconds: Time spent in the lifter, s.
+        lifter_frames_per_second: Speed of the lifter; None if nothing was lifted or timed.
+        metrics_frames: Number of scored frames.
+        metrics_seconds: Time spent in the metrics, s.
+        metrics_frames_per_second: Speed of the metrics; None if nothing was scored or timed.
+    """
 
     lifter_frames: int
     lifter_seconds: float
@@ -181,7 +200,7 @@ def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float
 
 
 def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> CurvePoint:
-    """Return one point of the curve of accuracy against latency.
+    """Return one point on the curve of accuracy against latency: look-ahead, latency in ms, and mean errors.
 
     Args:
         lookahead: Number of future frames that the lifter used.
@@ -194,7 +213,7 @@ def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: B
 
 
 def latency_of(point: CurvePoint) -> tuple[int, float]:
-    """Return the look-ahead of a point of the curve, in frames and in ms."""
+    """Return the look-ahead in frames and the latency in ms of a point on the curve of accuracy against latency."""
     frames, milliseconds = point["lookahead"], point["latency_ms"]
     assert frames is not None
     assert milliseconds is not None

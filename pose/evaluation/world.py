@@ -93,14 +93,14 @@ def jitter(pred: Points, fps: float) -> F64:
 
 
 def foot_slides(pred: Points, true: Points) -> F64:
-    """Return FS-ankle: displacements of the predicted ankles between frames in which the true ankle is static.
+    """Return FS-ankle: displacements of the predicted ankles between consecutive frames with a static true ankle.
 
     Args:
-        pred: Predicted ankles (T, 2, 3) in m.
-        true: True ankles (T, 2, 3) in m.
+        pred: Predicted left and right ankle (T, 2, 3) in m, at 30 frames/s.
+        true: True left and right ankle (T, 2, 3) in m.
 
     Returns:
-        Displacements (N,) in mm.
+        Displacements (N,) in mm, one for each static step of an ankle.
     """
     static = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
     result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[static]
@@ -134,12 +134,16 @@ def angle_between(a: Points, b: Points) -> float:
 
 
 def f1_counts(pred: Mask, true: Mask) -> NDArray[np.int64]:
-    """Return the numbers of true positives, false positives and false negatives, (3,)."""
+    """Return the numbers of true positives, false positives and false negatives, (3,), of two masks of one shape."""
     return np.array([(pred & true).sum(), (pred & ~true).sum(), (~pred & true).sum()])
 
 
 def f1_score(counts: NDArray[np.int64]) -> float:
-    """Return the F1 score of summed `f1_counts`; NaN if neither prediction nor ground truth has positives."""
+    """Return the F1 score, 0 to 1; NaN if neither prediction nor ground truth has positives.
+
+    Args:
+        counts: (3,) numbers of true positives, false positives and false negatives, as returned by `f1_counts`.
+    """
     hit, false, missed = counts.tolist()
     return 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
 
