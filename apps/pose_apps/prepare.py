@@ -3,6 +3,7 @@
 To add a data set, write its reader in `pose_datasets`, add a class here, and list the class in `DATA_SETS`.
 """
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from typing import ClassVar
 from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, option, quiet_option
+from pose.options import REQUIRED, Options, option, overwrite_option, quiet_option
+from pose.system.written_files import WrittenFiles
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -34,12 +36,18 @@ class PrepareCommand(Options):
 
     source: str = option(REQUIRED, "file or folder of the data set, as published")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
+    overwrite: bool = overwrite_option("existing files")
     quiet: bool = quiet_option()
 
     @property
     def sources(self) -> list[Path]:
         """The paths in `source`."""
         return [Path(self.source)]
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files that `prepare` writes; by default `out`."""
+        return [Path(self.out)]
 
     @abstractmethod
     def prepare(self, log: Log) -> None:
@@ -59,7 +67,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not source.exists():
             raise UsageError(f"--source: {source}: no such file or folder")
     with StatusLine("preparing", hidden=data.quiet) as status:
+        if not data.overwrite:
+            _check_free(data.targets)
         data.prepare(status.print if not data.quiet else lambda line: None)
+
+
+def _check_free(targets: list[Path]) -> None:
+    """Check that no finished preparation and no file of the user would be replaced.
+
+    If some targets are missing and this program wrote the others, an earlier call was interrupted. It is then repeated.
+
+    Raises:
+        UsageError: If all targets exist, or one that this program did not write.
+    """
+    existing = [path for path in targets if os.path.lexists(path)]
+    interrupted = len(existing) < len(targets)
+    for path in existing:
+        if not (interrupted and WrittenFiles(path.parent).owns(path)):
+            raise UsageError(f"{path} exists; give --overwrite to replace it, or another place with --out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +95,13 @@ class Human36m(PrepareCommand):
 
     source: str = option(REQUIRED, "folder of the release, which contains S1/MyPoseFeatures/D3_Positions/*.cdf etc.")
     out: str = option(REQUIRED, _FOLDER)
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files that `prepare` writes."""
+        from pose_datasets.human36m import FILE_3D, FILES_2D
+
+        return [Path(self.out) / FILE_3D, Path(self.out) / FILES_2D["gt"]]
 
     def prepare(self, log: Log) -> None:
         """Write the prepared files."""
@@ -88,6 +120,13 @@ class Human36mM(PrepareCommand):
     source: str = option(REQUIRED, "MotionBERT's file h36m_sh_conf_cam_source_final.pkl")
     out: str = option(REQUIRED, _FOLDER)
 
+    @property
+    def targets(self) -> list[Path]:
+        """The file that `prepare` writes."""
+        from pose_datasets.human36m_motionbert import PREPARED
+
+        return [Path(self.out) / PREPARED]
+
     def prepare(self, log: Log) -> None:
         """Write the prepared files."""
         from pose_datasets.human36m_motionbert import prepare
@@ -103,6 +142,13 @@ class MpiInf3dhp(PrepareCommand):
 
     source: str = option(REQUIRED, "the folder mpi_inf_3dhp_test_set, or its .zip file")
     out: str = option(REQUIRED, _FOLDER)
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files that `prepare` writes."""
+        from pose_datasets.mpi_inf_3dhp import prepared_paths
+
+        return prepared_paths(Path(self.source), Path(self.out))
 
     def prepare(self, log: Log) -> None:
         """Write the prepared files."""

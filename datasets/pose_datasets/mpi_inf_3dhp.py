@@ -72,7 +72,7 @@ def prepare(source: Path, out: Path) -> list[Path]:
     Raises:
         UsageError: If `source` contains no annotations.
     """
-    files = _in_zip(source) if source.is_file() else _in_folder(source)
+    files = _annotations(source)
     if not files:
         raise UsageError(f"{source}: contains no TS1/{FILE} (see docs/reference/benchmark-data.md)")
     written = []
@@ -83,6 +83,16 @@ def prepare(source: Path, out: Path) -> list[Path]:
             _read(hidden, target)
         written.append(target)
     return written
+
+
+def prepared_paths(source: Path, out: Path) -> list[Path]:
+    """Return the paths that `prepare` writes; none if `source` contains no annotations."""
+    return [out / name / FILE for name in sorted(_annotations(source))]
+
+
+def _annotations(source: Path) -> dict[str, Callable[[], bytes]]:
+    """Return functions that read the annotation files of a folder or ZIP file, by name of the sequence."""
+    return _in_zip(source) if source.is_file() else _in_folder(source)
 
 
 def _in_folder(source: Path) -> dict[str, Callable[[], bytes]]:

@@ -125,6 +125,52 @@ def test_damaged_annotations_leave_no_file(run, tmp_path):
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
+def test_existing_results_are_replaced_only_on_request(run, tmp_path):
+    poses, out = write_run(tmp_path / "poses.npz"), tmp_path / "one.npz"
+    call = ("sequence", "--source", poses, "--out", out)
+    assert run(*call)[0] == 0
+    before = out.stat().st_mtime_ns, out.read_bytes()
+    message = f"error: {out} exists; give --overwrite to replace it, or another place with --out\n"
+    assert run(*call, "--person", "8") == (2, "", message)
+    assert (out.stat().st_mtime_ns, out.read_bytes()) == before
+    status, _, err = run(*call, "--person", "8", "--overwrite")
+    assert (status, err) == (0, "")
+    assert out.read_bytes() != before[1]
+
+
+@pytest.mark.parametrize("what", ["human36m", "human36m-m", "mpi-inf-3dhp"])
+def test_an_interrupted_preparation_is_repeated_and_a_finished_one_kept(run, tmp_path, what):
+    match what:
+        case "human36m":
+            source = write_raw_release(tmp_path / "raw", {"S9": {"WalkingDog": 8}})
+        case "human36m-m":
+            source = write_protocol_m(tmp_path / "m", [("S9", "Greeting", 1, 0, 20)]) / human36m_motionbert.FILE
+        case _:
+            source = write_mpi_inf_3dhp(tmp_path / "set", {"TS1": 6, "TS5": 4})
+    call = (what, "--source", source, "--out", tmp_path / "out")
+    assert run(*call)[0] == 0
+    written = sorted(path for path in (tmp_path / "out").rglob("[!.]*") if path.is_file())
+    status, _, err = run(*call)
+    assert status == 2
+    assert "exists; give --overwrite" in err
+    written[-1].unlink()
+    status, _, err = run(*call)
+    assert (status, err) == (0, "")
+    assert sorted(path for path in (tmp_path / "out").rglob("[!.]*") if path.is_file()) == written
+    assert run(*call, "--overwrite")[0] == 0
+
+
+def test_a_file_of_the_user_stops_an_interrupted_preparation(run, tmp_path):
+    source = write_mpi_inf_3dhp(tmp_path / "set", {"TS1": 6, "TS5": 4})
+    own = tmp_path / "out" / "TS1" / "annot_data.mat"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+    status, _, err = run("mpi-inf-3dhp", "--source", source, "--out", tmp_path / "out")
+    assert (status, own.read_text()) == (2, "mine")
+    assert err.startswith(f"error: {own} exists; give --overwrite")
+    assert not (tmp_path / "out" / "TS5").exists()
+
+
 @pytest.mark.parametrize("what", ["human36m", "human36m-m", "mpi-inf-3dhp", "mocap", "sequence"])
 def test_missing_source(run, tmp_path, what):
     status, out, err = run(what, "--source", tmp_path / "none", "--out", tmp_path / "out")
