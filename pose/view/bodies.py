@@ -21,12 +21,12 @@ _LIGHTEST = 0.55  # share of paper in the lightest shade
 
 @dataclass(frozen=True, slots=True)
 class BodyMesh:
-    """Triangles of one person's body that face the camera.
+    """The F triangles of one person's body that face the camera.
 
     Attributes:
         person: Track id.
-        corners: (F, 3, 2) px, corners of the triangles, at most `draw.MAX_COORDINATE_PX` px from the corner of the
-            image.
+        corners: (F, 3, 2) px, the three corners of each triangle as image coordinates x, y. Their absolute values are
+            at most `draw.MAX_COORDINATE_PX`.
         depths: (F,) m, distances of the triangles from the camera.
         light: (F,) brightness of the triangles, from 0 (dark) to 1.
     """
@@ -42,13 +42,18 @@ class BodyMesh:
 
 
 class Bodies(Protocol):
-    """Interface of objects that compute the body meshes of the people in a frame."""
+    """Interface of objects with a method `of`, which returns the body meshes of the people in a frame."""
 
     def of(self, result: FrameResult) -> list[BodyMesh]: ...
 
 
 def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
-    """Draw meshes as one translucent layer; where two people overlap, only the nearer one is visible."""
+    """Draw body meshes as one translucent layer; where two people overlap, only the nearer one is visible.
+
+    Args:
+        canvas: Canvas to draw on.
+        meshes: Meshes in px of the canvas, one per person.
+    """
     meshes = [mesh for mesh in meshes if len(mesh.corners)]
     if not meshes:
         return
@@ -64,7 +69,11 @@ def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
 
 
 def extent(mesh: BodyMesh) -> NDArray[np.float64]:
-    """Return two opposite corners (2, 2) px of the area that `draw_bodies` changes for a non-empty mesh."""
+    """Return the area that `draw_bodies` changes for a non-empty mesh.
+
+    Returns:
+        (2, 2) px, x and y of the top left corner, then of the bottom right corner.
+    """
     places = mesh.corners.reshape(-1, 2).astype(np.float64)
     return np.stack([places.min(axis=0) - 2, places.max(axis=0) + 2])
 

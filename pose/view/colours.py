@@ -47,7 +47,7 @@ def ink_on(colour: RGB) -> RGB:
 
 @functools.lru_cache(maxsize=4096)  # each frame uses the same few hundred colours
 def mix(colour: RGB, other: RGB, share: float) -> RGB:
-    """Mix `colour` with a `share` (0 to 1) of `other`."""
+    """Mix two RGB colours: `share` is the fraction of `other` in the result, 0 to 1."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
     return red, green, blue
 
@@ -62,7 +62,12 @@ def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
 
 
 def drawing_settings() -> dict[str, Json]:
-    """Return the values that a web page needs for drawing: limbs of Human3.6M-17 with sides, the head, and colours."""
+    """Return the values that a web page needs for drawing.
+
+    Returns:
+        `edges3d`: Limbs of Human3.6M-17, with the indices `ends` of both joints, the `side`, and whether the limb ends
+        at the `head`. `head`: Index of the joint head. `colours`: RGB colours by side, and a list for `people`.
+    """
     return {
         "edges3d": [
             {"ends": [a, b], "side": edge_side(H36M17, a, b), "head": H36M17.names[b] == "head"}

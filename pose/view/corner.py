@@ -13,7 +13,7 @@ _HEAD_COST = 10.0  # cost of a covered head; 1 is the cost of people who cover t
 
 
 class Corner:
-    """Chooser of the image corner in which the 3D inset lies."""
+    """Chooser of the image corner in which the 3D inset is drawn, so that it covers little of the people."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, position: str = AUTO) -> None:
         """Compute the possible places of the inset.

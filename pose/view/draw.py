@@ -34,7 +34,7 @@ class Canvas(NamedTuple):
 
     Attributes:
         pixels: (H, W, 3) uint8, the image.
-        code: Function from an RGB colour to the three values of a pixel; the identity for RGB images.
+        code: Function from an RGB colour to the three values of a pixel in `pixels`; the identity for RGB images.
     """
 
     pixels: U8
@@ -67,10 +67,14 @@ def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: fl
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:
-    """Cut segments (N, 2, 2) px into dashes and gaps of about `length` px, with a dash at either end.
+    """Cut line segments into dashes and gaps of about equal length, with a dash at either end.
+
+    Args:
+        segments: (N, 2, 2) px, x and y of the start and the end of each segment.
+        length: Approximate length of a dash and of a gap, px.
 
     Returns:
-        (M, 2, 2) px, the dashes.
+        (M, 2, 2) px, x and y of the start and the end of each dash.
     """
     parts = [np.zeros((0, 2, 2))]
     for begin, end in segments.astype(np.float64):
@@ -148,7 +152,7 @@ def text(canvas: Canvas, words: str, left_middle: Point, height: float, colour: 
 
 
 def text_width(words: str, height: float) -> int:
-    """Return the width of `words` in px as drawn by `text`."""
+    """Return the width in px of `words` as drawn by `text` with capitals `height` px high."""
     scale, thickness = _font(height)
     return int(cv2.getTextSize(words, _FONT, scale, thickness)[0][0])
 
@@ -177,7 +181,17 @@ def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colou
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
-    """Return two opposite corners (2, 2) px of the area that `label` covers in an image of (width, height) px."""
+    """Return the area that `label` covers.
+
+    Args:
+        size: (width, height) px of the image.
+        words: Text.
+        bottom_middle: Middle of the lower edge of the box, (x, y) px.
+        height: Height of the capitals, px.
+
+    Returns:
+        (2, 2) px, x and y of the top left corner, then of the bottom right corner.
+    """
     x, y, half, thick = _pill(size, words, bottom_middle, height)
     return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
 

@@ -24,14 +24,18 @@ MAX_NAME_CHARS = 40
 
 
 class Gallery:
-    """Writer of contact sheets. A sheet is written when it is full, and `close` writes the last one."""
+    """Writer of contact sheets: JPEG images that each show several still images with their people.
+
+    A sheet is written when it is full, and `close` writes the last one.
+    """
 
     def __init__(self, sheet: Callable[[int], Path], inset: str = AUTO) -> None:
         """Start without images.
 
         Args:
             sheet: Function from the sheet number (1, 2, ...) to the path of its .jpg file.
-            inset: Place of the 3D inset, as in `Overlay`.
+            inset: Place of the 3D inset in each image, one of `pose.view.insets.INSETS`. `auto` is a panel beside a
+                portrait or square image, and otherwise the corner that covers the least of the people.
         """
         self._sheet, self._sheets, self._inset = sheet, 0, inset
         self._cells: list[tuple[str, U8]] = []

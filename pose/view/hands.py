@@ -33,11 +33,12 @@ def hands_in_scene(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
 
     Args:
         result: The frame.
-        rows: (n,) indices of people in `result`.
+        rows: (n,) indices of n people in the arrays of `result`.
         placed: (n, 17, 3) m, joints of the same people in the 3D view (x right, y away from the camera, z up).
 
     Returns:
-        (n, 2, 21, 3) m in the same coordinates, NaN where a hand is not detected; None without hands or people.
+        (n, 2, 21, 3) m in the 3D view for the left and right hand, NaN where a hand is not detected. None if hands were
+        not estimated or there are no people.
     """
     if result.people.hands is None or not len(rows):
         return None
@@ -51,13 +52,16 @@ def hands_in_scene(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
 
 
 def with_hands(keypoints: F32, scores: F32, hands: Hands, swapped: NDArray[np.bool_]) -> tuple[F32, F32]:
-    """Return keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
+    """Append the hand points of P people to their body keypoints.
 
     Args:
-        keypoints: (P, J, 2) px, with left and right as used for lifting.
-        scores: (P, J).
+        keypoints: (P, J, 2) px, body keypoints with left and right as used for lifting.
+        scores: (P, J) scores of the body keypoints.
         hands: Hands of the same people.
-        swapped: (P,) whether the person's arms were swapped left-right.
+        swapped: (P,) whether the left and right arm were swapped before lifting; the hands are then swapped as well.
+
+    Returns:
+        Keypoints (P, J + 42, 2) px and scores (P, J + 42): body, 21 points of the left hand, 21 of the right hand.
     """
     count = len(keypoints)
     points = np.where(swapped[:, None, None, None], hands.points[:, ::-1], hands.points)

@@ -39,14 +39,17 @@ def camera_heading(result: FrameResult) -> F64 | None:
 
 
 def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
-    """Return the three segments (3, 2, 3) m of an arrow on the floor, on the camera's side of the centre.
+    """Return an arrow on the floor of the 3D inset that shows the camera's viewing direction.
 
-    Return an array (0, 2, 3) if the heading is unknown.
+    The arrow lies between the centre of the floor and the camera.
 
     Args:
-        result: The frame.
-        middle: (3,) m, centre of the floor in the 3D inset.
+        result: People and camera of the frame.
+        middle: (3,) m, centre of the floor (x right, y away from the camera, z up).
         reach: Radius of the floor in m.
+
+    Returns:
+        (3, 2, 3) m, start and end of three segments: the shaft and two barbs. (0, 2, 3) if the direction is unknown.
     """
     forward = camera_heading(result)
     if forward is None:

@@ -2,7 +2,7 @@
 
 Limbs have the colours of the 2D skeleton and fade with distance. Outlines, heads, trails and rings have the colour of
 the person. Shadows mark the position on the floor; a soft spot around a joint shows its uncertainty. The viewpoint
-swings slowly, since parallax shows depth. Stage coordinates: x right, y away from the camera, z up, m.
+swings slowly, since parallax shows depth. Coordinates: x right, y away from the camera, z up, m.
 """
 
 import math
@@ -83,7 +83,7 @@ _PERSON_CYLINDER = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 
 
 
 class _View:
-    """Perspective camera that looks at `middle` (3,) on the stage from `azimuth` rad beside the real camera."""
+    """Perspective camera that looks at the point `middle` (3,), rotated by `azimuth` rad from the real camera."""
 
     def __init__(self, size: tuple[int, int], middle: F32, azimuth: float) -> None:
         self.middle = middle
@@ -103,7 +103,7 @@ class _View:
         return float((across - seen[:, 2:]).max())
 
     def project(self, points: F32) -> tuple[F64, F64]:
-        """Return the pixels (..., 2) of stage points (..., 3) m, and the scale (...) in px per metre."""
+        """Return the pixels (..., 2) of points (..., 3) m in the 3D view, and the scale (...) in px per metre."""
         seen = (points - self.middle) @ self._axes.T
         scale = self._focal / np.maximum(seen[..., 2] + self.distance, 0.3)
         return np.clip(
@@ -142,16 +142,16 @@ class Inset:
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
     def render(self, result: FrameResult) -> U8:
-        """Render a frame as an image (H, W, 3) uint8."""
+        """Return an image (H, W, 3) uint8 of the people in a frame, in the colour encoding of the inset."""
         image = self.background.copy()
         self.render_on(image, result)
         return image
 
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
-        """Render into an (H, W, 3) uint8 image, but write only rows that differ from `background`.
+        """Render a frame into `image` (H, W, 3) uint8, but write only pixel rows that differ from `background`.
 
         Returns:
-            (first, end) of the written rows, `end` excluded. Other rows keep their content.
+            Index of the first written row, and of the row after the last one. Other rows keep their content.
         """
         ids, placed, sigma, hands = self._main_people(result)
         view = self._follow(placed, result.time)
@@ -194,10 +194,7 @@ class Inset:
         return low & ~1, min(high + (high & 1), self.size[1])  # even, because video has half as many rows of chroma
 
     def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32, F32 | None]:
-        """Select the people nearest to the camera.
-
-        Returns ids, joints (P, 17, 3) m on the stage, sigma (P, 17) m and hands (P, 2, 21, 3) m.
-        """
+        """Return ids, joints (P, 17, 3) m, sigma (P, 17) m and hands (P, 2, 21, 3) m of people near the camera."""
         poses = result.poses
         known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
         rows = np.flatnonzero(known)

@@ -30,7 +30,7 @@ class Legend:
         Args:
             size: (width, height) px of the images.
             unit: Scale of text and strokes; 1 for 1280 x 720.
-            code: Conversion of colours, as in `Canvas`.
+            code: Function from an RGB colour to the three values of a pixel; the identity for RGB images.
         """
         letters = max(_MIN_HEIGHT, _HEIGHT * unit)
         gap = round(0.9 * letters)
@@ -47,7 +47,12 @@ class Legend:
         self._ground[:] = code(INK)
 
     def draw(self, canvas: Canvas, time: float) -> None:
-        """Draw the legend on a frame at `time` s."""
+        """Draw the legend with the time of the frame.
+
+        Args:
+            canvas: Canvas with the frame.
+            time: Time stamp of the frame, s.
+        """
         if not self.height:
             return
         patch, letters, middle = canvas.pixels[-self.height :, : self.width], self._letters, self.height / 2

@@ -108,7 +108,8 @@ class Overlay:
                 head.
             colours: Colour encoding of YUV images; None for RGB.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.
+            doubtful: Ids of tracks to draw dashed because they may be false detections, in addition to those that the
+                results mark as such.
         """
         self._size, self._bodies, self._doubtful = size, bodies, frozenset(doubtful)
         self._code = colours.code if colours else draw.as_rgb
@@ -149,15 +150,16 @@ class Overlay:
         return drawn
 
     def draw_on(self, image: U8, result: FrameResult) -> Area:
-        """Draw on an image in place, and update its panel.
+        """Draw a result on a frame in place, and the people in the panel beside it, if there is one.
 
         Args:
-            image: (H, W, 3) uint8 of `output_size`. Only the areas of `changes(result)` must contain the frame; other
-                pixels of the frame are not changed. The content of the panel is ignored.
+            image: (H, W, 3) uint8 of `output_size`, with the frame on the left and the panel on the right. The frame is
+                read and written only in the areas that `changes(result)` returns.
             result: People and poses.
 
         Returns:
-            The area of the panel that differs from `panel`; an empty area without a panel.
+            The area of the panel that was drawn; outside it, the panel must be as in the property `panel`. An empty
+            area without a panel.
         """
         width = self._size[0]
         picture = image[:, :width]
@@ -178,7 +180,7 @@ class Overlay:
 
     @property
     def panel(self) -> U8 | None:
-        """The panel without people, (H, W, 3) uint8; None without a panel."""
+        """The panel beside the frame as it is without people, (H, W, 3) uint8; None if there is no panel."""
         return self._inset.background if self._inset is not None and self._has_panel else None
 
     def changes(self, result: FrameResult) -> list[Area]:
@@ -341,7 +343,7 @@ def _rim(width: float, factor: float) -> float:
 
 
 def thickness(name: str) -> float:
-    """Return the thickness of a joint relative to a limb. Joints of face and hands are thinner than others."""
+    """Return the relative thickness with which the joint `name` is drawn: 1, or less in face and hands."""
     if name in _TRACED:
         return _FINEST
     part_of = any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name

@@ -33,9 +33,11 @@ class PlanarOverlay:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour encoding of the planes.
-            inset: Place of the 3D inset, as in `Overlay`.
+            inset: Place of the 3D inset, one of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait or
+                square frame, and otherwise the corner that covers the least of the people.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.
+            doubtful: Ids of tracks to draw dashed because they may be false detections, in addition to those that the
+                results mark as such.
         """
         self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours
@@ -52,6 +54,7 @@ class PlanarOverlay:
 
         Args:
             planes: The frame that `result` describes, of the size of the video.
+            result: People and poses.
         """
         if planes.size != self._size or planes.colours != self._colours:
             wanted = f"{self._size} in {self._colours}"

@@ -1,7 +1,6 @@
-"""3D scene of a run as plain arrays of joints and surfaces, independent of windows and Open3D.
+"""3D scene with the people and cameras of a run, as NumPy arrays of joints and meshes, independent of Open3D.
 
-Coordinates are those of the stage (`pose.world.upright`): x right, y away from the camera, z up, in metres, with the
-floor at z = 0.
+All coordinates are in metres, aligned with gravity: x right, y away from the camera, z up, floor at z = 0.
 """
 
 import math
@@ -47,7 +46,7 @@ class Mesh:
 
     @classmethod
     def join(cls, parts: list["Mesh"]) -> "Mesh":
-        """Join meshes to one."""
+        """Return one mesh with the triangles of all meshes in `parts`."""
         starts = np.cumsum([0] + [len(part.vertices) for part in parts])
         return cls(
             np.concatenate([part.vertices for part in parts]),
@@ -73,7 +72,7 @@ class SceneCamera:
 
     @classmethod
     def of(cls, camera: ResultCamera, world: World) -> "SceneCamera":
-        """Place a camera of a result on the stage.
+        """Convert a camera of a result to gravity-aligned coordinates.
 
         Args:
             camera: Camera of the result.
@@ -119,7 +118,10 @@ class SceneData:
         return len(self._people)
 
     def people(self, position: int) -> tuple[list[int], F32]:
-        """Return the ids of the people in the frame with index `position`, and their joints (P, 17, 3) m."""
+        """Return the track ids and the joints (P, 17, 3) m of the P people in the frame with index `position`.
+
+        Coordinates are aligned with gravity: x right, y away from the camera, z up.
+        """
         return self._people[position]
 
     def position_at(self, time: float) -> int:
@@ -140,7 +142,11 @@ class SceneData:
 
 
 def body_mesh(joints: F32) -> Mesh:
-    """Return a mesh of a skeleton (17, 3) m: cylinders for bones, spheres for joints, coloured by side."""
+    """Return a mesh of a skeleton: cylinders for bones and spheres for joints, coloured by left and right.
+
+    Args:
+        joints: (17, 3) m, Human3.6M order.
+    """
     parts = [_balls(joints)]
     for a, b in H36M17.edges:
         parts.append(_tube(joints[a], joints[b], SIDE_COLOURS[edge_side(H36M17, a, b)]))
@@ -148,7 +154,12 @@ def body_mesh(joints: F32) -> Mesh:
 
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
-    """Return a flat ring in the person's colour on the floor, below the pelvis of a person with `joints` (17, 3) m."""
+    """Return a flat ring on the floor below a person's pelvis, in the person's colour.
+
+    Args:
+        joints: (17, 3) m, x right, y away from the camera, z up, with the floor at z = 0.
+        person: Track id, which determines the colour.
+    """
     angle = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     circle = np.stack([np.cos(angle), np.sin(angle), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
@@ -158,7 +169,11 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Return the lines of a floor grid around `middle`, one per metre, that extends beyond `radius` m.
+    """Return the lines of a square grid on the floor (z = 0), with one line per metre in x and y.
+
+    Args:
+        middle: (3,) m, point whose x and y are near the centre of the grid.
+        radius: Distance from the centre that the grid covers, m.
 
     Returns:
         Points (N, 3) m, and the indices (M, 2) of the points that each line connects.
@@ -190,8 +205,9 @@ def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov:
     Args:
         middle: (3,) m, centre of the ball.
         radius: Radius of the ball, m.
-        azimuth: Rotation about the vertical, rad; 0 is the viewing direction of the real camera.
-        elevation: Elevation above the horizontal plane, rad.
+        azimuth: Rotation of the viewing direction about the vertical, rad, counterclockwise from above; 0 is the
+            viewing direction of the real camera (y).
+        elevation: Elevation of the viewpoint above the horizontal plane through the centre of the ball, rad.
         fov: Field of view, rad.
     """
     direction = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)

@@ -72,7 +72,10 @@ class CameraMark:
 
 
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
-    """Return the SVG element of the view. Paths and cameras without finite coordinates are omitted."""
+    """Return a view from above with the paths of people, and cameras, as an SVG element.
+
+    Paths and cameras without finite coordinates are omitted.
+    """
     paths = [path for path in paths if np.isfinite(path.positions).all(axis=1).any()]
     cameras = [one for one in cameras if np.isfinite(one.position).all() and np.isfinite(one.forward).all()]
     plan = _Plan(paths, cameras)
