@@ -17,9 +17,9 @@ from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
 from pose_apps.support.drawn_overlay import draw_overlay
-from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
-from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
+from pose_apps.support.outputs import DEFAULT_FORMATS, Outputs, plan_outputs
+from pose_apps.support.run_context import RunContext, RunOutcome
 from pose_apps.support.summary import Tally, interruption
 from pose_apps.support.world import (
     SPACE_HELP,
@@ -56,7 +56,7 @@ class RunConfig(WorldConfig):
     demo: bool = option(False, "process a short clip of two people (downloaded once); results go to ./demo")
     out: str | None = option(None, "folder for the results; default: beside the video, with its name")
     formats: str = option(
-        ",".join(USUAL),
+        ",".join(DEFAULT_FORMATS),
         "output formats, separated by commas; others: docs/guides/exports.md",
     )
     overlay: bool = option(True, "draw the overlay video")
@@ -96,7 +96,7 @@ class RunConfig(WorldConfig):
             raise UsageError("analyse: needs world coordinates; leave out --no-world")
 
 
-def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process the input of `pose-run` as one video or as single images.
 
     It is processed as single images if `config.stills` is set, if it is one image file, or if its images differ in
@@ -105,7 +105,7 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
     Args:
         config: Options of `pose-run`.
         networks: Function that builds the pipeline; may be called twice.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
 
     Raises:
         UsageError: If an option is invalid, or is not available for single images.
@@ -119,9 +119,9 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
     one = Path(config.video)
     if not config.stills and not (one.suffix.lower() in SUFFIXES and one.is_file()):
         try:
-            return run_clip(config, networks, host)
+            return run_clip(config, networks, context)
         except SizesDifferError:
-            host.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
+            context.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
     if config.analyse:
         raise UsageError("analyse: not available for single images, which show no movement")
     if config.start > 0 or config.end < math.inf:
@@ -133,7 +133,7 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
     request = ImagesRequest(
         config.video, config.out, config.formats, config.overlay, config.overwrite, config.inset, config.body
     )
-    return run_stills(request, networks, host)
+    return run_stills(request, networks, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Clip:
         source: The open video.
         pipeline: Pipeline with loaded networks.
         outputs: Output files in the hidden folder of the run, before they are moved to their final places.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
         tally: Statistics of the run.
     """
 
@@ -153,17 +153,17 @@ class _Clip:
     source: "Source"
     pipeline: "Pipeline"
     outputs: Outputs
-    host: Host
+    context: RunContext
     tally: Tally
 
 
-def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process one video and write its result files.
 
     Args:
         config: Options of `pose-run`.
         networks: Function that builds the pipeline; called after the video is open and the output folder exists.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
 
     Raises:
         PoseError: If processing fails.
@@ -173,30 +173,30 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
     from pose.video.images import SizesDifferError
 
     assert config.video is not None
-    wanted = _planned_outputs(config, host)
+    wanted = _planned_outputs(config, context)
     keep = wanted.overlay is not None
     with (
         open_source(config.video, start=config.start, end=config.end, image_fps=config.image_fps, keep=keep) as source,
         wanted.ready_folder() as written,
     ):
-        clip = _Clip(config, source, networks(), written, host, Tally())
+        clip = _Clip(config, source, networks(), written, context, Tally())
         try:
-            finished, known = _process(clip)
+            finished, cached = _process(clip)
         except KeyboardInterrupt:
-            raise interruption(clip.tally, source, wanted.settle(written, whole=False), wanted) from None
+            raise interruption(clip.tally, source, wanted.settle(written, complete=False), wanted) from None
         except SizesDifferError:
             written.discard()  # results of images that are not a video are not kept
             raise
-        whole = finished or source.info.is_live
-        results = wanted.settle(written, whole=whole)
+        complete = finished or source.info.is_live
+        results = wanted.settle(written, complete=complete)
         files = [path for path in results.files.values() if path.exists()]
         problems = [f"{source.cut_short}; the results contain the frames before"] if source.cut_short else []
-        made, notes, failed = _derive(clip, results, wanted) if whole and clip.tally.frames else ([], [], [])
+        derived, notes, failed = _derive(clip, results, wanted) if complete and clip.tally.frames else ([], [], [])
     interrupted = None if finished else interruption(clip.tally, source, results, wanted)
-    return Done(clip.tally, source, clip.pipeline, files + made, notes, known, interrupted, problems + failed)
+    return RunOutcome(clip.tally, source, clip.pipeline, files + derived, notes, cached, interrupted, problems + failed)
 
 
-def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
+def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
     """Return the files to write. They are checked before any work.
 
     Raises:
@@ -212,7 +212,7 @@ def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
     if config.analyse:
         check_analysis(outputs.folder, overwrite=config.overwrite)
-    return replace(outputs, warn=lambda message: host.warn([message]))
+    return replace(outputs, warn=lambda message: context.warn([message]))
 
 
 def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
@@ -248,14 +248,14 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
 
     source, outputs, times, motion = clip.source, clip.outputs, clip.pipeline.times, MotionLog()
     info = _run_info(source, clip.pipeline, clip.config)
-    with Interrupts(clip.host.heard) as interrupts, ExitStack() as stack:
+    with Interrupts(clip.context.handles_interrupts) as interrupts, ExitStack() as stack:
         stop = interrupts.stop
         spool = ResultSpool(outputs.folder, clip.pipeline.skeleton)
         stack.callback(spool.close)
         placed: Iterable[FrameResult] = spool
         try:
             with times.rest("threads of networks and codecs"), interrupts.raised_after(1):
-                known = _track_and_lift(clip, stop, spool, motion)
+                cached = _track_and_lift(clip, stop, spool, motion)
             clip.tally.complete = not stop.is_set()
         finally:  # finished results are always kept
             if clip.tally.frames:
@@ -264,13 +264,13 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
                     placed, info = _into_world(clip, recorded, info, motion, stack)
                 with times.measure("write"):
                     _write(placed, info, outputs, clip.tally)
-        clip.host.warn(problem for problem in source.problems if problem != source.cut_short)
+        clip.context.warn(problem for problem in source.problems if problem != source.cut_short)
         # Live sources are ended with Ctrl-C.
         if outputs.overlay is not None and (source.info.is_live or not stop.is_set()):
             drawing = clip.config.inset, clip.config.body, clip.tally.doubtful
             with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
-                draw_overlay(source, placed, info, outputs.overlay, clip.host, times, *drawing)
-    return not stop.is_set(), known
+                draw_overlay(source, placed, info, outputs.overlay, clip.context, times, *drawing)
+    return not stop.is_set(), cached
 
 
 def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", motion: "MotionLog") -> "Found":
@@ -282,13 +282,13 @@ def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", mo
         spool: Temporary file of results.
         motion: Measurements of the camera motion, to which each frame is added.
     """
-    results, known = _results(clip.source, clip.pipeline, stop, clip.host.cache)
-    for result in clip.host.shown(results, clip.source, "poses"):
+    results, cached = _results(clip.source, clip.pipeline, stop, clip.context.cache)
+    for result in clip.context.with_progress(results, clip.source, "poses"):
         with clip.pipeline.times.measure("write"):
             spool.write(result)
         clip.tally.add(result, clip.pipeline.skeleton)
         motion.add(result.people)
-    return known
+    return cached
 
 
 def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "RunData":
@@ -321,7 +321,7 @@ def _into_world(
     from pose.world.placing import place_run
     from pose.world.run import doubtful_tracks
 
-    config, pipeline, tally, host = clip.config, clip.pipeline, clip.tally, clip.host
+    config, pipeline, tally, context = clip.config, clip.pipeline, clip.tally, clip.context
     if config.world:
         steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
         run, camera = place_run(recorded, log, pipeline.config.camera, steps, config.join_tracks)
@@ -330,14 +330,14 @@ def _into_world(
     if run is not None:
         stack.callback(run.close)
         if camera.translation:
-            host.warn([f"the camera's translation is not compensated: {camera.translation}"])
-        host.warn(camera.notices)
+            context.warn([f"the camera's translation is not compensated: {camera.translation}"])
+        context.warn(camera.notices)
     info = replace(info, motion=MotionInfo.of(camera, run))
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
     if run is None:
         if config.world:
-            host.warn([camera.problem])
+            context.warn([camera.problem])
         seen = recorded.results, recorded.skeleton, recorded.camera
         tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
         tally.world += [doubtful_line(tally.doubtful)]

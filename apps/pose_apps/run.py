@@ -13,14 +13,14 @@ from jsonargparse import ArgumentParser
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.system.progress import hidden_progress
-from pose_apps.cameras.command import Common, run_several
+from pose_apps.cameras.command import SharedOptions, run_several
 from pose_apps.cameras.options import CamerasConfig
 from pose_apps.clip import VIDEO, RunConfig, run_any
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.host import Host
-from pose_apps.support.interrupts import signals_as_ctrl_c
+from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.shown import open_cache_of, print_times, shown_results, warn
+from pose_apps.support.progress import open_cache_of, print_times, warn, with_progress_bar
+from pose_apps.support.run_context import RunContext
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped, report, report_stills
 
@@ -59,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"{' and '.join(given)}: needs several cameras; {clip.videos[0]} is one video")
     if len(clip.videos) > 1 or given:
         videos = clip.videos or [config.video or ""]
-        with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
+        with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
             return _several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
-    with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
+    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 
@@ -113,14 +113,14 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         loaded()
         return pipeline
 
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with open_cache_of(config.cache, config.cache_size) as cache:
-        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
-        done = run_any(config, networks, host)
+        context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
+        done = run_any(config, networks, context)
         warn([f"{cache.problem}; results are not cached"] if cache is not None and cache.problem else [])
     if not config.quiet:
-        said = report_stills if done.stills else report
-        said(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
+        print_report = report_stills if done.stills else report
+        print_report(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - start, done.cached)
         for note in done.notes:
             print_wrapped(note)
     if config.profile:
@@ -150,7 +150,7 @@ def _several(
 ) -> int:
     """Process videos of several cameras that film the same scene, and return the exit status."""
     check_several(config)
-    return run_several(videos, cameras, common_of(config), pipeline_config, loaded)
+    return run_several(videos, cameras, shared_options(config), pipeline_config, loaded)
 
 
 def check_several(config: RunConfig) -> None:
@@ -159,12 +159,12 @@ def check_several(config: RunConfig) -> None:
     Raises:
         UsageError: If such an option is set.
     """
-    usual = RunConfig()
+    defaults = RunConfig()
     for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
-        if getattr(config, name) != getattr(usual, name):
+        if getattr(config, name) != getattr(defaults, name):
             raise UsageError(f"{name}: is not supported with several cameras")
 
 
-def common_of(config: RunConfig) -> Common:
+def shared_options(config: RunConfig) -> SharedOptions:
     """Return those options of `config` that also apply to several cameras."""
-    return Common(**{entry.name: getattr(config, entry.name) for entry in fields(Common)})
+    return SharedOptions(**{entry.name: getattr(config, entry.name) for entry in fields(SharedOptions)})

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose.view.insets import AUTO
-from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.outputs import Outputs, default_folder, known_files
+from pose_apps.support.run_context import RunContext, RunOutcome
 from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ class ImagesRequest:
     body: bool = False
 
 
-def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process single images and write their result files.
 
     Args:
         request: Options of the processing.
         networks: Function that builds the pipeline.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
 
     Raises:
         UsageError: If the input contains no images.
@@ -61,8 +61,8 @@ def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", host:
 
     wanted = _formats(request)
     folder = default_folder(request.pictures) if request.out is None else Path(request.out)
-    outputs = Outputs(folder, {}, warn=lambda message: host.warn([message]))
-    with open_source(request.pictures) as source, Interrupts(host.heard) as interrupts:
+    outputs = Outputs(folder, {}, warn=lambda message: context.warn([message]))
+    with open_source(request.pictures) as source, Interrupts(context.handles_interrupts) as interrupts:
         if not isinstance(source, ImageSource):
             raise UsageError(f"--stills: {request.pictures} is not an image, nor a folder or glob of images")
         if not request.overwrite:
@@ -70,18 +70,20 @@ def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", host:
         with outputs.ready_folder(_names(source)) as written:
             pipeline = networks()
             tally = Tally()
-            results = host.shown(
+            results = context.with_progress(
                 _results(source, pipeline, written.folder, wanted, interrupts, request), source, "poses"
             )
             for result in results:
                 tally.add(result, pipeline.skeleton)
                 tally.add_sigma(result)
-            host.warn(source.problems)
+            context.warn(source.problems)
             names = sorted(path.name for path in written.folder.iterdir() if not path.name.startswith("."))
-            outputs.settle(written, whole=True)
+            outputs.settle(written, complete=True)
     left = f"{tally.frames} images finished and kept"
     interruption = KeyboardInterrupt(left) if interrupts.stop.is_set() else None
-    return Done(tally, source, pipeline, [folder / name for name in names], [], "nothing", interruption, stills=True)
+    return RunOutcome(
+        tally, source, pipeline, [folder / name for name in names], [], "nothing", interruption, stills=True
+    )
 
 
 def _formats(request: ImagesRequest) -> set[str]:

@@ -255,10 +255,10 @@ def _train(trainer: "TrainingLoop[Any, Any, Any]", quiet: bool) -> None:
     with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 
         def progress(step: int, metrics: dict[str, float]) -> None:
-            told = (
+            values = (
                 f"position {1000 * metrics['position']:.1f} mm" if "position" in metrics else f"{metrics['loss']:.3f}"
             )
-            bar.set_postfix_str(f"{told}, rate {metrics['learning_rate']:.1e}")
+            bar.set_postfix_str(f"{values}, rate {metrics['learning_rate']:.1e}")
             bar.update(step - bar.n)
 
         trainer.run(progress)

@@ -9,13 +9,13 @@ from pose_apps.bench.command import main
 from pose_apps.bench.detectors import detection
 from pose_apps.bench.estimators import estimation, one_pass
 from pose_apps.bench.networks import (
+    IMAGE_SIZE,
     PEOPLE,
-    PICTURE,
     NetworkCase,
     NetworkMetrics,
     NetworkTable,
     as_table,
-    measure_apart,
+    measure_in_process,
     tiled,
 )
 
@@ -61,7 +61,7 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
 )
 def test_figures_belong_together(table, name, prepare, model, weights_dir, videos):
     file = model and str(weights_dir / model)
-    figures = measure_apart(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
+    figures = measure_in_process(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
     assert [figure.people for figure in figures] == list(PEOPLE)
     for figure in figures:
         assert figure.milliseconds > 0
@@ -77,7 +77,7 @@ def test_figures_belong_together(table, name, prepare, model, weights_dir, video
 def test_every_person_has_a_place_and_a_box(people, rng):
     frame = rng.integers(1, 100, (400, 200, 3), np.uint8)
     image, boxes = tiled(frame, people)
-    assert image.shape == (PICTURE[1], PICTURE[0], 3)
+    assert image.shape == (IMAGE_SIZE[1], IMAGE_SIZE[0], 3)
     assert len(boxes) == people
     shown = np.zeros(image.shape[:2], int)
     for x0, y0, x1, y1 in boxes.xyxy.astype(int):

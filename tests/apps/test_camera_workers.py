@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 from pose_apps.cameras.tracking import track_cameras
-from pose_apps.support.host import Host
+from pose_apps.support.run_context import RunContext
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
@@ -34,8 +34,8 @@ def pipeline(weights_dir, monkeypatch):
 def tracked(clips, pipeline, folder, workers, stop=None, shown=lambda results, source, what: iter(results)):
     warned = []
     with ExitStack() as stack:
-        host = Host(shown, warned.extend)
-        return track_cameras(clips, pipeline, folder, stack, host, stop or threading.Event(), workers), warned
+        context = RunContext(shown, warned.extend)
+        return track_cameras(clips, pipeline, folder, stack, context, stop or threading.Event(), workers), warned
 
 
 def test_workers_change_nothing(clips, pipeline, tmp_path):

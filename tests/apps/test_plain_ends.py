@@ -17,7 +17,7 @@ from pose_apps.evaluate.command import main as evaluate
 from pose_apps.run import main as run
 from pose_apps.support.command import run_command
 from pose_apps.support.help import EXAMPLES
-from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
+from pose_apps.support.interrupts import Interrupts, signals_as_interrupt
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
@@ -30,7 +30,7 @@ def test_sigterm_and_sighup_end_a_run_as_ctrl_c_does(name):
     before = signal.getsignal(number)
     signal.signal(number, signal.SIG_DFL)
     try:
-        with signals_as_ctrl_c():
+        with signals_as_interrupt():
             with Interrupts() as interrupts:
                 signal.raise_signal(number)
                 assert interrupts.stop.is_set(), "what is finished can be kept"
@@ -46,7 +46,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored():
     """As with nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with signals_as_ctrl_c(), Interrupts() as interrupts:
+        with signals_as_interrupt(), Interrupts() as interrupts:
             signal.raise_signal(signal.SIGHUP)
             assert not interrupts.stop.is_set()
     finally:
@@ -57,7 +57,7 @@ def test_other_threads_leave_signals_alone():
     done = []
 
     def work() -> None:
-        with signals_as_ctrl_c():
+        with signals_as_interrupt():
             done.append(True)
 
     thread = threading.Thread(target=work)
@@ -70,7 +70,7 @@ def test_a_quiet_batch_names_what_failed(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.mp4").write_text("no video")
     line = Line(path="a.mp4", name="a\x1b[2J", key=None, status="failed", error="cannot read a.mp4")
     monkeypatch.setattr(batch, "make_job", lambda *arguments: None)
-    monkeypatch.setattr(batch, "_work", lambda *arguments: [line])
+    monkeypatch.setattr(batch, "_process_tasks", lambda *arguments: [line])
     assert batch.main([str(tmp_path / "a.mp4"), "--out", str(tmp_path / "out"), "--quiet", "--no-resume"]) == 1
     assert capsys.readouterr().err == "error: a\\x1b[2J: cannot read a.mp4\n"
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from pose_apps.support.options import gathered
 from pose_apps.webcam.command import main
+from pose_apps.webcam.problem_log import ProblemLog
 from pose_apps.webcam.report import FORMAT, VERSION, write_report
-from pose_apps.webcam.troubles import Troubles
 from short_clips import beginning
 
 from pose.config import PipelineConfig
@@ -303,7 +303,7 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
     ],
 )
 def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch, dance):
-    for module in ("extras", "run"):
+    for module in ("live_outputs", "run"):
         monkeypatch.setattr(
             f"pose_apps.webcam.{module}.load_pipeline", lambda config, intrinsics: pytest.fail("networks were loaded")
         )
@@ -360,13 +360,13 @@ def test_an_option_that_cannot_work_is_one_line(dance, capsys):
 
 
 def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
-    troubles = Troubles()
+    log = ProblemLog()
     for trouble, lost in (("", 0), ("network is unreachable", 1), ("network is unreachable", 9), ("", 12), ("", 12)):
-        troubles.look("--udp", trouble, lost)
+        log.update("--udp", trouble, lost)
     for seconds in (2, 1):
-        troubles.look("camera 0", f"camera 0 is gone (unplugged), reconnecting in {seconds} s")
+        log.update("camera 0", f"camera 0 is gone (unplugged), reconnecting in {seconds} s")
     for told in ("", "camera 0 sends 48x96 now: track ids restart", ""):
-        troubles.look("camera 0", told)
+        log.update("camera 0", told)
     assert capsys.readouterr().err.splitlines() == [
         "warning: --udp: network is unreachable",
         "note: --udp continues; 12 lost",
@@ -374,7 +374,7 @@ def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
         "note: camera 0 is back",
         "warning: camera 0 sends 48x96 now: track ids restart",
     ]
-    assert troubles.kept == [
+    assert log.latest == [
         "--udp: network is unreachable",
         "camera 0 is gone (unplugged)",
         "camera 0 sends 48x96 now: track ids restart",

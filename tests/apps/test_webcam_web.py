@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from pose_apps.support.interrupts import end_with_the_terminal
+from pose_apps.support.interrupts import interrupt_on_hangup
 from pose_apps.webcam.command import main
-from pose_apps.webcam.web import _until_told
+from pose_apps.webcam.web import _run_until_signal
 
 TOKEN = "correct-horse-battery-staple"
 
@@ -72,7 +72,7 @@ def test_wrong_call_is_one_line(arguments, line, capsys):
 
 def test_without_its_library_it_says_so_before_networks_are_loaded(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "aiohttp", None)  # from here on `import aiohttp` is a ModuleNotFoundError
-    monkeypatch.setattr("pose_apps.webcam.extras.load_pipeline", None)
+    monkeypatch.setattr("pose_apps.webcam.live_outputs.load_pipeline", None)
     assert main(["--web"]) == 1
     line = 'error: pose-webcam --web needs aiohttp: pip install "pose-run[web]"\n'
     assert capsys.readouterr() == ("", line)
@@ -110,8 +110,8 @@ def test_signal_ends_the_server_in_good_order(name):
             steps.append("finished")
 
     def serve():
-        end_with_the_terminal()
-        asyncio.run(_until_told(server()))
+        interrupt_on_hangup()
+        asyncio.run(_run_until_signal(server()))
 
     if name == "SIGINT":
         with pytest.raises(KeyboardInterrupt):

@@ -10,7 +10,7 @@ import pygame
 import pytest
 from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display
-from pose_apps.webcam.extras import Extras
+from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig, check_several
 from pose_apps.webcam.window import LiveWindow
 from pose_fakes import SIZE, STANDING, run_info, seen_result
@@ -61,7 +61,7 @@ def demo(tmp_path, monkeypatch):
     source = PushedFrames("test")
     with Display("test") as display, LiveLoop(Pipeline(), source) as loop:
         config = WebcamConfig(out=str(tmp_path))
-        window = LiveWindow(loop, display, config, Extras(loop, config))
+        window = LiveWindow(loop, display, config, LiveOutputs(loop, config))
         grey = np.linspace(40, 90, SIZE[0], dtype=np.uint8)
         image = np.broadcast_to(grey[None, :, None], (SIZE[1], SIZE[0], 3)).copy()
 

@@ -4,7 +4,7 @@ import threading
 from types import SimpleNamespace
 
 from live_fakes import FakePipeline, picture, settled, wait_until
-from pose_apps.webcam.extras import Extras
+from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig
 from pose_fakes import run_info
 
@@ -93,7 +93,7 @@ def test_a_recording_is_waited_for_however_long_its_end_takes(tmp_path, monkeypa
 
 
 def test_a_recording_that_ends_while_it_is_looked_at_is_harmless(tmp_path):
-    class Ending(Extras):
+    class Ending(LiveOutputs):
         """The recording is there at the first query, and then no more."""
 
         @property
@@ -106,11 +106,11 @@ def test_a_recording_that_ends_while_it_is_looked_at_is_harmless(tmp_path):
             self.left = value
 
     with LiveLoop(FakePipeline(), PushedFrames("test")) as loop:
-        extras = Ending(loop, WebcamConfig(out=str(tmp_path)))
-        extras.left = SimpleNamespace(problem="the disk is full", dropped=3)
-        assert extras.troubles() == {"the recording": "the disk is full"}
-        extras.left = SimpleNamespace(problem=None, dropped=3)
-        assert extras.lost() == {"recording": 3}
+        outputs = Ending(loop, WebcamConfig(out=str(tmp_path)))
+        outputs.left = SimpleNamespace(problem="the disk is full", dropped=3)
+        assert outputs.problems() == {"the recording": "the disk is full"}
+        outputs.left = SimpleNamespace(problem=None, dropped=3)
+        assert outputs.lost() == {"recording": 3}
 
 
 class Opened:

@@ -7,7 +7,7 @@ import jsonschema
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, push, settled, wait_until
-from pose_apps.webcam.extras import close_recorder
+from pose_apps.webcam.live_outputs import close_recorder
 from pose_fakes import run_info
 
 from pose.errors import PoseError

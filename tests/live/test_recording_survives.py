@@ -15,7 +15,7 @@ import jsonschema
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, settled, wait_until
-from pose_apps.webcam.extras import close_recorder
+from pose_apps.webcam.live_outputs import close_recorder
 from pose_fakes import run_info
 
 from pose.errors import PoseError
@@ -261,8 +261,8 @@ def test_images_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
 
 CLOSED_TERMINAL = """
 import os, signal, sys, time
-from pose_apps.support.interrupts import end_with_the_terminal
-end_with_the_terminal()
+from pose_apps.support.interrupts import interrupt_on_hangup
+interrupt_on_hangup()
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -295,9 +295,7 @@ def test_a_closed_terminal_ends_it_in_good_order(tmp_path):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
 def test_nohup_is_left_to_itself():
-    code = (
-        "import signal, pose_apps.support.interrupts as i; i.end_with_the_terminal(); signal.raise_signal(1); print(1)"
-    )
+    code = "import signal, pose_apps.support.interrupts as i; i.interrupt_on_hangup(); signal.raise_signal(1); print(1)"
     words = ["nohup", sys.executable, "-c", code]
     done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
     assert (done.returncode, done.stdout) == (0, "1\n")

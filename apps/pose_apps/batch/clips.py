@@ -22,8 +22,8 @@ from pose.video.images import WILDCARDS
 _ENDINGS = "3gp asf avi flv gif m2ts m4v mkv mov mp4 mpeg mpg mts mxf ogv ts vob webm wmv"
 VIDEOS = frozenset("." + name for name in _ENDINGS.split(" "))
 LISTS = frozenset({".txt", ".lst"})
-MOST_DEEP = 8  # maximum nesting of lists
-MOST_BYTES = 64 << 20  # maximum size of a list
+MAX_LIST_DEPTH = 8  # maximum nesting of lists
+MAX_LIST_BYTES = 64 << 20  # maximum size of a list
 _RESERVED = re.compile(r"^manifest.*\.jsonl$", re.IGNORECASE | re.DOTALL)  # files written by pose-batch itself
 RESULTS = (RESULT_JSON, RESULT_NPZ)  # a folder with one of these is a result, not an input
 
@@ -82,14 +82,14 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[B
     """
     found: dict[str, BatchClip] = {}  # by path
     for given in inputs:
-        for clip in _meant(given, _Search(out.resolve(), grouped)):
+        for clip in _clips_of_input(given, _Search(out.resolve(), grouped)):
             found.setdefault(clip.path, clip)
     if not found:
         for given in inputs:
             if Path(os.path.expanduser(given)).resolve().is_relative_to(out.resolve()):
                 raise UsageError(f"no clips in {given}: those in --out are ignored; choose another folder with --out")
         raise UsageError(f"no clips in {', '.join(inputs)}; videos end in {', '.join(sorted(VIDEOS))}")
-    names = _distinct(list(found), [clip.name for clip in found.values()])
+    names = _unique_names(list(found), [clip.name for clip in found.values()])
     return [replace(clip, name=name) for clip, name in zip(found.values(), names, strict=True)]
 
 
@@ -114,7 +114,7 @@ def read_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[BatchClip]:
+def _clips_of_input(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[BatchClip]:
     """Yield the clips of one input.
 
     Args:
@@ -123,26 +123,26 @@ def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterat
         within: List files that contain this input, outermost first.
     """
     path = Path(os.path.expanduser(given))
-    there = _is_there(path)
-    if "://" in given and not there:
-        yield _single(given, _address_name(given), search)
+    exists = _exists(path)
+    if "://" in given and not exists:
+        yield _single_video(given, _address_name(given), search)
     elif path.is_dir():
-        yield from _in_folder(path, search)
+        yield from _clips_of_folder(path, search)
     elif path.suffix.lower() in LISTS and path.is_file():
-        yield from _listed(path, search, within)
-    elif there:
-        yield _single(str(path), path.stem, search)
+        yield from _clips_of_list(path, search, within)
+    elif exists:
+        yield _single_video(str(path), path.stem, search)
     elif WILDCARDS.search(given):
         matches = sorted(glob(str(path), recursive=True))
         if not matches:
             raise UsageError(f"{shown(given)}: nothing matches")
         for match in matches:
-            yield from _meant(match, search, within)
+            yield from _clips_of_input(match, search, within)
     else:
         raise UsageError(f"{shown(given)}: no such file or folder")
 
 
-def _single(path: str, name: str, search: _Search) -> BatchClip:
+def _single_video(path: str, name: str, search: _Search) -> BatchClip:
     """Return the clip of a single video.
 
     If groups of cameras are expected, this is a group of one. Its processing fails with a message about missing
@@ -156,34 +156,34 @@ def _single(path: str, name: str, search: _Search) -> BatchClip:
     return BatchClip(path, _clean(name), (path,) if search.grouped else ())
 
 
-def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[BatchClip]:
+def _clips_of_list(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[BatchClip]:
     """Yield the clips of a list file, which contains one input per line.
 
     A line "FILE, tab, GROUP" adds a video to a group of cameras. Paths are relative to the folder of the list file. An
     input that does not exist is a clip that fails; other clips are processed.
     """
     inner = (*within, path.resolve())
-    if path.resolve() in within or len(inner) > MOST_DEEP:
-        raise UsageError(f"{path}: the list includes itself, or lists nest more than {MOST_DEEP} deep")
+    if path.resolve() in within or len(inner) > MAX_LIST_DEPTH:
+        raise UsageError(f"{path}: the list includes itself, or lists nest more than {MAX_LIST_DEPTH} deep")
     groups: dict[str, list[str]] = {}
     for line in _lines(path):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         file, _, group = (part.strip() for part in text.partition("\t"))
-        if "\t" in text and group and not _is_there(path.parent / text):
+        if "\t" in text and group and not _exists(path.parent / text):
             groups.setdefault(group, []).append(str(path.parent / os.path.expanduser(file)))
             continue
-        there = text if "://" in text else str(path.parent / os.path.expanduser(text))
-        if "://" not in text and not _is_there(Path(there)) and not WILDCARDS.search(text):
-            yield _single(there, Path(there).stem, search)
+        target = text if "://" in text else str(path.parent / os.path.expanduser(text))
+        if "://" not in text and not _exists(Path(target)) and not WILDCARDS.search(text):
+            yield _single_video(target, Path(target).stem, search)
         else:
-            yield from _meant(there, search, inner)
+            yield from _clips_of_input(target, search, inner)
     for group, videos in groups.items():
         yield BatchClip(f"{path}: {group}", _clean(re.sub(r"[^\w .-]", "_", group)), tuple(videos))
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     """Return whether a path exists.
 
     Raises:
@@ -208,7 +208,7 @@ def _address_name(address: str) -> str:
 
 def _lines(path: Path) -> list[str]:
     """Return the lines of a list file, which is in UTF-8, in UTF-16, or in the encoding of file names."""
-    content = read_text_file(path, MOST_BYTES)
+    content = read_text_file(path, MAX_LIST_BYTES)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace").splitlines()
     if not any(content[1:400:2]) and content[1:]:  # UTF-16 of Latin letters without a byte order mark
@@ -232,7 +232,7 @@ def _line(folder: Path, line: bytes) -> str:
     return line.decode("cp1252", "replace")
 
 
-def _in_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
+def _clips_of_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
     """Yield all videos in a folder at any depth. A folder with images but without videos is one clip.
 
     Hidden files and folders of results are ignored.
@@ -258,7 +258,7 @@ def _in_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
             yield BatchClip(str(here), own)
 
 
-def _distinct(paths: list[str], names: list[str]) -> list[str]:
+def _unique_names(paths: list[str], names: list[str]) -> list[str]:
     """Make names unique by adding the file extension if that suffices, and otherwise a hash of the path."""
     endings = [Path(path).suffix.lower().replace(".", "-") for path in paths]
     for marks in (endings, [f"-{_hash(path)[:8]}" for path in paths]):

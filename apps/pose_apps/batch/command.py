@@ -16,7 +16,7 @@ from pose.system.shown import shown
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import signals_as_ctrl_c
+from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import counted
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
-    with signals_as_ctrl_c():
+    with signals_as_interrupt():
         return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
 
 
@@ -109,14 +109,14 @@ def run(
         job = make_job(out, config, clip_config, pipeline_config, cameras)
         _make_folder(out)
         manifest = Manifest(out, shard)
-        known, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
+        finished_before, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
     with manifest.writing():
-        lines = known + _work(config, job, tasks, manifest, known)
+        lines = finished_before + _process_tasks(config, job, tasks, manifest, finished_before)
     if not config.quiet:
         from pose_apps.batch.report import table
 
         if clips:
-            print(table(lines, already=len(known), manifest=manifest.path))
+            print(table(lines, finished_before=len(finished_before), manifest=manifest.path))
         else:
             print(f"note: --shard {config.shard}: none of the clips belongs to this shard")
     failed = [line for line in lines if line.status != "ok"]
@@ -161,13 +161,13 @@ def make_job(
     if cameras.file is not None and not cameras.file.is_file():
         raise UsageError(f"--cameras {cameras.file}: no such file")
     camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
-    asked = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
-    asked = asked | {"intrinsics": camera, "end": str(clip_config.end)}
+    clip_settings = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
+    clip_settings = clip_settings | {"intrinsics": camera, "end": str(clip_config.end)}
     settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILE_SETTINGS}
     weights = [[role, name, sha256_of(file)] for role, name, file in model_files(pipeline_config)]
     weights.append(["lifter", pipeline_config.lifter, sha256_of(checkpoint_path(pipeline_config.lifter))])
     rig = [asdict(cameras), None if cameras.file is None else sha256_of(cameras.file)]
-    key = hash_of([version("pose-run"), asked, settings, weights, *([rig] if cameras != NO_CAMERAS else [])])
+    key = hash_of([version("pose-run"), clip_settings, settings, weights, *([rig] if cameras != NO_CAMERAS else [])])
     return Job(run_config, pipeline_config, out, key, cameras)
 
 
@@ -193,7 +193,7 @@ def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[l
         elif line.path == clip.path and line.signature == clip.signature():
             done.append(line)
         else:
-            tasks.append(BatchTask(clip, known=line))  # compare the content
+            tasks.append(BatchTask(clip, existing=line))  # compare the content
     return done, _largest_first(tasks)
 
 
@@ -208,8 +208,8 @@ def _largest_first(tasks: "list[BatchTask]") -> "list[BatchTask]":
     return sorted(tasks, key=lambda task: -(task.clip.signature() or [0, 0])[1])
 
 
-def _work(
-    config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", known: "list[Line]"
+def _process_tasks(
+    config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", finished_before: "list[Line]"
 ) -> "list[Line]":
     """Process the tasks, and return the manifest line of each.
 
@@ -218,7 +218,7 @@ def _work(
         job: Common settings of all clips.
         tasks: Clips to process.
         manifest: Manifest to which finished clips are added.
-        known: Lines of clips that were finished before.
+        finished_before: Lines of clips that were finished before.
 
     Raises:
         KeyboardInterrupt: After Ctrl-C. The message contains the number of finished clips.
@@ -233,15 +233,15 @@ def _work(
     try:
         with BatchProgress(len(tasks), engine.workers, hidden=config.quiet) as progress:
             schedule = Schedule(
-                engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
+                engine, tasks, time_limit=config.time_limit, retries=config.retries, on_frames=progress.frames
             )
             for line in schedule.lines():
                 lines.append(line)  # first, so that the count is right if the user interrupts on seeing the line
                 manifest.add(line)
                 progress.finished(line)
     except KeyboardInterrupt:
-        done = len(lines) + len(known)
-        clips = counted(len(tasks) + len(known), "clip")
+        done = len(lines) + len(finished_before)
+        clips = counted(len(tasks) + len(finished_before), "clip")
         raise KeyboardInterrupt(f"{done} of {clips} finished and kept; run the command again for the rest") from None
     except StartError as error:
         raise PoseError(f"no worker could start: {error}") from error

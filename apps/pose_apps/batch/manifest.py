@@ -21,7 +21,7 @@ from pose.system.written_files import WrittenFiles
 
 NAME = "manifest"
 ENDING = ".jsonl"
-MOST_BYTES = 256 << 20  # maximum size of a file: a million clips
+MAX_BYTES = 256 << 20  # maximum size of a file: a million clips
 
 
 class VideoFacts(TypedDict):
@@ -178,7 +178,7 @@ class Manifest:
         self.folder = folder
         self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
         self.lines: dict[str, Line] = {}
-        self._own: dict[str, Line] = {}  # lines of this shard's file, while it is open
+        self._shard_lines: dict[str, Line] = {}  # lines of this shard's file, while it is open
         # This shard's file is read last, because its lines have precedence.
         for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):
             if path == self.path or path.is_file():
@@ -201,26 +201,26 @@ class Manifest:
                     f"{self.folder}: another pose-batch is writing to it; wait until it ends, or use --shard"
                 )
             WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
-            self._own, whole = _read(self.path)
-            if not whole:  # unknown lines are kept in a separate file
+            self._shard_lines, is_valid = _read(self.path)
+            if not is_valid:  # unknown lines are kept in a separate file
                 WrittenFiles(self.folder).move_user_file(self.path)
                 write_whole(self.path, "")
-            self._order()
+            self._rewrite()
             try:
                 yield
             finally:
-                self._order()
+                self._rewrite()
 
     def add(self, line: Line) -> None:
         """Append the line of a finished clip to the file."""
-        self.lines[line.name] = self._own[line.name] = line
+        self.lines[line.name] = self._shard_lines[line.name] = line
         with file_errors(self.path), self.path.open("ab") as file:
             file.write(f"{json.dumps(asdict(line))}\n".encode())
 
-    def _order(self) -> None:
+    def _rewrite(self) -> None:
         """Write the file again, with one line per clip."""
         if self.path.is_file():
-            write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in self._own.values()))
+            write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in self._shard_lines.values()))
 
 
 def _read(path: Path) -> tuple[dict[str, Line], bool]:
@@ -234,8 +234,8 @@ def _read(path: Path) -> tuple[dict[str, Line], bool]:
     lines: dict[str, Line] = {}
     if not os.path.lexists(path):
         return lines, True
-    known, whole = {entry.name for entry in fields(Line)}, True
-    texts = read_text_file(path, MOST_BYTES).decode("utf-8", "replace").splitlines(keepends=True)
+    known, is_valid = {entry.name for entry in fields(Line)}, True
+    texts = read_text_file(path, MAX_BYTES).decode("utf-8", "replace").splitlines(keepends=True)
     for text in texts:
         try:
             values = strict_json(text)
@@ -243,7 +243,7 @@ def _read(path: Path) -> tuple[dict[str, Line], bool]:
             assert isinstance(values, dict)
             line = Line(**{name: value for name, value in values.items() if name in known})
         except (ValueError, TypeError):
-            whole = whole and text is texts[-1] and not text.endswith("\n")
+            is_valid = is_valid and text is texts[-1] and not text.endswith("\n")
             continue
         lines[line.name] = line
-    return lines, whole
+    return lines, is_valid

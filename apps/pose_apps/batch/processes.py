@@ -17,7 +17,7 @@ STOP_TIMEOUT_S = 5.0  # s, timeout for a worker to end
 
 
 @dataclass(slots=True)
-class _Member:
+class _WorkerProcess:
     process: Any
     pipe: Connection
 
@@ -31,14 +31,14 @@ class Processes:
     def __init__(self, count: int, job: Job) -> None:
         self._context = multiprocessing.get_context("spawn")
         self._job = job
-        self._members = [self._started() for _ in range(count)]
+        self._members = [self._start_process() for _ in range(count)]
 
     @property
     def workers(self) -> int:
         """Number of workers."""
         return len(self._members)
 
-    def give(self, worker: int, task: BatchTask) -> None:
+    def assign(self, worker: int, task: BatchTask) -> None:
         """Send a task to a worker that is ready."""
         with suppress(OSError):  # it has just died; the next event reports that
             self._members[worker].pipe.send(task)
@@ -54,7 +54,7 @@ class Processes:
             except (EOFError, OSError):
                 process = self._members[worker].process
                 process.join()
-                yield WorkerEvent(worker, "died", _how(process.exitcode))
+                yield WorkerEvent(worker, "died", _death_reason(process.exitcode))
                 self._replace(worker)
             else:
                 yield WorkerEvent(worker, kind, value)
@@ -73,14 +73,14 @@ class Processes:
 
     def _replace(self, worker: int) -> None:
         self._members[worker].pipe.close()
-        self._members[worker] = self._started()
+        self._members[worker] = self._start_process()
 
-    def _started(self) -> _Member:
+    def _start_process(self) -> _WorkerProcess:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=serve, args=(theirs, self._job), name="pose-batch worker", daemon=True)
         process.start()
         theirs.close()
-        return _Member(process, ours)
+        return _WorkerProcess(process, ours)
 
 
 def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) -> None:
@@ -110,7 +110,7 @@ def _end_with_parent() -> None:
         os._exit(1)  # the result is not needed any more
 
 
-def _how(status: int | None) -> str:
+def _death_reason(status: int | None) -> str:
     if status is not None and status < 0:
         name = signal.Signals(-status).name if -status in signal.valid_signals() else str(-status)
         hint = " (out of memory? use fewer --workers)" if -status == signal.SIGKILL else ""

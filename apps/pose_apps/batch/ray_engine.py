@@ -14,7 +14,7 @@ from typing import Any
 from pose.errors import PoseError, UsageError
 from pose.system.shown import in_brief, shown
 from pose_apps.batch.schedule import WorkerEvent
-from pose_apps.batch.work import Answer, BatchTask, Job, Worker
+from pose_apps.batch.work import BatchTask, Job, TaskResult, Worker
 
 CONNECT_SECONDS = 10.0
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # empty SETTINGS frame (RFC 9113, 6.5)
@@ -37,23 +37,23 @@ class RayWorkers:
         Raises:
             PoseError: If Ray is not installed or does not answer.
         """
-        self._ray = _begun(address)
+        self._ray = _start_ray(address)
         cpus, gpus = float(job.pipeline.threads), float(_on_gpu(job))
         if count is None:
-            count = _fitting(self._ray.cluster_resources(), cpus, gpus, megabytes)
+            count = _fitting_workers(self._ray.cluster_resources(), cpus, gpus, megabytes)
         options = {"num_cpus": cpus, "num_gpus": gpus, "memory": megabytes << 20, "max_restarts": -1}
         actor = self._ray.remote(_actor(self._ray)).options(**options)
         self._actors = [actor.remote(job, str(Path.cwd())) for _ in range(min(count, max_workers))]
         self._calls: dict[Any, int] = {}  # pending call -> worker
         for worker in range(len(self._actors)):
-            self._await(worker)
+            self._request_ready(worker)
 
     @property
     def workers(self) -> int:
         """Number of workers."""
         return len(self._actors)
 
-    def give(self, worker: int, task: BatchTask) -> None:
+    def assign(self, worker: int, task: BatchTask) -> None:
         """Send a task to a worker that is ready."""
         self._calls[self._actors[worker].process.remote(task)] = worker
 
@@ -66,9 +66,9 @@ class RayWorkers:
                 answer = self._ray.get(call)
             except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's object store died
                 yield WorkerEvent(worker, "died", f"worker lost ({_in_one_line(error)})")
-                self._await(worker)
+                self._request_ready(worker)
                 continue
-            if isinstance(answer, Answer):
+            if isinstance(answer, TaskResult):
                 yield WorkerEvent(worker, "frames", (answer.line.frames, answer.line.frames))
                 yield WorkerEvent(worker, "done", answer)
             else:
@@ -85,12 +85,12 @@ class RayWorkers:
                 self._ray.kill(actor)
         self._ray.shutdown()
 
-    def _await(self, worker: int) -> None:
+    def _request_ready(self, worker: int) -> None:
         """Request a `ready` event of a worker. It is sent after Ray has started the actor."""
         self._calls[self._actors[worker].ready.remote()] = worker
 
 
-def _begun(address: str | None) -> Any:
+def _start_ray(address: str | None) -> Any:
     """Import and start Ray, or connect to a cluster; return the Ray module.
 
     Raises:
@@ -165,13 +165,13 @@ def _actor(ray: Any) -> type:
 
         # Ray must not retry: `Schedule` counts the attempts.
         @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]
-        def process(self, task: BatchTask) -> Answer:
+        def process(self, task: BatchTask) -> TaskResult:
             return self._worker.process(task)
 
     return ClipActor
 
 
-def _fitting(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
+def _fitting_workers(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
     """Return the number of workers for which the cluster has resources, at least 1. A single worker may have to wait
     for them.
 

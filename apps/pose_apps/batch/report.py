@@ -12,9 +12,9 @@ from pose_apps.batch.manifest import Line
 from pose_apps.support.summary import counted
 
 RATE_SECONDS = 10.0  # window for the rate
-MOST_ROWS = 30  # maximum rows of the table; for more clips only failed ones are listed
+MAX_ROWS = 30  # maximum rows of the table; for more clips only failed ones are listed
 NAME_COLUMNS = 40
-MOST_NAMED = 2  # maximum clips in progress that are named
+MAX_NAMED_CLIPS = 2  # maximum clips in progress that are named
 
 
 class BatchProgress:
@@ -23,7 +23,7 @@ class BatchProgress:
     def __init__(self, clips: int, workers: int, *, hidden: bool) -> None:
         self._workers, self._hidden = workers, hidden
         self._failed, self._finished = 0, 0
-        self._within: dict[str, tuple[int, int | None]] = {}  # clip in progress -> finished frames, all frames
+        self._in_progress: dict[str, tuple[int, int | None]] = {}  # clip in progress -> finished frames, all frames
         self._frames: deque[tuple[float, int]] = deque()
         self._bar = progress_bar("clips", clips, " clips", hidden=hidden)
 
@@ -35,15 +35,15 @@ class BatchProgress:
     ) -> None:
         self._bar.close()
 
-    def frames(self, clip: str, count: int, of: int | None) -> None:
+    def frames(self, clip: str, count: int, total: int | None) -> None:
         """Add finished frames to a clip.
 
         Args:
             clip: Name of the clip.
             count: Number of newly finished frames.
-            of: Number of frames of the clip; None if unknown.
+            total: Number of frames of the clip; None if unknown.
         """
-        self._within[clip] = self._within.get(clip, (0, of))[0] + count, of
+        self._in_progress[clip] = self._in_progress.get(clip, (0, total))[0] + count, total
         now = time.monotonic()
         self._frames.append((now, count))
         while self._frames[0][0] < now - RATE_SECONDS:
@@ -51,45 +51,46 @@ class BatchProgress:
         rate = sum(count for _, count in self._frames) / max(1.0, now - self._frames[0][0])
         failed = f", {self._failed} failed" if self._failed else ""
         workers = counted(self._workers, "worker")
-        self._move()
+        self._update_bar()
         self._bar.set_postfix_str(f"{workers}, {rate:.0f} frames/s{failed}{self._clips_in_progress()}")
 
     def finished(self, line: Line) -> None:
         """Mark a clip as finished, and print its error if it failed."""
-        self._within.pop(line.name, None)
+        self._in_progress.pop(line.name, None)
         self._finished += 1
         if line.status != "ok":
             self._failed += 1
             if not self._hidden:
                 print_progress(shown(f"{line.name}: {line.error}"))
-        self._move()
+        self._update_bar()
 
-    def _move(self) -> None:
+    def _update_bar(self) -> None:
         """Update the bar. Clips in progress count with their fraction of finished frames."""
-        shares = (min(1.0, done / of) for done, of in self._within.values() if of)
+        shares = (min(1.0, done / total) for done, total in self._in_progress.values() if total)
         self._bar.n = self._finished + round(sum(shares), 2)
         self._bar.refresh()
 
     def _clips_in_progress(self) -> str:
-        """Return text such as `, walk-by 45%, dance 12%` for at most `MOST_NAMED` clips in progress."""
-        named = list(self._within.items())[:MOST_NAMED]
+        """Return text such as `, walk-by 45%, dance 12%` for at most `MAX_NAMED_CLIPS` clips in progress."""
+        named = list(self._in_progress.items())[:MAX_NAMED_CLIPS]
         parts = [
-            f"{shown(clip, 16)} {min(1.0, done / of):.0%}" if of else shown(clip, 16) for clip, (done, of) in named
+            f"{shown(clip, 16)} {min(1.0, done / total):.0%}" if total else shown(clip, 16)
+            for clip, (done, total) in named
         ]
         return "".join(f", {part}" for part in parts)
 
 
-def table(lines: list[Line], *, already: int, manifest: Path) -> str:
-    """Return the table of results, with one row per clip and totals. For more than `MOST_ROWS` clips, only failed ones
+def table(lines: list[Line], *, finished_before: int, manifest: Path) -> str:
+    """Return the table of results, with one row per clip and totals. For more than `MAX_ROWS` clips, only failed ones
     are listed.
 
     Args:
         lines: Manifest lines of the clips.
-        already: Number of clips that were finished before this call.
+        finished_before: Number of clips that were finished before this call.
         manifest: Path of the manifest, which is shown below the table.
     """
     failed = [line for line in lines if line.status != "ok"]
-    rows = sorted(lines if len(lines) <= MOST_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
+    rows = sorted(lines if len(lines) <= MAX_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)
     text = [f"{'clip':<{wide}}  {'frames':>7}{'people':>7}{'seconds':>9}"] if rows else []
     for line in rows:
@@ -99,6 +100,6 @@ def table(lines: list[Line], *, already: int, manifest: Path) -> str:
         text.append(f"{name:<{wide}}  {result}" + (f"  failed: {shown(line.error)}" if line.error else ""))
     frames = counted(sum(line.frames for line in lines), "frame")
     parts = [counted(len(lines), "clip"), frames]
-    parts += [f"{already} of them already done"] if already else []
+    parts += [f"{finished_before} of them already done"] if finished_before else []
     parts += [f"{len(failed)} failed"] if failed else []
     return "\n".join([*text, f"{', '.join(parts)}; {shown(manifest, 1000)}"])

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from pose_apps.batch.manifest import Line
-from pose_apps.batch.work import Answer, BatchTask
+from pose_apps.batch.work import BatchTask, TaskResult
 
 TICK_SECONDS = 0.5
-MOST_DEATHS = 10  # consecutive deaths of workers without a result, after which the run is aborted
+MAX_START_FAILURES = 10  # consecutive deaths of workers without a result, after which the run is aborted
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class WorkerEvent:
         kind: Kind of the event. `ready`: the worker has started or restarted and can take a task. `frames`: some frames
             are finished. `done`: a task is finished. `died`: the worker died, and the engine restarts it.
         value: Details. For `frames`, the number of newly finished frames, and the number of frames of the clip or None.
-            For `done`, an `Answer`. For `died`, the reason.
+            For `done`, an `TaskResult`. For `died`, the reason.
     """
 
     worker: int
@@ -38,7 +38,7 @@ class Engine(Protocol):
         """Number of workers."""
         ...
 
-    def give(self, worker: int, task: BatchTask) -> None:
+    def assign(self, worker: int, task: BatchTask) -> None:
         """Send a task to a ready worker."""
         ...
 
@@ -58,7 +58,7 @@ class Engine(Protocol):
 @dataclass(slots=True)
 class _Work:
     task: BatchTask
-    begun: float
+    started: float
     overdue: bool = False
 
 
@@ -75,8 +75,8 @@ class Schedule:
         time_limit: Maximum time per clip, s, measured from when the clip is sent to a worker.
         retries: Maximum number of further attempts after a worker died, or after an error that does not depend on the
             clip.
-        frames: Function called during processing with the name of a clip, the number of newly finished frames, and the
-            number of frames of the clip (None if unknown).
+        on_frames: Function called during processing with the name of a clip, the number of newly finished frames, and
+            the number of frames of the clip (None if unknown).
         clock: Function that returns the time in s, like `time.monotonic`.
     """
 
@@ -87,11 +87,11 @@ class Schedule:
         *,
         time_limit: float,
         retries: int,
-        frames: Callable[[str, int, int | None], None] = lambda clip, count, of: None,
+        on_frames: Callable[[str, int, int | None], None] = lambda clip, count, total: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._waiting = engine, deque(tasks)
-        self._time_limit, self._retries, self._frames, self._clock = time_limit, retries, frames, clock
+        self._time_limit, self._retries, self._on_frames, self._clock = time_limit, retries, on_frames, clock
         self._working: dict[int, _Work] = {}
         self._free: set[int] = set()
         self._deaths = 0
@@ -104,58 +104,58 @@ class Schedule:
         """
         while self._waiting or self._working:
             for event in self._engine.events(TICK_SECONDS):
-                line = self._heard(event)
+                line = self._handle(event)
                 if line is not None:
                     yield line
             self._end_overdue()
 
-    def _heard(self, event: WorkerEvent) -> Line | None:
+    def _handle(self, event: WorkerEvent) -> Line | None:
         """Process an event, and return the manifest line if a task is finished."""
         line = None
         if event.kind == "frames":
             if (task := self._working.get(event.worker)) is not None:
-                self._frames(task.task.clip.name, *event.value)
+                self._on_frames(task.task.clip.name, *event.value)
         elif event.kind == "ready":
             self._deaths = 0
             self._free.add(event.worker)
         elif event.kind == "died":
             self._free.discard(event.worker)
-            line = self._lost(event)
+            line = self._handle_death(event)
         elif (work := self._working.pop(event.worker, None)) is not None:
             if not work.overdue:  # otherwise it is being killed, and reports when it is ready again
                 self._free.add(event.worker)
-            line = self._answered(work, event.value)
+            line = self._handle_result(work, event.value)
         self._hand_out()
         return line
 
-    def _answered(self, work: _Work, answer: Answer) -> Line | None:
+    def _handle_result(self, work: _Work, result: TaskResult) -> Line | None:
         """Return the manifest line of an answer; None if the task is tried again."""
-        if answer.again and work.task.attempts <= self._retries:
-            self._again(work.task)
+        if result.retry and work.task.attempts <= self._retries:
+            self._retry(work.task)
             return None
-        return answer.line
+        return result.line
 
-    def _lost(self, event: WorkerEvent) -> Line | None:
+    def _handle_death(self, event: WorkerEvent) -> Line | None:
         work = self._working.pop(event.worker, None)
         if work is None:
             self._deaths += 1
-            if self._deaths == MOST_DEATHS:
+            if self._deaths == MAX_START_FAILURES:
                 raise StartError(event.value)
             return None
         if work.overdue:
-            return self._failed(work, f"exceeded the time limit of {self._time_limit:g} s")
+            return self._failed_line(work, f"exceeded the time limit of {self._time_limit:g} s")
         if work.task.attempts <= self._retries:
-            self._again(work.task)
+            self._retry(work.task)
             return None
-        return self._failed(work, event.value)
+        return self._failed_line(work, event.value)
 
-    def _failed(self, work: _Work, error: str) -> Line:
+    def _failed_line(self, work: _Work, error: str) -> Line:
         clip, task = work.task.clip, work.task
-        seconds = round(self._clock() - work.begun, 3)
+        seconds = round(self._clock() - work.started, 3)
         line = Line(path=clip.path, name=clip.name, key=None, status="failed", error=error, seconds=seconds)
         return replace(line, attempts=task.attempts, signature=clip.signature())
 
-    def _again(self, task: BatchTask) -> None:
+    def _retry(self, task: BatchTask) -> None:
         """Append a task to the end of the queue for another attempt.
 
         At this position, a task that kills its worker does not kill the next worker immediately.
@@ -167,10 +167,10 @@ class Schedule:
             worker, task = min(self._free), self._waiting.popleft()
             self._free.remove(worker)
             self._working[worker] = _Work(task, self._clock())
-            self._engine.give(worker, task)
+            self._engine.assign(worker, task)
 
     def _end_overdue(self) -> None:
         for worker, work in self._working.items():
-            if not work.overdue and self._clock() - work.begun > self._time_limit:
+            if not work.overdue and self._clock() - work.started > self._time_limit:
                 work.overdue = True
                 self._engine.kill(worker)

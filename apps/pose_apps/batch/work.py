@@ -18,8 +18,8 @@ from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFact
 from pose_apps.cameras.command import process_cameras
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig, camera_videos
 from pose_apps.clip import RunConfig, run_any
-from pose_apps.run import check_several, common_of
-from pose_apps.support.host import Done, Host
+from pose_apps.run import check_several, shared_options
+from pose_apps.support.run_context import RunContext, RunOutcome
 from pose_apps.support.summary import NOBODY, Tally
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pose.types import FrameResult
     from pose.video import Source
 
-TELL_SECONDS = 0.5  # s between two progress reports
-Tell = Callable[[int, int | None], None]
+PROGRESS_INTERVAL_S = 0.5  # s between two progress reports
+ProgressCallback = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +56,27 @@ class BatchTask:
 
     Attributes:
         clip: The clip.
-        known: Manifest line of an existing result, which is valid if the content of the clip has not changed; None
+        existing: Manifest line of an existing result, which is valid if the content of the clip has not changed; None
             without a result.
         attempts: Number of attempts, including this one.
     """
 
     clip: BatchClip
-    known: Line | None = None
+    existing: Line | None = None
     attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TaskResult:
     """Result of a task.
 
     Attributes:
         line: Manifest line of the clip.
-        again: Whether to try the clip again, because its error may not depend on the clip.
+        retry: Whether to try the clip again, because its error may not depend on the clip.
     """
 
     line: Line
-    again: bool = False
+    retry: bool = False
 
 
 class Worker:
@@ -86,33 +86,33 @@ class Worker:
         self._job = job
         self._pipeline: Pipeline | None = None
 
-    def process(self, task: BatchTask, tell: Tell = lambda frames, of: None) -> Answer:
+    def process(self, task: BatchTask, on_progress: ProgressCallback = lambda frames, total: None) -> TaskResult:
         """Process one clip. Errors are not raised; the answer contains them.
 
         Args:
             task: Clip to process.
-            tell: Function called with the number of newly finished frames, and the number of frames of the clip (None
-                if unknown).
+            on_progress: Function called with the number of newly finished frames, and the number of frames of the clip
+                (None if unknown).
         """
-        begun = time.perf_counter()
+        started = time.perf_counter()
         clip = task.clip
         warned: list[str] = []
         base = Line(
             path=clip.path, name=clip.name, key=None, status="failed", attempts=task.attempts, job=self._job.key
         )
         base = replace(base, signature=clip.signature())
-        again = False
+        retry = False
         with warnings.catch_warnings(record=True) as caught:
             try:
-                line = self._unchanged(task, base) or self._done(clip, base, warned.extend, tell)
+                line = self._unchanged(task, base) or self._process_clip(clip, base, warned.extend, on_progress)
             except PoseError as error:
                 line = replace(base, error=_one_line(str(error)))
             except Exception as error:  # a bug fails this clip only, not the whole run
-                line, again = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
+                line, retry = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
         warned += [str(one.message) for one in caught]
         warned += [NOBODY] if line.status == "ok" and not line.people else []
-        seconds = round(time.perf_counter() - begun, 3)
-        return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
+        seconds = round(time.perf_counter() - started, 3)
+        return TaskResult(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), retry)
 
     def _unchanged(self, task: BatchTask, base: Line) -> Line | None:
         """Return the manifest line of the existing result if the content of the clip has not changed; otherwise None.
@@ -121,11 +121,13 @@ class Worker:
             task: The clip.
             base: Manifest line with the properties of this attempt.
         """
-        if task.known is None or task.known.key != self._key(task.clip):
+        if task.existing is None or task.existing.key != self._key(task.clip):
             return None
-        return replace(task.known, path=base.path, signature=base.signature)
+        return replace(task.existing, path=base.path, signature=base.signature)
 
-    def _done(self, clip: BatchClip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
+    def _process_clip(
+        self, clip: BatchClip, base: Line, warn: Callable[[Iterable[str]], None], on_progress: ProgressCallback
+    ) -> Line:
         from pose.cache import open_cache
         from pose.system.device import seed_torch
         from pose.system.progress import hidden_progress
@@ -134,27 +136,29 @@ class Worker:
         seed_torch(self._job.pipeline.seed)  # so that results do not depend on earlier clips
         opened = nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size)
         with hidden_progress(True), opened as cache:
-            host = Host(_told(tell, len(clip.videos)), warn, cache, heard=False)
+            context = RunContext(
+                _progress_reporter(on_progress, len(clip.videos)), warn, cache, handles_interrupts=False
+            )
             if clip.videos:
-                line = self._group(clip, run, base, host)
+                line = self._process_group(clip, run, base, context)
             else:
-                line = self._line(run_any(run, self._networks, host), base)
+                line = self._clip_line(run_any(run, self._networks, context), base)
             if cache is not None and cache.problem:
                 warn([f"{cache.problem}; results are not cached"])
         return line
 
-    def _group(self, clip: BatchClip, run: RunConfig, base: Line, host: Host) -> Line:
+    def _process_group(self, clip: BatchClip, run: RunConfig, base: Line, context: RunContext) -> Line:
         """Process the videos of a group of cameras, and return the manifest line.
 
         Args:
             clip: The group.
             run: Options of `pose-run`.
             base: Manifest line with the properties of this attempt.
-            host: Callbacks for progress and warnings.
+            context: Callbacks for progress and warnings.
         """
         check_several(run)
         videos = camera_videos(clip.videos, None)
-        done = process_cameras(videos, self._job.cameras, common_of(run), self._networks, host)
+        done = process_cameras(videos, self._job.cameras, shared_options(run), self._networks, context)
         tally, error = done.tally, "; ".join(done.problems)
         cameras: list[CameraFacts] = [
             {
@@ -167,25 +171,25 @@ class Worker:
             for video, camera in zip(videos, done.cameras, strict=True)
         ]
         return replace(
-            self._ended(base, tally, done.files, error),
+            self._fill_line(base, tally, done.files, error),
             key=self._key(clip),
             people=len(tally.ids),
-            cached=done.known,
+            cached=done.cached,
             video=_video_facts(done.size, done.fps, tally),
             cameras=cameras,
         )
 
-    def _line(self, done: Done, base: Line) -> Line:
+    def _clip_line(self, done: RunOutcome, base: Line) -> Line:
         info = done.source.info
         return replace(
-            self._ended(base, done.tally, done.files, "; ".join(done.problems)),
+            self._fill_line(base, done.tally, done.files, "; ".join(done.problems)),
             key=self._key_of(done.source),
-            people=done.tally.seen if done.stills else len(done.tally.ids),
-            cached=done.known,
+            people=done.tally.people_in_frames if done.stills else len(done.tally.ids),
+            cached=done.cached,
             video=_video_facts(info.size, info.fps, None if done.stills else done.tally),
         )
 
-    def _ended(self, base: Line, tally: Tally, files: list[Path], error: str) -> Line:
+    def _fill_line(self, base: Line, tally: Tally, files: list[Path], error: str) -> Line:
         return replace(
             base,
             status="failed" if error else "ok",
@@ -238,28 +242,30 @@ def make_pipeline(job: Job) -> "Pipeline":
         return Pipeline(job.pipeline, intrinsics=intrinsics, lazy=job.run.cache != "off")
 
 
-def _told(tell: Tell, cameras: int) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
+def _progress_reporter(
+    on_progress: ProgressCallback, cameras: int
+) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
     """Return a function that yields results unchanged, and reports the number of finished frames at intervals.
 
     Args:
-        tell: Function called with the number of newly finished frames, and the number of frames of the clip (None if
-            unknown).
+        on_progress: Function called with the number of newly finished frames, and the number of frames of the clip
+            (None if unknown).
         cameras: Number of cameras of a group; 0 for a single clip.
     """
 
-    def shown(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
+    def with_progress(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()
         own = source.info.frame_count
-        of = own * max(cameras, 1) if own else None  # the videos of a group are assumed to have equal lengths
+        total = own * max(cameras, 1) if own else None  # the videos of a group are assumed to have equal lengths
         for result in results:
             count += what.startswith("camera") if cameras else what == "poses"
-            if (now := time.monotonic()) - last > TELL_SECONDS:
-                tell(count, of)
+            if (now := time.monotonic()) - last > PROGRESS_INTERVAL_S:
+                on_progress(count, total)
                 count, last = 0, now
             yield result
-        tell(count, of)
+        on_progress(count, total)
 
-    return shown
+    return with_progress
 
 
 def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
@@ -270,11 +276,11 @@ def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> Vide
 
 def _quality_facts(tally: Tally) -> QualityFacts:
     return {
-        "frames_without_people": tally.empty,
+        "frames_without_people": tally.frames_without_people,
         "doubtful": sorted(tally.doubtful),
-        "confidence": round(tally.confidence / tally.joints, 4) if tally.joints else None,
-        "low_confidence": round(tally.guessed / tally.joints, 4) if tally.joints else None,
-        "sigma_mm": round(tally.sigma / tally.lifted, 2) if tally.lifted else None,
+        "confidence": round(tally.score_sum / tally.joints, 4) if tally.joints else None,
+        "low_confidence": round(tally.low_confidence_joints / tally.joints, 4) if tally.joints else None,
+        "sigma_mm": round(tally.sigma_sum / tally.joints_3d, 2) if tally.joints_3d else None,
         "camera_motion": None if tally.motion is None else tally.motion.kind,
         "motion": _motion_facts(tally),
     }

@@ -44,7 +44,7 @@ class ExportBench(Bench):
             figures: dict[str, dict[str, float | None]] = {}
             for form in present:
                 figures[form] = _measured(folder, [form], self.frames, form)
-            together = _measured(folder, present, self.frames, "together")
+            all_formats = _measured(folder, present, self.frames, "together")
         lifter = _lifter_microseconds(self.frames)
         for kind, microseconds in lifter.items():
             print(f"{kind:<10}{microseconds:>12.1f}")
@@ -52,7 +52,7 @@ class ExportBench(Bench):
         if missing:
             print(f"not measured, libraries missing: {', '.join(missing)}")
         if self.json:
-            facts = {"frames": self.frames, "formats": figures, "together": together, "lifter": lifter}
+            facts = {"frames": self.frames, "formats": figures, "together": all_formats, "lifter": lifter}
             with writing([Path(self.json)]):
                 write_whole(Path(self.json), json.dumps(facts, indent=1) + "\n")
 
@@ -70,9 +70,9 @@ def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict
     from pose_apps.support.memory import forget_peak, peak_megabytes
 
     forget_peak()
-    begun = time.process_time()
+    start = time.process_time()
     list(export(open_recording(folder / "poses.npz"), formats, folder, "poses"))
-    each = 1e6 * (time.process_time() - begun) / frames
+    each = 1e6 * (time.process_time() - start) / frames
     peak = peak_megabytes()
     print(f"{title:<10}{each:>12.1f}{each * 3600 * FPS / 1e6:>12.1f}" + (f"{peak:>10.0f}" if peak else ""))
     return {"microseconds": each, "peak_megabytes": peak}
@@ -92,9 +92,9 @@ def _lifter_microseconds(frames: int) -> dict[str, float]:
     for name in ("offline", "stream"):
         lifter = load_lifter(name)
         lifter.lift(person)
-        begun = time.process_time()
+        start = time.process_time()
         lifter.lift(person)
-        costs[name] = 1e6 * (time.process_time() - begun) / frames
+        costs[name] = 1e6 * (time.process_time() - start) / frames
     return costs
 
 

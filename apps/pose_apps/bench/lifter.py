@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PEOPLE = (1, 4)
 SEQUENCES, SEQUENCE_FRAMES = 16, 1000
-LONGEST_PASS = 5.0  # s; skips additive attention over all pairs of 4096 frames
+MAX_PASS_SECONDS = 5.0  # s; skips additive attention over all pairs of 4096 frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class LifterBench(Bench):
             )
             from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
-            costs = measure_all(seconds=min(self.seconds, 0.5), max_seconds=LONGEST_PASS)
+            costs = measure_all(seconds=min(self.seconds, 0.5), max_seconds=MAX_PASS_SECONDS)
             print(table(costs, list(LENGTHS)), end="\n\n")
             figures["attention"] = {
                 name: {str(length): asdict(cost) for length, cost in row.items()} for name, row in costs.items()

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pose.stages import Detector, Estimator, OnePass
 
 PEOPLE = (1, 4, 16)
-PICTURE = (1280, 720)  # width, height, px
-WARM_UP, LEAST_RUNS = 1, 3
+IMAGE_SIZE = (1280, 720)  # width, height, px
+WARM_UP_RUNS, MIN_RUNS = 1, 3
 # Image with people in these boxes -> the timed function, which returns the number of people found.
 Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
@@ -149,7 +149,7 @@ class NetworkBench(Bench):
         for case in self._cases(tables):
             try:
                 _require_weights(case)
-                figures += measure_apart(case)
+                figures += measure_in_process(case)
             except PoseError as error:
                 missing.append(f"not measured: {case.name}{case.table.suffix}: {error}")
         print(as_table(figures), *missing, sep="\n")
@@ -204,10 +204,10 @@ def measure(case: NetworkCase) -> list[NetworkMetrics]:
     for people, (image, boxes) in pictures.items():
         run = prepare(image, boxes)
         forget_peak()
-        found = [run() for _ in range(WARM_UP)][-1]
+        found = [run() for _ in range(WARM_UP_RUNS)][-1]
         times: list[float] = []
         until = time.perf_counter() + case.seconds
-        while len(times) < LEAST_RUNS or time.perf_counter() < until:
+        while len(times) < MIN_RUNS or time.perf_counter() < until:
             start = time.perf_counter()
             run()
             times.append(time.perf_counter() - start)
@@ -222,7 +222,7 @@ def measure(case: NetworkCase) -> list[NetworkMetrics]:
     return figures
 
 
-def measure_apart(case: NetworkCase) -> list[NetworkMetrics]:
+def measure_in_process(case: NetworkCase) -> list[NetworkMetrics]:
     """Run `measure` in a separate process, so that memory used before does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
@@ -251,14 +251,14 @@ class _Memory:
 
 
 def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
-    """Return an image of `PICTURE` px with `people` copies of `frame`, and a box with score 1 around each copy."""
+    """Return an image of `IMAGE_SIZE` px with `people` copies of `frame`, and a box with score 1 around each copy."""
     import cv2
 
     rows = round(people**0.5)
-    width, height = PICTURE[0] // rows, PICTURE[1] // rows
+    width, height = IMAGE_SIZE[0] // rows, IMAGE_SIZE[1] // rows
     scale = min(width / frame.shape[1], height / frame.shape[0])
     tile = cv2.resize(frame, (int(frame.shape[1] * scale), int(frame.shape[0] * scale)))
-    canvas = np.full((PICTURE[1], PICTURE[0], 3), 114, np.uint8)
+    canvas = np.full((IMAGE_SIZE[1], IMAGE_SIZE[0], 3), 114, np.uint8)
     boxes = []
     for number in range(people):
         x, y = (number % rows) * width, (number // rows) * height

@@ -15,10 +15,10 @@ from pose.system.written_files import writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.host import Host
-from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
+from pose_apps.support.interrupts import Interrupts, signals_as_interrupt
 from pose_apps.support.options import command_parser, config_first, config_of
-from pose_apps.support.shown import open_cache_of, shown_results, warn
+from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
+from pose_apps.support.run_context import RunContext
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser("pose-calibrate", purpose, CalibrateConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(CalibrateConfig, parsed)
-    with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
+    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
         return calibrate(config, config_of(PipelineConfig, parsed), status.end)
 
 
@@ -85,15 +85,15 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         with hidden_progress(config.quiet):
             pipeline = Pipeline(with_threads(networks, workers), lazy=config.cache != "off")
         loaded()
-        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
-        interrupts = stack.enter_context(Interrupts(host.heard))
+        context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
+        interrupts = stack.enter_context(Interrupts(context.handles_interrupts))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="pose-")))
         with interrupts.raised_after(1):
-            seen = track_cameras(videos, pipeline, folder, stack, host, interrupts.stop, workers)
+            seen = track_cameras(videos, pipeline, folder, stack, context, interrupts.stop, workers)
         if interrupts.stop.is_set():
             raise KeyboardInterrupt("no cameras written")
         with interrupts.raised_after(0):
-            scene = find_scene(request, names, seen, host)
+            scene = find_scene(request, names, seen, context)
     target.parent.mkdir(parents=True, exist_ok=True)
     with nullcontext() if config.out else writing([target]):
         write_cameras(target, scene.cameras)

@@ -10,18 +10,18 @@ from pose.errors import PoseError
 from pose.system.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
 from pose_apps.support.analysis import analysed, check_analysis
-from pose_apps.support.host import Host
 from pose_apps.support.outputs import plan_outputs
-from pose_apps.support.shown import open_cache_of, shown_results, warn
+from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
+from pose_apps.support.run_context import RunContext
 from pose_apps.support.summary import print_wrapped
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose_apps.cameras.run import CamerasDone
+    from pose_apps.cameras.run import CamerasOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class SharedOptions:
     """Options of `pose-run` that also apply to several cameras. The fields have the same names as in `RunConfig`."""
 
     out: str | None
@@ -42,7 +42,7 @@ class Common:
 def run_several(
     videos: Sequence[str],
     cameras: CamerasConfig,
-    config: Common,
+    config: SharedOptions,
     pipeline_config: PipelineConfig,
     loaded: Callable[[], None] = lambda: None,
 ) -> int:
@@ -74,8 +74,8 @@ def run_several(
         return pipeline
 
     with open_cache_of(config.cache, config.cache_size) as cache:
-        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
-        done = process_cameras(chosen, cameras, config, networks, host, workers)
+        context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
+        done = process_cameras(chosen, cameras, config, networks, context, workers)
     if not config.quiet:
         for line in [*done.lines, f"results: {', '.join(map(str, done.files))}"]:
             print_wrapped(line)
@@ -87,11 +87,11 @@ def run_several(
 def process_cameras(
     videos: Sequence[str],
     cameras: CamerasConfig,
-    config: Common,
+    config: SharedOptions,
     networks: "Callable[[], Pipeline]",
-    host: Host,
+    context: RunContext,
     workers: int = 1,
-) -> "CamerasDone":
+) -> "CamerasOutcome":
     """Process videos of several cameras and write all requested files into the folder `config.out`.
 
     Args:
@@ -99,7 +99,7 @@ def process_cameras(
         cameras: Options of the cameras.
         config: Common options.
         networks: Function that builds the pipeline.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
         workers: Number of cameras that are processed at the same time.
 
     Raises:
@@ -109,7 +109,7 @@ def process_cameras(
     from pose_apps.cameras.run import CamerasRequest, run_cameras
 
     outputs = plan_outputs(videos[0], config.out, config.formats, config.overlay, npz=config.analyse)
-    outputs = replace(outputs, warn=lambda message: host.warn([message]))
+    outputs = replace(outputs, warn=lambda message: context.warn([message]))
     if config.analyse:
         check_analysis(outputs.folder, overwrite=config.overwrite)
     if outputs.exports:
@@ -117,7 +117,7 @@ def process_cameras(
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
     request = CamerasRequest(list(videos), cameras, config.height, config.pitch, config.roll)
-    done = run_cameras(request, networks, outputs, host, config.overwrite, workers)
+    done = run_cameras(request, networks, outputs, context, config.overwrite, workers)
     lines, files, problems = done.lines, done.files, list[str]()
     if outputs.exports:
         from pose_apps.support.exports import write_exports
@@ -125,6 +125,6 @@ def process_cameras(
         exported, notes, problems = write_exports(outputs, outputs.folder, videos[0], config.space, config.trim)
         lines, files = [*lines, *notes], [*files, *exported]
     if config.analyse:
-        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, videos[0], outputs.warn)
-        lines, files, problems = [*lines, *said], [*files, *tables], [*problems, *failed]
+        tables, analysis_notes, failed = analysed(outputs.files["npz"], outputs.folder, videos[0], outputs.warn)
+        lines, files, problems = [*lines, *analysis_notes], [*files, *tables], [*problems, *failed]
     return replace(done, lines=lines, files=files, problems=problems)

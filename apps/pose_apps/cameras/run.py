@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose_apps.cameras.options import CamerasConfig, camera_names, read_distance, read_offsets
-from pose_apps.cameras.tracking import Counted, track_cameras
+from pose_apps.cameras.tracking import CameraResults, track_cameras
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.summary import Tally
 from pose_apps.support.world import read_heights, read_up, world_line
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pose.multiview.scene import RigScene
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
-    from pose_apps.support.host import Host
     from pose_apps.support.outputs import Outputs
+    from pose_apps.support.run_context import RunContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class CamerasRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class CamerasDone:
+class CamerasOutcome:
     """Results of processing several cameras.
 
     Attributes:
@@ -58,7 +58,7 @@ class CamerasDone:
         cameras: Calibrated cameras.
         size: (width, height) of the images of the first camera, px.
         fps: Frame rate of the result, frames/s.
-        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
+        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         problems: Reasons why results are incomplete.
     """
 
@@ -68,7 +68,7 @@ class CamerasDone:
     cameras: "list[ResultCamera]"
     size: tuple[int, int]
     fps: float
-    known: "Found"
+    cached: "Found"
     problems: list[str] = field(default_factory=list)
 
 
@@ -76,17 +76,17 @@ def run_cameras(
     request: CamerasRequest,
     networks: "Callable[[], Pipeline]",
     outputs: "Outputs",
-    host: "Host",
+    context: "RunContext",
     overwrite: bool,
     workers: int = 1,
-) -> CamerasDone:
+) -> CamerasOutcome:
     """Process the videos of several cameras into one result.
 
     Args:
         request: Options of the processing.
         networks: Function that builds the pipeline.
         outputs: Files to write.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
         overwrite: Whether to replace existing results.
         workers: Number of cameras that are processed at the same time.
 
@@ -101,24 +101,28 @@ def run_cameras(
     names = camera_names(request.videos)
     check_request(request, names)
     check_videos(request.videos)
-    with outputs.ready_folder([CAMERAS_FILE]) as written, ExitStack() as stack, Interrupts(host.heard) as interrupts:
+    with (
+        outputs.ready_folder([CAMERAS_FILE]) as written,
+        ExitStack() as stack,
+        Interrupts(context.handles_interrupts) as interrupts,
+    ):
         pipeline, tally = networks(), Tally()
         with interrupts.raised_after(1):
-            seen = track_cameras(request.videos, pipeline, written.folder, stack, host, interrupts.stop, workers)
+            seen = track_cameras(request.videos, pipeline, written.folder, stack, context, interrupts.stop, workers)
         if interrupts.stop.is_set():
             raise KeyboardInterrupt("no results written")
         with interrupts.raised_after(0):
-            scene = find_scene(request, names, seen, host)
+            scene = find_scene(request, names, seen, context)
             results, info, lines = _results(request, scene, seen, pipeline)
             _write(results, info, written, scene, tally)
             if "overlay" in written.files:
-                _draw(request.videos, results, scene, written.files["overlay"], host)
-        kept = outputs.settle(written, whole=True)
+                _draw(request.videos, results, scene, written.files["overlay"], context)
+        kept = outputs.settle(written, complete=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
     of_all = {name: sum(getattr(one.tally, name) for one in seen) for name in ("joints", "guessed", "confidence")}
     tally = replace(tally, complete=True, **of_all)
-    known = min((one.known for one in seen), key=("nothing", "people", "everything").index)
-    return CamerasDone(tally, files, lines, result_cameras(info), info.camera.size, info.fps, known)
+    cached = min((one.cached for one in seen), key=("nothing", "people", "everything").index)
+    return CamerasOutcome(tally, files, lines, result_cameras(info), info.camera.size, info.fps, cached)
 
 
 def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
@@ -159,14 +163,16 @@ def check_videos(videos: Sequence[str]) -> None:
         open_source(video).close()
 
 
-def find_scene(request: CamerasRequest, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
+def find_scene(
+    request: CamerasRequest, names: Sequence[str], seen: Sequence[CameraResults], context: "RunContext"
+) -> "RigScene":
     """Estimate the cameras and the motion of all people.
 
     Args:
         request: Options, including those that determine the scale.
         names: Names of the cameras.
         seen: Results of the pipeline for each camera.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
     """
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
@@ -183,7 +189,7 @@ def find_scene(request: CamerasRequest, names: Sequence[str], seen: Sequence[Cou
             _height(request.height),
         ),
     )
-    host.warn(scene.rig.notes)
+    context.warn(scene.rig.notes)
     return scene
 
 
@@ -197,15 +203,15 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: CamerasRequest, scene: "RigScene", seen: Sequence[Counted], pipeline: "Pipeline"
+    request: CamerasRequest, scene: "RigScene", seen: Sequence[CameraResults], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
     from pose.multiview.scene import results_of
 
     info = pipeline.run_info(", ".join(request.videos), scene.line.fps, scene.rig.cameras[0].size)
     up = read_up(request.pitch, request.roll)
-    results, known = results_of(scene, [one.spool for one in seen], info, up)
-    assert known.world is not None
-    return results, known, [*camera_lines(scene), world_line(known.world)]
+    results, placed_info = results_of(scene, [one.spool for one in seen], info, up)
+    assert placed_info.world is not None
+    return results, placed_info, [*camera_lines(scene), world_line(placed_info.world)]
 
 
 def camera_lines(scene: "RigScene") -> list[str]:
@@ -244,7 +250,9 @@ def _write(
         files.close()
 
 
-def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "RigScene", path: Path, host: "Host") -> None:
+def _draw(
+    videos: Sequence[str], results: "MultiviewResults", scene: "RigScene", path: Path, context: "RunContext"
+) -> None:
     from pose.video import VideoWriter, open_source
     from pose.view.grid import CameraGrid
 
@@ -253,6 +261,6 @@ def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "RigScene",
         names = [str(camera["name"]) for camera in scene.cameras]
         grid = CameraGrid(scene.rig.cameras, names, [iter(source) for source in sources])
         with VideoWriter(path, grid.size, fps=scene.line.fps) as writer:
-            for result in host.shown(results, sources[0], "overlay"):
+            for result in context.with_progress(results, sources[0], "overlay"):
                 writer.write(grid.draw(result), result.time)
-        host.warn(writer.problems)
+        context.warn(writer.problems)

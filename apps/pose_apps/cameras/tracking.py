@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
-    from pose_apps.support.host import Host
+    from pose_apps.support.run_context import RunContext
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CameraResults:
     """Results of the pipeline for one camera, with statistics.
 
     Attributes:
         spool: Results of all frames, in a temporary file.
         run: Metadata of the run.
-        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
+        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         tally: Statistics of the frames of this camera.
     """
 
     spool: "ResultSpool"
     run: "CameraRun"
-    known: "Found"
+    cached: "Found"
     tally: Tally
 
 
@@ -41,10 +41,10 @@ def track_cameras(
     pipeline: "Pipeline",
     folder: Path,
     stack: ExitStack,
-    host: "Host",
+    context: "RunContext",
     stop: threading.Event,
     workers: int = 1,
-) -> list[Counted]:
+) -> list[CameraResults]:
     """Run the pipeline on the video of every camera with `pose.camera_runs.CameraRuns`.
 
     Args:
@@ -52,7 +52,7 @@ def track_cameras(
         pipeline: Pipeline of the first worker; further workers build their own.
         folder: Folder for temporary files.
         stack: Exit stack that closes the results.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
         stop: Event that ends all workers at their next frame.
         workers: Number of cameras that are processed at the same time, each in one thread.
 
@@ -64,26 +64,26 @@ def track_cameras(
     """
     from pose.camera_runs import CameraRuns
 
-    tallies, known = [Tally() for _ in videos], dict[int, "Found"]()
+    tallies, cached = [Tally() for _ in videos], dict[int, "Found"]()
 
     def run_camera(row: int, source: "Source", pipeline: "Pipeline") -> "Iterator[FrameResult]":
-        results, known[row] = _results(source, pipeline, stop, host)
-        for result in host.shown(results, source, f"camera {row + 1}"):
+        results, cached[row] = _results(source, pipeline, stop, context)
+        for result in context.with_progress(results, source, f"camera {row + 1}"):
             tallies[row].add(result, pipeline.skeleton)
             yield result
 
     found = CameraRuns(videos, pipeline, run_camera, folder, stop, workers).collect(stack)
     for seen in found:
-        host.warn(seen.problems)
-    return [Counted(seen.spool, seen.run, known[seen.index], tallies[seen.index]) for seen in found]
+        context.warn(seen.problems)
+    return [CameraResults(seen.spool, seen.run, cached[seen.index], tallies[seen.index]) for seen in found]
 
 
 def _results(
-    source: "Source", pipeline: "Pipeline", stop: threading.Event, host: "Host"
+    source: "Source", pipeline: "Pipeline", stop: threading.Event, context: "RunContext"
 ) -> "tuple[Iterator[FrameResult], Found]":
-    if host.cache is None:
+    if context.cache is None:
         return pipeline.run(source, stop=stop), "nothing"
     from pose.cache import CachedRun
 
-    run = CachedRun(pipeline, source, host.cache)
+    run = CachedRun(pipeline, source, context.cache)
     return run.results(stop), run.found

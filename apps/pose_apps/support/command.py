@@ -28,10 +28,10 @@ Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
 # Module -> the extra that contains it, if the importing code gives no better message.
 EXTRAS = {"torch": "torch", "safetensors": "torch", "accelerate": "train", "tensorboard": "train"}
-MOST_SAID = 4000  # maximum characters of an error; lists of known values can be long
+MAX_MESSAGE_CHARACTERS = 4000  # lists of known values can be long
 # Another package may have overwritten cv2 with a variant that needs desktop libraries (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
-_usual_warning = warnings.formatwarning
+_default_warning = warnings.formatwarning
 # Fields of the command's options -> options as typed, for errors. Set by `parse_arguments`.
 _typed: ContextVar[Mapping[str, str]] = ContextVar("_typed", default=MappingProxyType({}))
 CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
@@ -52,13 +52,15 @@ def run_command(function: Main) -> Callable[..., int]:
             sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status
         except PoseError as error:
-            return _fail(_as_typed(str(error)), error.exit_code)
+            return _fail(_with_typed_option(str(error)), error.exit_code)
         except argparse.ArgumentError as error:
-            return _fail(_in_our_words(error), UsageError.exit_code)
+            return _fail(_rephrase_error(error), UsageError.exit_code)
         except KeyboardInterrupt as interrupt:
             if argv is None:  # the process ends now; ignore further Ctrl-C
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-            print(": ".join(("interrupted", *filter(None, [shown(interrupt, MOST_SAID)]))), file=sys.stderr)
+            print(
+                ": ".join(("interrupted", *filter(None, [shown(interrupt, MAX_MESSAGE_CHARACTERS)]))), file=sys.stderr
+            )
             return INTERRUPTED
         except BrokenPipeError:
             # Python flushes again at exit; redirect the output.
@@ -86,8 +88,8 @@ def _warning_line(
 ) -> str:
     """Format a warning: one line if it is for users, otherwise with its location in the code."""
     if issubclass(category, PoseWarning):
-        return f"warning: {shown(message, MOST_SAID)}\n"
-    return _usual_warning(message, category, filename, lineno, line)
+        return f"warning: {shown(message, MAX_MESSAGE_CHARACTERS)}\n"
+    return _default_warning(message, category, filename, lineno, line)
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
@@ -107,14 +109,14 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     complete = "print a shell completion script and exit; see docs/reference/commands.md"
     parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
-    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
     options = sorted(set(_options(parser)))
     fields = {option.removeprefix("--").replace("-", "_"): option for option in options}
-    _typed.set({field: option for field, option in fields.items() if field not in words})  # it may also be a file
+    _typed.set({field: option for field, option in fields.items() if field not in arguments})  # it may also be a file
     try:
-        parsed = parser.parse_args(words)
+        parsed = parser.parse_args(arguments)
     except argparse.ArgumentError as error:
-        raise UsageError(_in_our_words(error, words, options, list(subcommands_of(parser)))) from error
+        raise UsageError(_rephrase_error(error, arguments, options, list(subcommands_of(parser)))) from error
     for key, value in list(parsed.items()):
         parsed[key] = _from_home(value)
     return parsed
@@ -127,14 +129,14 @@ def _from_home(value: object) -> object:
     return os.path.expanduser(value) if isinstance(value, str) and value.startswith("~") else value
 
 
-def _as_typed(message: str) -> str:
+def _with_typed_option(message: str) -> str:
     """Return an error message that begins with the option as typed in place of its field: `--max-people: ...`."""
     name, colon, rest = message.partition(":")
     return f"{_typed.get().get(name, name)}{colon}{rest}"
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {shown(message, MOST_SAID)}", file=sys.stderr)
+    print(f"error: {shown(message, MAX_MESSAGE_CHARACTERS)}", file=sys.stderr)
     return status
 
 
@@ -147,9 +149,9 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _options(subparser)
 
 
-def _in_our_words(
+def _rephrase_error(
     error: argparse.ArgumentError,
-    words: Sequence[str] = (),
+    arguments: Sequence[str] = (),
     options: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> str:
@@ -157,22 +159,24 @@ def _in_our_words(
 
     Args:
         error: Error of the parser.
-        words: Arguments of the command line.
+        arguments: Arguments of the command line.
         options: Known options.
         commands: Known subcommands.
     """
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())
-    if error.argument_name == "command" and words:
-        return unknown("command", next((word for word in words if not word.startswith("-")), words[0]), commands)
+    if error.argument_name == "command" and arguments:
+        return unknown(
+            "command", next((word for word in arguments if not word.startswith("-")), arguments[0]), commands
+        )
     if message.startswith('expected "command" to be one of'):
         return f"no command given; known: {', '.join(commands)}"
     if message.startswith("ignored explicit argument") and error.argument_name is not None:
         return f"{error.argument_name.replace('/', ' or ')}: takes no value"
     if error.argument_name is not None:
         return f"{error.argument_name}: {message}"
-    for word in words:
+    for word in arguments:
         if options and word.startswith("--") and word.partition("=")[0] not in (*options, "--"):
             return unknown("option", word, options)
     return message

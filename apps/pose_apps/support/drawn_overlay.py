@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose_apps.support.host import Host
+from pose_apps.support.run_context import RunContext
 
 if TYPE_CHECKING:
     from pose.files import RunInfo
@@ -21,7 +21,7 @@ def draw_overlay(
     results: "Iterable[FrameResult]",
     info: "RunInfo",
     path: Path,
-    host: Host,
+    context: RunContext,
     times: "StageTimes",
     inset: str,
     body: bool,
@@ -36,7 +36,7 @@ def draw_overlay(
         results: Results of all frames.
         info: Metadata of the run.
         path: Video file to write.
-        host: Callbacks of the command.
+        context: Callbacks of the command.
         times: Times of the stages, to which the times of this function are added.
         inset: Position of the 3D inset; see `pose.view.overlay.Overlay`.
         body: Whether to draw shaded bodies.
@@ -72,8 +72,10 @@ def draw_overlay(
             overlay.take_back(shown[0])
 
         with opencv_threads(1), in_background(encode) as write:
-            for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
+            for frame, result in zip(
+                chain([first], frames), context.with_progress(results, source, "overlay"), strict=False
+            ):
                 with times.measure("overlay: draw"):
                     drawn = overlay.draw(frame.planes, result)
                 write((drawn, frame.time))
-    host.warn(writer.problems)
+    context.warn(writer.problems)

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 
-def as_ctrl_c() -> None:
+def call_interrupt_handler() -> None:
     """Call the current handler of Ctrl-C (SIGINT).
 
     Raises:
@@ -22,7 +22,7 @@ def as_ctrl_c() -> None:
 
 
 @contextmanager
-def signals_as_ctrl_c() -> Iterator[None]:
+def signals_as_interrupt() -> Iterator[None]:
     """Make SIGTERM and SIGHUP act like Ctrl-C within the context.
 
     A signal that was ignored when the program started stays ignored.
@@ -33,8 +33,8 @@ def signals_as_ctrl_c() -> Iterator[None]:
     handled = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
     before = {number: signal.getsignal(number) for number in handled}
     if before[signal.SIGTERM] is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda number, frame: as_ctrl_c())
-    end_with_the_terminal(as_ctrl_c)
+        signal.signal(signal.SIGTERM, lambda number, frame: call_interrupt_handler())
+    interrupt_on_hangup(call_interrupt_handler)
     try:
         yield
     finally:
@@ -46,7 +46,7 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def end_with_the_terminal(interrupt: Callable[[], None] = _interrupt) -> None:
+def interrupt_on_hangup(interrupt: Callable[[], None] = _interrupt) -> None:
     """Make the closing of the terminal (SIGHUP) end the program gracefully from now on, like Ctrl-C.
 
     A program that was started with `nohup` continues.
@@ -74,43 +74,43 @@ class Interrupts:
     """Context in which Ctrl-C does not raise, but sets an event, except within `raised_after`.
 
     Args:
-        heard: Whether to handle Ctrl-C.
+        enabled: Whether to handle Ctrl-C.
 
     Attributes:
         stop: Event that Ctrl-C sets. It may also be set by other code.
     """
 
-    def __init__(self, heard: bool = True) -> None:
+    def __init__(self, enabled: bool = True) -> None:
         self.stop = threading.Event()
-        self._heard = heard
-        self._tolerated = math.inf
+        self._enabled = enabled
+        self._ignored_left = math.inf
 
     def __enter__(self) -> Self:
-        if self._heard:
+        if self._enabled:
             self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._heard:
+        if self._enabled:
             signal.signal(signal.SIGINT, self._previous)
 
     @contextmanager
-    def raised_after(self, tolerated: int) -> Iterator[None]:
-        """Raise KeyboardInterrupt within this context, after more than `tolerated` presses of Ctrl-C.
+    def raised_after(self, max_ignored: int) -> Iterator[None]:
+        """Raise KeyboardInterrupt within this context, after more than `max_ignored` presses of Ctrl-C.
 
         It is raised only once, so that the cleanup is not interrupted.
         """
-        self._tolerated = tolerated
+        self._ignored_left = max_ignored
         try:
             yield
         finally:
-            self._tolerated = math.inf
+            self._ignored_left = math.inf
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         self.stop.set()
-        self._tolerated -= 1
-        if self._tolerated < 0:
-            self._tolerated = math.inf
+        self._ignored_left -= 1
+        if self._ignored_left < 0:
+            self._ignored_left = math.inf
             raise KeyboardInterrupt

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
-MOST_BYTES = 1 << 16  # maximum size of a config file
-MOST_DEEP = 20  # maximum nesting in a config file
+MAX_CONFIG_BYTES = 1 << 16  # maximum size of a config file
+MAX_CONFIG_DEPTH = 20  # maximum nesting in a config file
 
 
 def add_config_option(parser: ArgumentParser) -> None:
@@ -216,8 +216,8 @@ def _check_yaml(path: Path) -> None:
     Raises:
         ValueError: If the file uses such a feature.
     """
-    if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MOST_BYTES}")
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MAX_CONFIG_BYTES}")
     depth = 0
     with path.open(encoding="utf-8") as file:
         try:
@@ -227,8 +227,8 @@ def _check_yaml(path: Path) -> None:
                 if isinstance(event, yaml.ScalarEvent) and event.style is None and _BASE_60.fullmatch(event.value):
                     raise ValueError(f"put {event.value} in quotes: YAML reads it as a base-60 number")
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-                if depth > MOST_DEEP:
-                    raise ValueError(f"nests more than {MOST_DEEP} deep")
+                if depth > MAX_CONFIG_DEPTH:
+                    raise ValueError(f"nests more than {MAX_CONFIG_DEPTH} deep")
         except yaml.YAMLError:
             return  # the parser gives a better message
 

@@ -15,10 +15,10 @@ from pose.system.work_folder import folder_lock, work_folder
 from pose.system.written_files import RECORD, WrittenFiles, print_warning
 from pose_apps.support.folders import made_folder
 
-USUAL = ("json", "npz", "overlay")  # default formats of a run
+DEFAULT_FORMATS = ("json", "npz", "overlay")  # default formats of a run
 UNFINISHED = "unfinished"  # folder for the output of an interrupted run beside an older result
-GALLERIES = r"gallery-\d+\.jpg"  # files of single images
-ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # files of --analyse
+GALLERY_PATTERN = r"gallery-\d+\.jpg"  # files of single images
+ANALYSIS_PATTERN = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # files of --analyse
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -49,7 +49,7 @@ class Outputs:
         Raises:
             UsageError: If the folder contains results.
         """
-        for path in self._there():
+        for path in self._existing():
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
@@ -74,7 +74,7 @@ class Outputs:
                 )
             if alone:
                 WholeFile.remove_leftovers(self.folder, _is_result)
-            written = self._beside(hidden.name)
+            written = self._in_subfolder(hidden.name)
             try:
                 yield written
             except PoseError as error:
@@ -82,9 +82,9 @@ class Outputs:
                     raise
                 raise PoseError(str(error).replace(str(hidden), str(self.folder))) from error
             finally:
-                self.settle(written, whole=False)
+                self.settle(written, complete=False)
 
-    def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
+    def settle(self, written: "Outputs", *, complete: bool) -> "Outputs":
         """Move the written files from the hidden folder to their final places.
 
         If an older result exists, incomplete files go to a separate folder beside it. Files of the user that have the
@@ -92,14 +92,14 @@ class Outputs:
 
         Args:
             written: Outputs in the hidden folder.
-            whole: Whether the files are complete.
+            complete: Whether the files are complete.
 
         Returns:
             The outputs with their final paths.
         """
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
-        old = self._there()
-        target = self if whole or not old else self._beside(UNFINISHED)
+        old = self._existing()
+        target = self if complete or not old else self._in_subfolder(UNFINISHED)
         if not new:
             return target
         if target is not self and not (target.folder.is_dir() and not target.folder.is_symlink()):
@@ -128,14 +128,14 @@ class Outputs:
     def _is_stale(self, name: str, new: set[str]) -> bool:
         """Return whether a file of an earlier run does not belong to the new results, whose file names are `new`."""
         return name not in new and (
-            name in known_files().values() or re.fullmatch(f"{GALLERIES}|{ANALYSES}", name) is not None
+            name in known_files().values() or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
         )
 
-    def _beside(self, folder: str) -> "Outputs":
+    def _in_subfolder(self, folder: str) -> "Outputs":
         files = {name: self.folder / folder / path.name for name, path in self.files.items()}
         return replace(self, folder=self.folder / folder, files=files, exports=())
 
-    def _there(self) -> list[Path]:
+    def _existing(self) -> list[Path]:
         """Return the existing files in the folder that a run could have written."""
         return [path for file in known_files().values() if os.path.lexists(path := self.folder / file)]
 

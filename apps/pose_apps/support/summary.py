@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pose.video import Source
     from pose_apps.support.outputs import Outputs
 
-HIDDEN_SCORE = 0.3  # 2D confidence below which a joint counts as guessed
-MOST_SAID = 20_000  # maximum characters of a line; names of many files are long
-MIN_REPORTED_SHARE = 0.01  # minimum fraction of guessed joints that is reported
+MIN_CONFIDENT_SCORE = 0.3  # 2D scores below are low
+MAX_LINE_CHARACTERS = 20_000  # names of many files are long
+MIN_REPORTED_FRACTION = 0.01  # of joints with low scores
 NOBODY = "no person was detected; the results are empty"
 
 
@@ -31,18 +31,18 @@ class Tally:
 
     Attributes:
         frames: Number of processed frames.
-        empty: Number of frames without people.
+        frames_without_people: Number of frames without people.
         first_time: Time of the first frame, s.
         last_time: Time of the last frame, s.
-        seen: Number of people summed over all frames.
+        people_in_frames: Number of people summed over all frames.
         ids: Ids of all people.
         max_people: Maximum number of people in one frame.
         untracked: Maximum number of people in one frame who were detected but not tracked.
         joints: Number of 2D joints of all people in all frames.
-        guessed: Number of these joints with a low 2D confidence.
-        confidence: Sum of the 2D scores of these joints.
-        lifted: Number of 3D joints.
-        sigma: Sum of the sigma of these 3D joints, mm.
+        low_confidence_joints: Number of these joints with a low 2D confidence.
+        score_sum: Sum of the 2D scores of these joints.
+        joints_3d: Number of 3D joints.
+        sigma_sum: Sum of the sigma of these 3D joints, mm.
         hands: Number of detected hands of all people in all frames; None if they were not estimated.
         faces: Number of detected faces of all people in all frames; None if they were not estimated.
         complete: Whether all frames of the input were processed.
@@ -52,18 +52,18 @@ class Tally:
     """
 
     frames: int = 0
-    empty: int = 0
+    frames_without_people: int = 0
     first_time: float = 0.0
     last_time: float = 0.0
-    seen: int = 0
+    people_in_frames: int = 0
     ids: set[int] = field(default_factory=set)
     max_people: int = 0
     untracked: int = 0
     joints: int = 0
-    guessed: int = 0
-    confidence: float = 0.0
-    lifted: int = 0
-    sigma: float = 0.0
+    low_confidence_joints: int = 0
+    score_sum: float = 0.0
+    joints_3d: int = 0
+    sigma_sum: float = 0.0
     hands: int | None = None
     faces: int | None = None
     complete: bool = False
@@ -80,16 +80,16 @@ class Tally:
             self.first_time = result.time
         self.last_time = result.time
         self.frames += 1
-        self.empty += not len(people)
-        self.seen += len(people)
+        self.frames_without_people += not len(people)
+        self.people_in_frames += len(people)
         self.ids.update(people.ids.tolist())
         self.max_people = max(self.max_people, len(people))
         self.untracked = max(self.untracked, people.untracked)
         if len(people):
             _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
             self.joints += scores.size
-            self.guessed += int((scores < HIDDEN_SCORE).sum())
-            self.confidence += float(scores.sum())
+            self.low_confidence_joints += int((scores < MIN_CONFIDENT_SCORE).sum())
+            self.score_sum += float(scores.sum())
         if people.hands is not None:
             self.hands = (self.hands or 0) + int((people.hands.scores > 0).any(axis=2).sum())
         if people.faces is not None:
@@ -97,8 +97,8 @@ class Tally:
 
     def add_sigma(self, result: "FrameResult") -> None:
         """Add the final 3D uncertainties of a frame to the statistics."""
-        self.lifted += result.poses.sigma.size
-        self.sigma += float(result.poses.sigma.sum())
+        self.joints_3d += result.poses.sigma.size
+        self.sigma_sum += float(result.poses.sigma.sum())
 
 
 FROM_CACHE = {
@@ -108,7 +108,7 @@ FROM_CACHE = {
 
 
 def report(
-    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
 ) -> None:
     """Print the summary of a video, wrapped to the width of the terminal.
 
@@ -118,7 +118,7 @@ def report(
         pipeline: Pipeline that processed it.
         files: Written files.
         seconds: Processing time, s.
-        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
+        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
     """
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = counted(len(tally.ids), "person", "people") if tally.ids else "no people"
@@ -130,8 +130,8 @@ def report(
     )
     for line in _shortcomings(tally, pipeline):
         print_wrapped(line)
-    if known != "nothing":
-        print_wrapped(FROM_CACHE[known])
+    if cached != "nothing":
+        print_wrapped(FROM_CACHE[cached])
     for line in filter(None, [pipeline.fits.line, *tally.world]):
         print_wrapped(line)
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
@@ -148,12 +148,12 @@ def report(
 
 
 def report_stills(
-    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
 ) -> None:
     """Print the summary of single images. The arguments are those of `report`."""
     print_wrapped(
-        f"{counted(tally.frames, 'image')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
-        "3D from single images; see sigma for its uncertainty"
+        f"{counted(tally.frames, 'image')}, {counted(tally.people_in_frames, 'person', 'people')}; "
+        f"took {seconds:.1f} s; 3D from single images; see sigma for its uncertainty"
     )
     for line in _shortcomings(tally, pipeline, "image"):
         print_wrapped(line)
@@ -173,8 +173,8 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
     """
     if not tally.ids:
         yield NOBODY
-    elif tally.empty:
-        yield f"no person in {tally.empty} of {counted(tally.frames, what)}"
+    elif tally.frames_without_people:
+        yield f"no person in {tally.frames_without_people} of {counted(tally.frames, what)}"
     if tally.untracked:
         full = tally.max_people >= pipeline.config.max_people
         reason = (
@@ -183,13 +183,13 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
             else "too small, occluded or blurred for keypoints"
         )
         yield f"detected but not tracked: up to {counted(tally.untracked, 'person', 'people')} at a time ({reason})"
-    if tally.guessed > MIN_REPORTED_SHARE * tally.joints:
-        share = tally.guessed / tally.joints
-        yield f"{share:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
-    if tally.hands is not None and tally.seen:
-        yield f"hands: {tally.hands / (2 * tally.seen):.0%} of the hands of tracked people detected"
-    if tally.faces is not None and tally.seen:
-        yield f"faces: {tally.faces / tally.seen:.0%} of the faces of tracked people detected"
+    if tally.low_confidence_joints > MIN_REPORTED_FRACTION * tally.joints:
+        fraction = tally.low_confidence_joints / tally.joints
+        yield f"{fraction:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
+    if tally.hands is not None and tally.people_in_frames:
+        yield f"hands: {tally.hands / (2 * tally.people_in_frames):.0%} of the hands of tracked people detected"
+    if tally.faces is not None and tally.people_in_frames:
+        yield f"faces: {tally.faces / tally.people_in_frames:.0%} of the faces of tracked people detected"
     if pipeline.fallback_reason:
         yield pipeline.fallback_reason
 
@@ -207,7 +207,7 @@ def counted(count: int, one: str, several: str | None = None) -> str:
 
 def print_wrapped(line: str) -> None:
     """Print a line of text, wrapped between words to the width of the terminal."""
-    line = shown(line, MOST_SAID)
+    line = shown(line, MAX_LINE_CHARACTERS)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if width > 0 else line)
 

@@ -186,18 +186,19 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     }
     if not changed:
         return ""
-    said = [
+    adjusted = [
         f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)"
         if size.on_floor >= 0.5
         else f"{n} (stands on something above the floor)"
         for n, size in sorted(changed.items())
     ]
-    text = f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}"
+    text = "inconsistent body sizes: at average heights, people do not stand on one floor; "
+    text += f"adjusted: {', '.join(adjusted)}"
     resized = [n for n in changed if changed[n].on_floor >= 0.5]
     if not resized:  # giving heights would not help then, because a height does not determine the floor
         return text
-    most = max(resized, key=lambda n: changed[n].sigma)
-    return f"{text}; one known height would help most: --height {most}:METRES"
+    most_uncertain = max(resized, key=lambda n: changed[n].sigma)
+    return f"{text}; one known height would help most: --height {most_uncertain}:METRES"
 
 
 def scenes_line(info: "WorldInfo") -> str:
@@ -207,12 +208,12 @@ def scenes_line(info: "WorldInfo") -> str:
     if not info.scenes:
         return ""
     text = f"scenes: {len(info.scenes)}, each with its own gravity and floor"
-    for unknown, said in (
+    for unknown, reason in (
         ([one for one in info.scenes if one.found_by == UNKNOWN], "gravity unknown, taken from all scenes together"),
         ([one for one in info.scenes if isnan(one.camera_height)], "camera height unknown"),
     ):
         if unknown:
-            text += f"; {said}, from {', '.join(f'{one.begin:.1f} s' for one in unknown)} on"
+            text += f"; {reason}, from {', '.join(f'{one.begin:.1f} s' for one in unknown)} on"
     return text
 
 

@@ -26,7 +26,7 @@ class LiveBodies:
     def __init__(self) -> None:
         self._stream: Stream | None = None
         self._meshes: BodyMeshes | None = None
-        self._shown: list[BodyMesh] = []
+        self._current_meshes: list[BodyMesh] = []
 
     def take(self, live: LiveResult, *, mirror: bool) -> None:
         """Compute the body meshes of a frame, which `of` then returns.
@@ -39,14 +39,14 @@ class LiveBodies:
             self._stream, self._meshes = live.stream, None
             if live.stream is not None:
                 self._meshes = BodyMeshes(live.stream.session.camera, live.skeleton, live=True)
-        self._shown = [] if self._meshes is None else self._meshes.of(live.result)
+        self._current_meshes = [] if self._meshes is None else self._meshes.of(live.result)
         if mirror:
             last, side = np.array([live.size[0] - 1, 0], np.float32), np.array([-1, 1], np.float32)
-            self._shown = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._shown]
+            self._current_meshes = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._current_meshes]
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
         """Return the body meshes of the last frame given to `take`. The argument is ignored."""
-        return self._shown
+        return self._current_meshes
 
 
 class FrameRenderer:

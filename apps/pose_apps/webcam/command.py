@@ -8,7 +8,7 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.web.settings import WebOptions
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import end_with_the_terminal
+from pose_apps.support.interrupts import interrupt_on_hangup
 from pose_apps.support.options import command_parser, config_first, config_of, gathered
 from pose_apps.support.status import StatusLine
 from pose_apps.webcam.options import WebcamConfig, check_several
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = _of_demo_clip(config)
     check_several(config, pipeline_config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also end gracefully on signals of the system
-    end_with_the_terminal()
+    interrupt_on_hangup()
     if not config.web:
         for entry in ONLY_WITH_WEB:
             if getattr(config, entry.name) != entry.default:
@@ -61,7 +61,7 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
             raise UsageError(f"--{name}: cannot be combined with --web")
     with StatusLine("loading the networks"):
         from pose.live.horizon import Horizon
-        from pose_apps.webcam.extras import load_pipeline
+        from pose_apps.webcam.live_outputs import load_pipeline
         from pose_apps.webcam.options import check_live_source
         from pose_apps.webcam.web import check_library, serve, web_settings
 

@@ -15,9 +15,9 @@ MARGIN = 8
 PAPER, INK, DIM, ALERT = (24, 27, 33), (236, 238, 242), (150, 158, 170), (255, 176, 70)
 RECORDING = (230, 50, 50)
 NO_DISPLAY = ("dummy", "offscreen")  # SDL's fallback without a display
-LEAST = 760, 420  # px; minimum size of the window, for the status line
+MIN_WINDOW_SIZE = 760, 420  # px, for the status line
 TEXT_ROWS = 4
-LARGEST_SHARE = 0.85  # maximum fraction of the screen for a new window
+MAX_SCREEN_FRACTION = 0.85  # of a new window
 
 
 class Display:
@@ -42,11 +42,11 @@ class Display:
             pygame.font.init()
             pygame.display.set_caption(title)
             screens = pygame.display.get_desktop_sizes()
-            self._screen = pygame.display.set_mode(LEAST, pygame.RESIZABLE)
+            self._screen = pygame.display.set_mode(MIN_WINDOW_SIZE, pygame.RESIZABLE)
         except pygame.error as error:
             pygame.quit()
             raise PoseError(f"cannot open a window ({error}): {ADVICE}") from error
-        self._most = tuple(round(LARGEST_SHARE * side) for side in screens[0])
+        self._max_size = tuple(round(MAX_SCREEN_FRACTION * side) for side in screens[0])
         self._font = pygame.font.Font(None, round(1.35 * TEXT_SIZE))
         self._shape: tuple[int, int] | None = None
 
@@ -95,16 +95,16 @@ class Display:
     def _fit(self, width: int, height: int) -> None:
         """Resize the window for an image of a new size, within the screen."""
         below = self._text_height(TEXT_ROWS)
-        share = min(1.0, self._most[0] / width, (self._most[1] - below) / height)
-        size = max(LEAST[0], round(share * width)), max(LEAST[1], round(share * height) + below)
+        scale = min(1.0, self._max_size[0] / width, (self._max_size[1] - below) / height)
+        size = max(MIN_WINDOW_SIZE[0], round(scale * width)), max(MIN_WINDOW_SIZE[1], round(scale * height) + below)
         if size != self._screen.get_size():
             self._screen = self._pygame.display.set_mode(size, self._pygame.RESIZABLE)
 
     def _paint(self, picture: U8, area: tuple[int, int]) -> None:
         pygame = self._pygame
         height, width = picture.shape[:2]
-        share = min(area[0] / width, area[1] / height)
-        size = max(1, round(share * width)), max(1, round(share * height))
+        scale = min(area[0] / width, area[1] / height)
+        size = max(1, round(scale * width)), max(1, round(scale * height))
         surface = pygame.image.frombuffer(picture, (width, height), "RGB")
         if size != (width, height):
             surface = pygame.transform.smoothscale(surface, size)

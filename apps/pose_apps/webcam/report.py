@@ -21,13 +21,13 @@ from pose.system.json_values import Json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
 from pose.system.written_files import writing
 from pose_apps.support.memory import resident_megabytes
-from pose_apps.webcam.extras import Extras
+from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig
-from pose_apps.webcam.troubles import Troubles
+from pose_apps.webcam.problem_log import ProblemLog
 
 FORMAT, VERSION = "pose-webcam-report", 1
-USUAL_BYTES = 4096
-LOOK_SECONDS = 0.5
+TYPICAL_REPORT_BYTES = 4096
+MEASURE_INTERVAL_SECONDS = 0.5
 SETTLED_SECONDS = 60.0  # time after which memory should not grow
 
 
@@ -103,19 +103,19 @@ class LiveReport(TypedDict):
 @contextmanager
 def watched(loop: Loop) -> Iterator["Watch"]:
     """Monitor a loop within the context, in separate threads, and yield the monitor."""
-    watch, over = Watch(loop), threading.Event()
+    watch, ended = Watch(loop), threading.Event()
 
-    def look() -> None:
-        while not over.wait(LOOK_SECONDS):
-            watch.look()
+    def measure() -> None:
+        while not ended.wait(MEASURE_INTERVAL_SECONDS):
+            watch.measure()
 
-    thread = threading.Thread(target=look, name="watch", daemon=True)
-    with closing(Subscriber(loop, watch.see, maxlen=64)):
+    thread = threading.Thread(target=measure, name="watch", daemon=True)
+    with closing(Subscriber(loop, watch.add_frame, maxlen=64)):
         thread.start()
         try:
             yield watch
         finally:
-            over.set()
+            ended.set()
             thread.join()
 
 
@@ -123,24 +123,24 @@ class Watch:
     """Monitor of a live loop, which reports problems and summarises the run at the end.
 
     Attributes:
-        extras: Sinks and recording; None before they are started.
+        outputs: Sinks and recording; None before they are started.
     """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._begun, self._cpu = time.monotonic(), time.process_time()
+        self._start_time, self._cpu = time.monotonic(), time.process_time()
         self._seconds, self._most_people = 0.0, 0
         self._settled = 0.0  # memory at SETTLED_SECONDS, MiB
         self._highest = 0.0  # maximum memory since then, MiB
         self._stream: Stream | None = None
         self._ids: set[int] = set()  # ids of the people in the current stream
         self._people_before = 0  # number of people in earlier streams
-        self._troubles = Troubles()
-        self.extras: Extras | None = None
+        self._problem_log = ProblemLog()
+        self.outputs: LiveOutputs | None = None
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Measure the memory, and print new problems."""
-        self._seconds = time.monotonic() - self._begun
+        self._seconds = time.monotonic() - self._start_time
         try:
             memory = memory_mib()
         except OSError:  # no file descriptor left
@@ -148,13 +148,13 @@ class Watch:
         if self._seconds < SETTLED_SECONDS or not self._settled:
             self._settled = self._highest = memory
         self._highest = max(self._highest, memory)
-        self._troubles.look(self._loop.source.name, self._loop.source.message)
-        if self.extras is not None:
-            lost = self.extras.lost()
-            for option, trouble in self.extras.troubles().items():
-                self._troubles.look(option, trouble, lost.get(option))
+        self._problem_log.update(self._loop.source.name, self._loop.source.message)
+        if self.outputs is not None:
+            lost = self.outputs.lost()
+            for option, trouble in self.outputs.problems().items():
+                self._problem_log.update(option, trouble, lost.get(option))
 
-    def see(self, live: LiveResult) -> None:
+    def add_frame(self, live: LiveResult) -> None:
         """Count the people in a frame."""
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
@@ -164,7 +164,7 @@ class Watch:
 
     def report(self) -> LiveReport:
         """Return the report after the end of the loop. Its fields are defined in docs/reference/live-messages.md."""
-        self.look()
+        self.measure()
         loop, status, meter = self._loop, self._loop.status(), self._loop.meter
         return {
             "format": FORMAT,
@@ -194,8 +194,8 @@ class Watch:
             "lifter_delay_ms": round(status.lifter_delay_ms, 1),
             "ahead_ms": round(status.ahead_ms, 1),
             "cameras": list(loop.cameras),
-            "messages": self._troubles.kept,
-            "lost": {} if self.extras is None else self.extras.lost(),
+            "messages": self._problem_log.latest,
+            "lost": {} if self.outputs is None else self.outputs.lost(),
             "settings": asdict(loop.pipeline.config),
             "python": platform.python_version(),
         }
@@ -217,7 +217,7 @@ def check_report(config: WebcamConfig) -> None:
     trial = WholeFile(path)
     try:
         with _as_report(), file_errors(path):
-            trial.path.write_bytes(bytes(USUAL_BYTES))
+            trial.path.write_bytes(bytes(TYPICAL_REPORT_BYTES))
     finally:
         trial.discard()
 
@@ -284,8 +284,8 @@ def memory_mib() -> float:
         import resource
     except ImportError:  # Windows
         return math.nan
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 2**20 if sys.platform == "darwin" else most / 2**10
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 def _rounded(value: float) -> float | None:

@@ -10,11 +10,11 @@ from pose.errors import PoseError
 from pose.live import Loop
 from pose.live.horizon import Horizon
 from pose_apps.support.status import StatusLine
-from pose_apps.webcam.extras import (
-    Extras,
+from pose_apps.webcam.live_outputs import (
+    LiveOutputs,
     finish_interrupted_recordings,
-    live_extras,
     load_pipeline,
+    open_live_outputs,
     world_steps,
 )
 from pose_apps.webcam.options import WebcamConfig, check_live_source, open_loop
@@ -24,7 +24,7 @@ from pose_apps.webcam.sinks import check_sinks
 POLL_SECONDS = 0.5
 
 
-def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, Extras], None]) -> int:
+def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, LiveOutputs], None]) -> int:
     """Run the live loop until `show` returns, and return the exit status.
 
     Args:
@@ -48,15 +48,15 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     try:
         with watched(loop) as watch:
             try:
-                with live_extras(loop, config) as watch.extras, loop:
-                    show(loop, watch.extras)
+                with open_live_outputs(loop, config) as watch.outputs, loop:
+                    show(loop, watch.outputs)
             except KeyboardInterrupt:
                 interrupted = True
         report = watch.report()
     finally:
         loop.close()
     print(summary(report))
-    failures = [] if watch.extras is None else watch.extras.failures
+    failures = [] if watch.outputs is None else watch.outputs.failures
     if config.report is not None:
         try:
             write_report(Path(config.report), report)
@@ -77,7 +77,7 @@ def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     Frames are processed at the rate of the source.
     """
 
-    def wait(loop: Loop, _extras: Extras) -> None:
+    def wait(loop: Loop, _outputs: LiveOutputs) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds
         while (left := end - time.monotonic()) > 0 and not loop.wait(min(left, POLL_SECONDS)):
             pass

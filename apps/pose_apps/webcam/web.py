@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
-from pose_apps.webcam.extras import finish_interrupted_recordings, world_steps
+from pose_apps.webcam.live_outputs import finish_interrupted_recordings, world_steps
 from pose_apps.webcam.options import WebcamConfig, open_loop
 
 if TYPE_CHECKING:
@@ -76,29 +76,29 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         body=config.body,
     )
     started = partial(_announce, settings=settings, own_cameras=source is None)
-    recorded = partial(_say_recorded, keep_hours=config.keep_hours)
+    recorded = partial(_print_recorded, keep_hours=config.keep_hours)
     try:
-        asyncio.run(_until_told(server.run(started, config.seconds, recorded)))
+        asyncio.run(_run_until_signal(server.run(started, config.seconds, recorded)))
     finally:
         if names := [recording.folder.name for recording in server.finished_recordings()]:
-            _say(f"recordings in {config.out}: {', '.join(names)}")
+            _print_line(f"recordings in {config.out}: {', '.join(names)}")
     return 0
 
 
-def _say_recorded(recording: "FinishedRecording", keep_hours: float) -> None:
+def _print_recorded(recording: "FinishedRecording", keep_hours: float) -> None:
     problem = f" ({recording.problem})" if recording.problem else ""
-    _say(
+    _print_line(
         f"recorded {recording.frames} frames into {recording.folder}{problem}; "
         f"kept for {keep_hours:g} h while the server runs"
     )
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     with suppress(OSError):  # there are no readers any more
         print(line, flush=True)
 
 
-async def _until_told(work: Coroutine[object, None, None]) -> None:
+async def _run_until_signal(work: Coroutine[object, None, None]) -> None:
     """Run a coroutine to its end, and cancel it on SIGTERM or SIGHUP. For Ctrl-C, asyncio cancels it itself."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":

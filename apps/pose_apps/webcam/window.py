@@ -13,7 +13,7 @@ from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
 from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display
-from pose_apps.webcam.extras import Extras, load_pipeline
+from pose_apps.webcam.live_outputs import LiveOutputs, load_pipeline
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.run import run_live
 
@@ -26,7 +26,7 @@ def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """Show the window until the user quits, the source ends or the time is up; return the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
-        return run_live(config, pipeline_config, lambda loop, extras: LiveWindow(loop, display, config, extras).run())
+        return run_live(config, pipeline_config, lambda loop, outputs: LiveWindow(loop, display, config, outputs).run())
 
 
 class LiveWindow:
@@ -36,15 +36,15 @@ class LiveWindow:
         is_open: Whether the loop is running and the user has not quit.
     """
 
-    def __init__(self, loop: Loop, display: Display, config: WebcamConfig, extras: Extras) -> None:
-        self._loop, self._display, self._config, self._extras = loop, display, config, extras
+    def __init__(self, loop: Loop, display: Display, config: WebcamConfig, outputs: LiveOutputs) -> None:
+        self._loop, self._display, self._config, self._outputs = loop, display, config, outputs
         self._mailbox = loop.subscribe(maxlen=1)
         self._mirror, self._view = config.mirror, VIEWS[0]
         self._renderer: FrameRenderer | None = None
         self._bodies = LiveBodies() if config.body else None
         self._last: LiveResult | None = None
         self._picture: U8 | None = None
-        self._shown = Meter()
+        self._display_meter = Meter()
         self._notice, self._notice_end = "", 0.0
         self._presets = preset_names()
         self._preset = -1  # current preset, if one was chosen
@@ -82,7 +82,7 @@ class LiveWindow:
         self._refresh()
         if live is not None:
             now = time.monotonic()
-            self._shown.add(now, now - live.captured)
+            self._display_meter.add(now, now - live.captured)
             if self._loop.ahead is not None:
                 self._loop.ahead.add_display_delay(now - live.done)
         elif self._mailbox.closed:
@@ -91,8 +91,8 @@ class LiveWindow:
 
     def stop_recording(self) -> None:
         """Finish the files of the current recording, if there is one."""
-        if self._extras.recorder is not None:
-            self._say(self._extras.stop_recording())
+        if self._outputs.recorder is not None:
+            self._set_notice(self._outputs.stop_recording())
 
     def _draw(self) -> None:
         """Draw the newest frame in the current view."""
@@ -105,20 +105,20 @@ class LiveWindow:
 
     def _refresh(self) -> None:
         status = self._loop.status().line()
-        _, shown, _ = self._shown.recent()
-        if not math.isnan(shown):
-            status += f" | on the screen after {shown:.0f} ms"
+        _, median_ms, _ = self._display_meter.recent()
+        if not math.isnan(median_ms):
+            status += f" | on the screen after {median_ms:.0f} ms"
         recording = ""
-        if (recorder := self._extras.recorder) is not None:
+        if (recorder := self._outputs.recorder) is not None:
             if recorder.problem is not None:
                 self.stop_recording()
             else:
                 recording = f"{recorder.frames} frames"
         alert = self._notice if time.monotonic() < self._notice_end else self._loop.source.message
-        sinks = [f"{option}: {trouble}" for option, trouble in self._extras.troubles().items() if trouble]
+        sinks = [f"{option}: {trouble}" for option, trouble in self._outputs.problems().items() if trouble]
         self._display.show(self._picture, [status, HELP], alert or "; ".join(sinks), recording)
 
-    def _say(self, notice: str) -> None:
+    def _set_notice(self, notice: str) -> None:
         self._notice, self._notice_end = notice, time.monotonic() + NOTICE_SECONDS
 
     def _quit(self) -> None:
@@ -133,13 +133,13 @@ class LiveWindow:
         self._draw()
 
     def _record_or_stop(self) -> None:
-        if self._extras.recorder is not None:
+        if self._outputs.recorder is not None:
             self.stop_recording()
             return
         try:
-            self._extras.record()
+            self._outputs.record()
         except PoseError as error:
-            self._say(str(error))
+            self._set_notice(str(error))
 
     def _snapshot(self) -> None:
         if self._picture is None:
@@ -149,9 +149,9 @@ class LiveWindow:
         try:
             write_png(Path(self._config.out) / name, self._picture)
         except PoseError as error:
-            self._say(str(error))
+            self._set_notice(str(error))
         else:
-            self._say(f"saved {name}")
+            self._set_notice(f"saved {name}")
 
     def _next_preset(self) -> None:
         """Load the networks of the next preset in a separate thread. Meanwhile, the loop continues with the current
@@ -160,7 +160,7 @@ class LiveWindow:
         if self._loading is not None and self._loading.is_alive():
             return
         self._preset = (self._preset + 1) % len(self._presets)
-        self._say(f"loading the preset {self._presets[self._preset]} ...")
+        self._set_notice(f"loading the preset {self._presets[self._preset]} ...")
         self._loading = threading.Thread(target=self._load, args=(self._presets[self._preset],), daemon=True)
         self._loading.start()
 
@@ -169,9 +169,9 @@ class LiveWindow:
             config = with_networks_of(self._loop.pipeline.config, preset)
             self._loop.pipeline = load_pipeline(config, self._config.intrinsics)
         except PoseError as error:
-            self._say(f"preset {preset}: {error}")
+            self._set_notice(f"preset {preset}: {error}")
         else:
-            self._say(f"preset {preset}: {config.detector}, {config.estimator}")
+            self._set_notice(f"preset {preset}: {config.detector}, {config.estimator}")
 
 
 def write_png(path: Path, picture: U8) -> None:

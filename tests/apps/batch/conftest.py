@@ -22,7 +22,7 @@ class OneWorkerHere:
         self._worker = Worker(job)
         self._events = deque([WorkerEvent(0, "ready", None)])
 
-    def give(self, worker: int, task: BatchTask) -> None:
+    def assign(self, worker: int, task: BatchTask) -> None:
         def tell(*frames: int) -> None:
             self._events.append(WorkerEvent(worker, "frames", frames))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pose_apps.batch.clips import find_clips
 from pose_apps.batch.command import main
-from pose_apps.cameras.run import CamerasDone
+from pose_apps.cameras.run import CamerasOutcome
 from pose_apps.support.summary import Tally
 
 from pose.errors import PoseError
@@ -56,7 +56,7 @@ def processed(monkeypatch):
             "a", (64, 48), np.eye(3), (0.0, 0.0), np.eye(3), np.zeros(3), 0.0, 0.0, 0.0, 0.1, 0.0, float("nan"), None
         )
         tally = Tally(frames=3, ids={1, 2}, last_time=1.0)
-        return CamerasDone(tally, [out / "poses.json"], [], [camera] * len(videos), (64, 48), 30.0, "nothing")
+        return CamerasOutcome(tally, [out / "poses.json"], [], [camera] * len(videos), (64, 48), 30.0, "nothing")
 
     monkeypatch.setattr("pose_apps.batch.work.process_cameras", process)
     monkeypatch.setattr("pose_apps.batch.work.Worker._key", lambda self, clip: f"{clip.name} of {self._job.key}")

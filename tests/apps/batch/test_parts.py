@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
-from pose_apps.batch.command import BatchConfig, _work
+from pose_apps.batch.command import BatchConfig, _process_tasks
 from pose_apps.batch.manifest import Line, Manifest
 from pose_apps.batch.report import BatchProgress, table
 from pose_apps.batch.schedule import Schedule, StartError, WorkerEvent
-from pose_apps.batch.work import Answer, BatchTask, Job, Worker, _motion_facts
+from pose_apps.batch.work import BatchTask, Job, TaskResult, Worker, _motion_facts
 from pose_apps.clip import RunConfig
 from pose_apps.support.summary import NOBODY, Tally
 
@@ -128,7 +128,9 @@ def test_facts_of_the_motion_are_numbers_or_null():
 def test_a_clip_without_people_has_a_warning(monkeypatch):
     worker, task = Worker(Job(RunConfig(), PipelineConfig(), Path(), "k")), BatchTask(BatchClip("/a.mp4", "a"))
     for people, warnings in ((0, [NOBODY]), (2, [])):
-        monkeypatch.setattr(worker, "_done", lambda clip, base, *_, n=people: replace(base, status="ok", people=n))
+        monkeypatch.setattr(
+            worker, "_process_clip", lambda clip, base, *_, n=people: replace(base, status="ok", people=n)
+        )
         assert worker.process(task).line.warnings == warnings
 
 
@@ -211,7 +213,7 @@ class Fake:
         self.queue = [WorkerEvent(worker, "ready") for worker in range(workers)]
         self.given, self.now, self.hanging = [], 0.0, {}
 
-    def give(self, worker, task):
+    def assign(self, worker, task):
         assert worker not in self.hanging
         self.given.append(task.clip.name)
         step = self.script[task.clip.name].pop(0)
@@ -223,7 +225,7 @@ class Fake:
             done = Line(path="", name=task.clip.name, key=None, status="ok", attempts=task.attempts)
             done = done if step == "ok" else replace(done, status="failed", error=step)
             self.queue.append(WorkerEvent(worker, "frames", (5, 20)))
-            self.queue.append(WorkerEvent(worker, "done", Answer(done, again=step == "bug")))
+            self.queue.append(WorkerEvent(worker, "done", TaskResult(done, retry=step == "bug")))
 
     def events(self, timeout):
         self.now += timeout
@@ -278,7 +280,7 @@ def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path,
     monkeypatch.setattr("pose_apps.batch.command._engine", lambda *_: engine)
     tasks = [BatchTask(BatchClip(f"/{name}", name)) for name in engine.script]
     with pytest.raises(KeyboardInterrupt, match="1 of 2 clips finished and kept"), manifest.writing():
-        _work(BatchConfig(quiet=True), None, tasks, manifest, [])
+        _process_tasks(BatchConfig(quiet=True), None, tasks, manifest, [])
     assert list(Manifest(tmp_path, None).lines) == ["a"]
 
 
@@ -306,7 +308,7 @@ def test_a_worker_names_the_clip_of_its_frames():
     told = []
     engine = Fake(1, {"a": ["ok"]})
     schedule = Schedule(
-        engine, [BatchTask(BatchClip("/a", "a"))], time_limit=10, retries=0, frames=lambda *said: told.append(said)
+        engine, [BatchTask(BatchClip("/a", "a"))], time_limit=10, retries=0, on_frames=lambda *said: told.append(said)
     )
     list(schedule.lines())
     assert told == [("a", 5, 20)]
@@ -314,11 +316,11 @@ def test_a_worker_names_the_clip_of_its_frames():
 
 def test_the_table_lists_everything_or_what_failed(tmp_path):
     lines = [line("a", frames=10, people=2, seconds=1.0), line("b", "failed", error="no video")]
-    assert table(lines, already=1, manifest=tmp_path).splitlines() == [
+    assert table(lines, finished_before=1, manifest=tmp_path).splitlines() == [
         "clip   frames people  seconds",
         "b           0      0      0.0  failed: no video",
         "a          10      2      1.0",
         f"2 clips, 10 frames, 1 of them already done, 1 failed; {tmp_path}",
     ]
-    many = table([line(f"clip{n}") for n in range(100)] + lines[1:], already=0, manifest=tmp_path)
+    many = table([line(f"clip{n}") for n in range(100)] + lines[1:], finished_before=0, manifest=tmp_path)
     assert len(many.splitlines()) == 3

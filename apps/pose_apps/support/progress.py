@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pose.video import Source
 
 
-def shown_results(
+def with_progress_bar(
     results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
 ) -> Iterator["FrameResult"]:
     """Yield the results unchanged, and show a progress bar if stderr is a terminal.

@@ -43,7 +43,7 @@ def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
     return steps_of(config, bones=pipeline.config.constant_bones) if config.world else None
 
 
-class Extras:
+class LiveOutputs:
     """Outputs of a live loop besides the display: sinks and recording.
 
     Attributes:
@@ -80,7 +80,7 @@ class Extras:
             self.failures.append(f"the recording ended early: {recorder.problem}")
         return words
 
-    def troubles(self) -> dict[str, str]:
+    def problems(self) -> dict[str, str]:
         """Return the current problem of each sink and of the recording by name; empty without a problem."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
         if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
@@ -98,7 +98,7 @@ class Extras:
 
 
 @contextmanager
-def live_extras(loop: "Loop", config: WebcamConfig) -> Iterator[Extras]:
+def open_live_outputs(loop: "Loop", config: WebcamConfig) -> Iterator[LiveOutputs]:
     """Open the sinks, start the requested recording, and yield them. At the end of the context, finish them and print
     problems.
 
@@ -111,15 +111,15 @@ def live_extras(loop: "Loop", config: WebcamConfig) -> Iterator[Extras]:
     Raises:
         PoseError: If a sink or the recording cannot start.
     """
-    extras = Extras(loop, config)
+    outputs = LiveOutputs(loop, config)
     with ExitStack() as stack:
         for option, sink in open_sinks(loop, config):
-            extras.sinks[option] = sink
+            outputs.sinks[option] = sink
             stack.callback(_close, option, sink)
-        stack.callback(extras.stop_recording)
+        stack.callback(outputs.stop_recording)
         if config.record:
-            extras.record()
-        yield extras
+            outputs.record()
+        yield outputs
 
 
 def _close(option: str, sink: Sink) -> None:

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class RunContext:
     """Callbacks and settings of a command, which the processing of a clip uses.
 
     Attributes:
-        shown: Function that shows the progress of a step. It gets the results, their source and the name of the step,
-            and yields the same results in order.
+        with_progress: Function that shows the progress of a step. It gets the results, their source and the name of the
+            step, and yields the same results in order.
         warn: Function that prints warnings.
         cache: Cache of results; None without a cache.
-        heard: Whether Ctrl-C ends the processing of the clip. Workers of `pose-batch` ignore Ctrl-C.
+        handles_interrupts: Whether Ctrl-C ends the processing of the clip. Workers of `pose-batch` ignore Ctrl-C.
     """
 
-    shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
+    with_progress: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
     warn: Callable[[Iterable[str]], None]
     cache: "Cache | None" = None
-    heard: bool = True
+    handles_interrupts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RunOutcome:
     """Outcome of processing one clip.
 
     Attributes:
@@ -42,7 +42,7 @@ class Done:
         pipeline: Pipeline that processed the clip.
         files: Written files.
         notes: Notes on exported files.
-        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
+        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         interruption: Exception to raise if Ctrl-C ended the processing early; otherwise None.
         problems: Reasons why results are incomplete.
         stills: Whether the clip is a set of single images.
@@ -53,7 +53,7 @@ class Done:
     pipeline: "Pipeline"
     files: list[Path]
     notes: list[str]
-    known: "Found"
+    cached: "Found"
     interruption: KeyboardInterrupt | None
     problems: list[str] = field(default_factory=list)
     stills: bool = False
