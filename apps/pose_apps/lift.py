@@ -234,7 +234,7 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
 
 
 def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
-    """Write a lifted sequence.
+    """Write the 3D poses of one person to an .npz file.
 
     Args:
         path: File to write.

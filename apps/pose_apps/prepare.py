@@ -41,7 +41,7 @@ class PrepareCommand(Options):
 
     @property
     def sources(self) -> list[Path]:
-        """The paths in `source`."""
+        """Paths of the input, which must exist."""
         return [Path(self.source)]
 
     @property
@@ -51,7 +51,12 @@ class PrepareCommand(Options):
 
     @abstractmethod
     def prepare(self, log: Log) -> None:
-        """Read `source`, write `out`, and log what was written. The caller has checked that `source` exists.
+        """Read the data set in `source`, and write the prepared data to `out`.
+
+        The caller has checked that `source` exists.
+
+        Args:
+            log: Function that is called with lines of text about the result.
 
         Raises:
             PoseError: If a file is invalid.
@@ -89,7 +94,7 @@ def _check_free(targets: list[Path]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(PrepareCommand):
-    """The subcommand `pose-prepare human36m`."""
+    """The subcommand `pose-prepare human36m`, which converts the Human3.6M release for VideoPose3D's protocol."""
 
     purpose = "Human3.6M, protocol V: 3D and ground-truth 2D from the raw release."
 
@@ -104,7 +109,7 @@ class Human36m(PrepareCommand):
         return [Path(self.out) / FILE_3D, Path(self.out) / FILES_2D["gt"]]
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared files."""
+        """Write the prepared files, and report them by calling `log`."""
         from pose_datasets.human36m_release import prepare
 
         for path in prepare(Path(self.source), Path(self.out), log):
@@ -113,7 +118,7 @@ class Human36m(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36mM(PrepareCommand):
-    """The subcommand `pose-prepare human36m-m`."""
+    """The subcommand `pose-prepare human36m-m`, which checks and converts MotionBERT's file of Human3.6M."""
 
     purpose = "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays."
 
@@ -128,7 +133,7 @@ class Human36mM(PrepareCommand):
         return [Path(self.out) / PREPARED]
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared files."""
+        """Write the prepared files, and report them by calling `log`."""
         from pose_datasets.human36m_motionbert import prepare
 
         log(f"wrote {prepare(Path(self.source), Path(self.out))}")
@@ -136,7 +141,7 @@ class Human36mM(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiInf3dhp(PrepareCommand):
-    """The subcommand `pose-prepare mpi-inf-3dhp`."""
+    """The subcommand `pose-prepare mpi-inf-3dhp`, which extracts the annotations of the test set."""
 
     purpose = "The annotations of the MPI-INF-3DHP test set, without its images."
 
@@ -151,7 +156,7 @@ class MpiInf3dhp(PrepareCommand):
         return prepared_paths(Path(self.source), Path(self.out))
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared files."""
+        """Write the prepared files, and report them by calling `log`."""
         from pose_datasets.mpi_inf_3dhp import prepare
 
         for path in prepare(Path(self.source), Path(self.out)):
@@ -160,7 +165,7 @@ class MpiInf3dhp(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mocap(PrepareCommand):
-    """The subcommand `pose-prepare mocap`."""
+    """The subcommand `pose-prepare mocap`, which converts ASF/AMC or BVH motion capture to clips."""
 
     purpose = "Motion capture for training the lifter."
 
@@ -171,7 +176,7 @@ class Mocap(PrepareCommand):
     )
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared clips."""
+        """Write the prepared clips, and report them by calling `log`."""
         from pose_datasets.mocap import prepare_mocap
 
         log(prepare_mocap(Path(self.source), Path(self.out), self.calibrate))
@@ -179,7 +184,7 @@ class Mocap(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UiPrmd(PrepareCommand):
-    """The subcommand `pose-prepare ui-prmd`."""
+    """The subcommand `pose-prepare ui-prmd`, which converts the exercises of UI-PRMD to clips."""
 
     purpose = "UI-PRMD's exercises (optical markers) as clips."
 
@@ -187,7 +192,7 @@ class UiPrmd(PrepareCommand):
     out: str = option(REQUIRED, _CLIPS, metavar="FILE")
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared clips."""
+        """Write the prepared clips, and report them by calling `log`."""
         from pose_datasets.ui_prmd import prepare_ui_prmd
 
         log(prepare_ui_prmd(Path(self.source), Path(self.out), log))
@@ -195,7 +200,7 @@ class UiPrmd(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snu(PrepareCommand):
-    """The subcommand `pose-prepare snu`."""
+    """The subcommand `pose-prepare snu`, which converts sport and walks of Seoul National University to clips."""
 
     purpose = "Basketball, table tennis, boxing and walks of SNU (BVH) as clips."
 
@@ -206,7 +211,7 @@ class Snu(PrepareCommand):
     calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared clips."""
+        """Write the prepared clips, and report them by calling `log`."""
         from pose_datasets.snu import prepare_snu
 
         log(prepare_snu(Path(self.source), Path(self.out), self.calibrate))
@@ -214,7 +219,7 @@ class Snu(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Markers(PrepareCommand):
-    """The subcommand `pose-prepare markers`."""
+    """The subcommand `pose-prepare markers`, which converts recordings of optical markers to clips."""
 
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
 
@@ -222,7 +227,7 @@ class Markers(PrepareCommand):
     out: str = option(REQUIRED, _CLIPS, metavar="FILE")
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared clips."""
+        """Write the prepared clips, and report them by calling `log`."""
         from pose_datasets.marker_files import prepare_markers
 
         log(prepare_markers(Path(self.source), Path(self.out), log))
@@ -230,7 +235,7 @@ class Markers(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToForecast(PrepareCommand):
-    """The subcommand `pose-prepare forecast`."""
+    """The subcommand `pose-prepare forecast`, which makes training data of forecasters from clips."""
 
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
@@ -242,11 +247,11 @@ class ToForecast(PrepareCommand):
 
     @property
     def sources(self) -> list[Path]:
-        """The clip files to read."""
+        """Paths of the clip files to read."""
         return [Path(name) for name in self.source.split(",")]
 
     def prepare(self, log: Log) -> None:
-        """Write the prepared motions."""
+        """Write the prepared motions, and report them by calling `log`."""
         from pose_datasets.forecasting import prepare_motions
         from pose_datasets.mocap import load_clips
 
@@ -258,7 +263,7 @@ class ToForecast(PrepareCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnePerson(PrepareCommand):
-    """The subcommand `pose-prepare sequence`."""
+    """The subcommand `pose-prepare sequence`, which extracts the 2D keypoints of one person."""
 
     purpose = "2D keypoints of one person from a result of pose-run."
 
@@ -267,7 +272,7 @@ class OnePerson(PrepareCommand):
     person: int | None = option(None, "id of the person; default: the person seen longest")
 
     def prepare(self, log: Log) -> None:
-        """Write the keypoints."""
+        """Write the keypoints, and report them by calling `log`."""
         from pose_apps.support.person import extract_person
 
         chosen, frames = extract_person(Path(self.source), self.person, Path(self.out))

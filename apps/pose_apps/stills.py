@@ -154,7 +154,7 @@ def _results(
 
 
 def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
-    """Estimate the 2D and 3D keypoints of the people in one image.
+    """Estimate the 2D and 3D keypoints of the people in one image, in pixels and in the camera frame.
 
     Args:
         pipeline: Pipeline with loaded networks.

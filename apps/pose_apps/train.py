@@ -40,17 +40,15 @@ class TrainingData(Protocol):
     """Protocol of a data set: training batches, and fixed batches for evaluation and calibration."""
 
     def batch(self, step: int) -> "LiftBatch":
-        """Return the training batch of a step."""
+        """Return the training batch of a step. Equal steps give equal batches."""
         ...
 
     def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]":
-        """Return the fixed batches of one part of the data ("validation" or "test"), by condition of the 2D
-        keypoints.
-        """
+        """Return fixed batches of one part of the data, "validation" or "test", by source of the 2D joints."""
         ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]":
-        """Return the fixed batches for the calibration of sigma, as one iterator per condition."""
+        """Return fixed batches for calibrating the predicted uncertainty, as one iterator per kind of input."""
         ...
 
 
@@ -92,8 +90,8 @@ class DataSet:
 
     Attributes:
         files: Name of the configuration field with the files. The data set is selected if this field is not empty.
-        metavar: Placeholder of the value in the help.
-        purpose: Help text.
+        metavar: Placeholder of this field's value in the help, such as "FILE".
+        purpose: Help text of this field.
         classes: Function that imports and returns two classes: that of the configuration, and that of the data, which
             is constructed with a configuration and a seed.
     """

@@ -42,6 +42,9 @@ class Command(Options):
     def run(self, store: Store) -> int:
         """Run the subcommand and return the exit status.
 
+        Args:
+            store: Catalogue of the weights, and the folders with their files.
+
         Raises:
             PoseError: If the subcommand fails.
         """
@@ -49,14 +52,14 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(Command):
-    """The subcommand `pose-weights list`."""
+    """The subcommand `pose-weights list`, which lists all known weights."""
 
     purpose = "List all weights: size, licence, and whether they are on this machine."
 
     json: bool = option(False, "print JSON, with hashes and sources")
 
     def run(self, store: Store) -> int:
-        """Print the list; return the exit status."""
+        """Print all weights in the catalogue of `store`, and return the exit status."""
         statuses = [store.status(name) for name in store.catalogue]
         if self.json:
             print(_as_json(statuses))
@@ -71,7 +74,7 @@ UNVERIFIED = "also fetch weights without a published hash, at your own risk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch(Command):
-    """The subcommand `pose-weights fetch`."""
+    """The subcommand `pose-weights fetch`, which downloads weights."""
 
     purpose = "Download weights to the cache folder."
 
@@ -81,7 +84,7 @@ class Fetch(Command):
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
-        """Download the weights; return the exit status."""
+        """Download the requested weights to the cache folder of `store`, and return the exit status."""
         if self.from_bundle:
             if self.names or self.all_default:
                 raise UsageError("--from-bundle reads the whole archive; omit the names of weights")
@@ -100,14 +103,14 @@ class Fetch(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify(Command):
-    """The subcommand `pose-weights verify`."""
+    """The subcommand `pose-weights verify`, which checks the hashes of weights."""
 
     purpose = "Check the hashes of the weights on this machine."
 
     names: list[str] = argument([], "weights to check; default: all that are present", metavar="NAME")
 
     def run(self, store: Store) -> int:
-        """Verify the weights; return the exit status."""
+        """Check the hashes of the weights in `store`. The exit status is 1 if one is wrong."""
         statuses = [store.status(name) for name in self.names or store.catalogue]
         checked = [status for status in statuses if self.names or status.state != "missing"]
         for status in checked:
@@ -121,7 +124,7 @@ class Verify(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle(Command):
-    """The subcommand `pose-weights bundle`."""
+    """The subcommand `pose-weights bundle`, which packs weights into one archive."""
 
     purpose = "Pack weights into one archive for a machine without network access."
 
@@ -131,7 +134,7 @@ class Bundle(Command):
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
-        """Write the archive; return the exit status."""
+        """Write the weights in `store` to an archive, and return the exit status."""
         path = Path(self.out)
         if path.exists() and not self.overwrite:
             raise UsageError(f"--out {path} exists; give --overwrite to replace it")

@@ -59,7 +59,7 @@ class Human36mConfig:
 
 
 class Human36mSource:
-    """Training batches (a `pose.training.trainer.BatchSource`) and fixed evaluation sets.
+    """Training batches (a `pose.training.batches.BatchSource`) and fixed evaluation sets.
 
     Raises:
         UsageError: If a file is missing.

@@ -43,7 +43,7 @@ class MocapConfig:
 
 
 class MocapSource:
-    """Batches of the training subjects (a `pose.training.trainer.BatchSource`), and fixed evaluation sets."""
+    """Batches of the training subjects (a `pose.training.batches.BatchSource`), and fixed evaluation sets."""
 
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed

@@ -30,7 +30,7 @@ MAX_CANDIDATES = 300  # with the highest scores; at a threshold near 0 there are
 
 
 class BlazePoseDetector:
-    """Detector of people, and of the image regions that BlazePose's landmark network needs."""
+    """Person detector that also returns the rotated image regions that BlazePose's landmark network needs."""
 
     name = "blazepose"
 
@@ -46,7 +46,7 @@ class BlazePoseDetector:
         Args:
             model: LiteRT file.
             options: Options of the network, of which only the number of threads and the minimum score are used.
-            overlap_threshold: IoU above which detections are merged.
+            overlap_threshold: Intersection over union (IoU) above which the boxes of two detections are averaged.
 
         Raises:
             PoseError: If the file cannot be loaded.
@@ -57,7 +57,10 @@ class BlazePoseDetector:
         self._overlap_threshold = overlap_threshold
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes and regions of each (H, W, 3) uint8 RGB image, sorted by descending score."""
+        """Return the people in each (H, W, 3) uint8 RGB image, sorted by descending score.
+
+        Each result has boxes in px, scores, and rotated regions for BlazePose's landmark network.
+        """
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -110,11 +113,12 @@ def decode(rows: F32, centres: F32) -> F32:
     """Decode network outputs to boxes and points.
 
     Args:
-        rows: (N, 12) network outputs.
-        centres: (N, 2) anchor centres in [0, 1], from `anchors`.
+        rows: (N, 12) network outputs for N anchors.
+        centres: (N, 2) anchor centres x, y in [0, 1], from `anchors`.
 
     Returns:
-        Rows (N, 12) in [0, 1]: the box corners x0, y0, x1, y1, then x and y of four points.
+        Coordinates (N, 12) relative to the side of the network input: box corners x0, y0, x1, y1, then x and y of four
+        points. These are the middle of the hips, a point on the circle around the body, and two unused points.
     """
     scaled = rows / np.float32(SIDE)
     points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]

@@ -29,7 +29,7 @@ class YoloDetector:
 
         Args:
             model: Weight file, `.onnx` or `.pt`.
-            task: Type of the network, 'detect' or 'pose'.
+            task: Type of the network, 'detect' or 'pose' (of which only the boxes are used).
             options: Device, precision, threads, minimum score and input size.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
             classes: Indices of the object classes to return, as numbered by the model file.

@@ -79,13 +79,14 @@ class YoloXDetector:
 
 
 def grid(side: int) -> tuple[F32, F32]:
-    """Return the grid cell and the stride of each output row of the network.
+    """Return the grid cell and the stride of each of the N candidate boxes of the network.
 
     Args:
         side: Side of the square network input, px.
 
     Returns:
-        Cell positions (N, 2), x and y in cells, and strides (N, 1) in px.
+        Cell positions (N, 2), as column and row of the cell, and sizes (N, 1) of a cell in px. The order is that of the
+        network output: strides 8, 16 and 32, row by row.
     """
     cells, strides = [], []
     for stride in STRIDES:

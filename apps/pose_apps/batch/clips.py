@@ -94,16 +94,20 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[B
 
 
 def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
-    """Return the clips of shard i of n, with i from 0 to n - 1.
+    """Return the clips of one shard: one of n parts of the clips, for example for n machines.
 
     A hash of its name determines the shard of a clip, so it does not depend on the other clips.
+
+    Args:
+        clips: All clips.
+        shard: Index of the shard, 0 to n - 1, and number of shards n.
     """
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Parse shard i of n from the text `i/n`.
+    """Parse the text `i/n`, and return the index i of a shard, from 0, and the number n of shards.
 
     Raises:
         UsageError: If the text is invalid.

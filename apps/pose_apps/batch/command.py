@@ -172,7 +172,7 @@ def make_job(
 
 
 def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
-    """Compare the clips with the manifest.
+    """Find the clips to process: those without an up-to-date result in the manifest.
 
     Args:
         clips: Clips of this call.
@@ -180,7 +180,7 @@ def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[l
         job: Common settings of all clips.
 
     Returns:
-        The manifest lines of clips that are finished and unchanged, and tasks for all other clips.
+        The manifest entries of clips that are finished and unchanged, and tasks for all other clips.
     """
     from pose_apps.batch.work import BatchTask
 
@@ -251,7 +251,11 @@ def _process_tasks(
 
 
 def default_workers(job: "Job") -> int:
-    """Return the number of workers that the cores and the memory allow; 1 for a GPU."""
+    """Return the number of workers that the processor cores and the memory of this machine allow; 1 for a GPU.
+
+    Args:
+        job: Common settings of all clips, including the device and the threads of a worker.
+    """
     from pose.system.device import resolve_device
     from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 

@@ -30,7 +30,7 @@ class VideoFacts(TypedDict):
     Attributes:
         width: Width, px.
         height: Height, px.
-        fps: Average frame rate.
+        fps: Average frame rate, frames/s.
         duration: Duration of the processed frames, s.
     """
 
@@ -98,7 +98,7 @@ class CameraFacts(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Manifest line of one clip, or of one group of videos of the same scene.
+    """Entry of the manifest for one clip, or for one group of videos of the same scene.
 
     Attributes:
         path: Path or URL of the input.
@@ -114,7 +114,7 @@ class Line:
         cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         warnings: Warnings about the clip.
         job: SHA-256 of settings and weights.
-        signature: File sizes and times (`BatchClip.signature`).
+        signature: Sizes and modification times of the input files (`BatchClip.signature`).
         video: Properties of the video; None if the clip failed.
         quality: Quality of the results; None if the clip failed.
         cameras: Cameras of a group; empty for a single clip, or if the group failed.
@@ -166,7 +166,10 @@ class _Fields(TypedDict):
 
 
 class Manifest:
-    """Manifest of a folder of results. It reads the lines of all shards, and adds lines to the file of one shard.
+    """Manifest of a folder of results: files with one JSON line per processed clip.
+
+    With shards (parts of the clips, for several machines), each shard has its own file. The files of all shards are
+    read, and lines are added to the file of one shard.
 
     Attributes:
         folder: Folder of all results.
@@ -186,8 +189,9 @@ class Manifest:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Lock and open the file of this shard for writing. The file is cleaned at the start and at the end of the
-        context.
+        """Lock the file of this shard within the context, so that `add` can write to it.
+
+        At the start and at the end of the context, the file is rewritten with one line per clip.
 
         Raises:
             PoseError: If another process is writing to this file.

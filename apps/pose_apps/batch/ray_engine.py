@@ -22,7 +22,7 @@ ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # environment variables that w
 
 
 class RayWorkers:
-    """Engine with Ray actors. Implements `pose_apps.batch.schedule.Engine`."""
+    """Engine whose workers are actors of a Ray cluster. Implements `pose_apps.batch.schedule.Engine`."""
 
     def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, max_workers: int) -> None:
         """Start the actors.

@@ -36,7 +36,7 @@ class BatchProgress:
         self._bar.close()
 
     def frames(self, clip: str, count: int, total: int | None) -> None:
-        """Add finished frames to a clip.
+        """Show newly finished frames of a clip.
 
         Args:
             clip: Name of the clip.
@@ -55,7 +55,7 @@ class BatchProgress:
         self._bar.set_postfix_str(f"{workers}, {rate:.0f} frames/s{failed}{self._clips_in_progress()}")
 
     def finished(self, line: Line) -> None:
-        """Mark a clip as finished, and print its error if it failed."""
+        """Count a clip as finished, and print its error if it failed. `line` is its entry in the manifest."""
         self._in_progress.pop(line.name, None)
         self._finished += 1
         if line.status != "ok":
@@ -81,11 +81,12 @@ class BatchProgress:
 
 
 def table(lines: list[Line], *, finished_before: int, manifest: Path) -> str:
-    """Return the table of results, with one row per clip and totals. For more than `MAX_ROWS` clips, only failed ones
-    are listed.
+    """Return a text table of results, with one row per clip and a line with totals.
+
+    For more than 30 clips (`MAX_ROWS`), only failed ones are listed.
 
     Args:
-        lines: Manifest lines of the clips.
+        lines: Entries of the manifest for the clips.
         finished_before: Number of clips that were finished before this call.
         manifest: Path of the manifest, which is shown below the table.
     """

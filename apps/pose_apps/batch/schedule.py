@@ -31,7 +31,7 @@ class WorkerEvent:
 
 
 class Engine(Protocol):
-    """Protocol of a set of workers, which have numbers from 0."""
+    """Protocol of a set of workers that process clips in parallel. Workers have numbers from 0."""
 
     @property
     def workers(self) -> int:
@@ -39,7 +39,7 @@ class Engine(Protocol):
         ...
 
     def assign(self, worker: int, task: BatchTask) -> None:
-        """Send a task to a ready worker."""
+        """Send a task to a worker that is ready."""
         ...
 
     def events(self, timeout: float) -> Iterator[WorkerEvent]:
@@ -67,10 +67,10 @@ class StartError(Exception):
 
 
 class Schedule:
-    """Scheduler that runs tasks on an engine until each task has a manifest line.
+    """Scheduler that sends clips to free workers, until each clip is finished or has failed finally.
 
     Args:
-        engine: Workers.
+        engine: Workers that process the clips.
         tasks: Clips to process, in this order.
         time_limit: Maximum time per clip, s, measured from when the clip is sent to a worker.
         retries: Maximum number of further attempts after a worker died, or after an error that does not depend on the
@@ -97,7 +97,7 @@ class Schedule:
         self._deaths = 0
 
     def lines(self) -> Iterator[Line]:
-        """Yield the manifest line of every clip as soon as its task is finished.
+        """Yield the manifest entry of every clip as soon as the clip is finished or has failed finally.
 
         Raises:
             StartError: If no worker becomes ready.

@@ -39,8 +39,8 @@ class Job:
         run: Options of `pose-run`.
         pipeline: Options of the pipeline.
         out: Folder of all results.
-        key: SHA-256 of settings and weights.
-        cameras: Options for groups of several cameras.
+        key: SHA-256 of all settings and weights, which identifies results that need not be computed again.
+        cameras: Options for groups of videos from several cameras.
     """
 
     run: RunConfig
@@ -56,8 +56,8 @@ class BatchTask:
 
     Attributes:
         clip: The clip.
-        existing: Manifest line of an existing result, which is valid if the content of the clip has not changed; None
-            without a result.
+        existing: Entry of the manifest for an existing result, which is valid if the content of the clip has not
+            changed; None without a result.
         attempts: Number of attempts, including this one.
     """
 
@@ -71,7 +71,7 @@ class TaskResult:
     """Result of a task.
 
     Attributes:
-        line: Manifest line of the clip.
+        line: New entry of the manifest for the clip.
         retry: Whether to try the clip again, because its error may not depend on the clip.
     """
 

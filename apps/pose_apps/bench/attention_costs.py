@@ -1,7 +1,7 @@
 """Time and memory of attention mechanisms by sequence length, relative to softmax attention in the same run.
 
 On a CPU, the time is the processor time of one thread, and the shortest of several passes, so that other load has
-little effect. On a GPU, it is device time. CacheLayout is the peak during a forward pass, minus input and weights.
+little effect. On a GPU, it is device time. Memory is the peak during a forward pass, minus input and weights.
 
 On a CPU, every measurement runs in a separate process (Linux only), which is forked before torch starts threads.
 """
@@ -46,8 +46,9 @@ class Form:
     hops: int = 0
 
     def at(self, length: int) -> dict[str, Option]:
-        """Return the options for a sequence length. Some of them depend on the length, as in the papers of the
-        mechanisms.
+        """Return the options of the mechanism by name, for a sequence length in frames.
+
+        Some of them depend on the length, as in the papers of the mechanisms.
         """
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
@@ -56,12 +57,12 @@ class Form:
         return self.options
 
     def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
-        """Build the layers of this form: `shared` of them, or one with attention between joints.
+        """Build the attention layers of this variant: as many as share one attention map (`shared`).
 
         Args:
             length: Sequence length, frames.
-            dim: Number of features.
-            heads: Number of heads.
+            dim: Number of features of a token.
+            heads: Number of attention heads.
         """
         layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
         if self.hops:
@@ -93,10 +94,10 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerCase:
-    """One measurement.
+    """Measurement of one variant of an attention mechanism.
 
     Attributes:
-        name: Name of a form in `FORMS`.
+        name: Name of the variant in `FORMS`.
         length: Sequence length, frames.
         batch: Number of sequences.
         dim: Number of features.
@@ -126,7 +127,10 @@ class Cost:
 
 
 def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
-    """Return a function that runs a forward pass without gradients through all layers of the case."""
+    """Return a function that runs a forward pass without gradients through all layers to measure.
+
+    The function returns the output of the last layer.
+    """
     torch.manual_seed(0)
     form = FORMS[case.name]
     layers = [layer.to(case.device).eval() for layer in form.layers(case.length, case.dim, case.heads)]
@@ -147,7 +151,12 @@ def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: LayerCase, seconds: float) -> Cost:
-    """Measure a case on one CPU thread, in passes that take at least `seconds` of processor time together."""
+    """Measure time and memory of a forward pass on one CPU thread.
+
+    Args:
+        case: Attention layers and input to measure.
+        seconds: Processor time after which no further pass starts, s.
+    """
     torch.set_num_threads(1)
     tiny = LayerCase(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # warm-up
@@ -169,7 +178,12 @@ def measure_cpu(case: LayerCase, seconds: float) -> Cost:
 
 
 def measure_cuda(case: LayerCase, seconds: float) -> Cost:
-    """Measure a case on a GPU, in passes that take at least `seconds` together."""
+    """Measure time and memory of a forward pass on a GPU.
+
+    Args:
+        case: Attention layers and input to measure.
+        seconds: Time after which no further pass starts, s.
+    """
     run = prepare(case)
     run()
     before = torch.cuda.memory_allocated()
@@ -188,7 +202,12 @@ def measure_cuda(case: LayerCase, seconds: float) -> Cost:
 
 
 def measure(case: LayerCase, seconds: float) -> Cost:
-    """Measure a case on its device, in passes that take at least `seconds` together."""
+    """Measure time and memory of a forward pass on the device of the case, a CPU (in a new process) or a GPU.
+
+    Args:
+        case: Attention layers and input to measure.
+        seconds: Time after which no further pass starts, s.
+    """
     if case.device != "cpu":
         return measure_cuda(case, seconds)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -196,13 +215,14 @@ def measure(case: LayerCase, seconds: float) -> Cost:
 
 
 def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
-    """Return a Markdown table of time and memory by length, relative to softmax. The row of softmax has ms and MB.
+    """Return a Markdown table of time and memory of attention mechanisms, relative to softmax attention.
 
-    The last column is the shortest length from which a mechanism is faster than softmax.
+    The row of softmax has absolute values in ms and MB. The last column is the shortest length from which a mechanism
+    is faster than softmax.
 
     Args:
-        costs: Costs by name of the form and length.
-        lengths: Lengths of the columns.
+        costs: Costs by name of the variant in `FORMS`, then by sequence length in frames.
+        lengths: Sequence lengths of the columns, frames.
     """
     lines = ["| mechanism | " + " | ".join(f"T {length}" for length in lengths) + " | faster from |"]
     lines.append("|---" * (len(lengths) + 2) + "|")
@@ -248,16 +268,16 @@ def measure_all(
     Args:
         lengths: Sequence lengths, frames.
         batch: Number of sequences.
-        dim: Number of features.
-        heads: Number of heads.
-        device: Device of the measurement.
+        dim: Number of features of a token.
+        heads: Number of attention heads.
+        device: Device of the measurement, "cpu" or a GPU such as "cuda".
         seconds: Time per measurement, s.
         max_seconds: Maximum time of one pass, s. Lengths are skipped if quadratic extrapolation from a shorter one
             exceeds this.
-        names: Names of the forms in `FORMS`.
+        names: Names of the variants in `FORMS` to measure.
 
     Returns:
-        The costs by name and length.
+        The costs by name of the variant, then by sequence length.
     """
 
     def costs(name: str) -> dict[int, Cost]:

@@ -14,15 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBench(NetworkBench):
-    """The subcommand `pose-bench detectors`."""
+    """The subcommand `pose-bench detectors`, which measures the person detectors."""
 
     purpose = "Time, frames/s and memory of each person detector for 1, 4 and 16 people."
 
     def run(self) -> None:
-        """Measure and print the table."""
+        """Measure time and memory of the detectors, and print a table."""
         self.report([NetworkTable(DETECTORS, detection)])
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function that runs the detector once and returns the number of people found."""
+    """Return a function to time, which runs the detector on an image and returns the number of people found.
+
+    Args:
+        detector: Person detector.
+        image: Image, (H, W, 3) uint8 RGB.
+        boxes: True boxes of the people; not used.
+    """
     return lambda: len(detector.detect([image])[0])

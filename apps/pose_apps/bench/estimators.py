@@ -14,21 +14,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatorBench(NetworkBench):
-    """The subcommand `pose-bench estimators`."""
+    """The subcommand `pose-bench estimators`, which measures the 2D pose estimators."""
 
     purpose = "Time, frames/s and memory of each 2D estimator for 1, 4 and 16 people."
 
     def run(self) -> None:
-        """Measure and print the tables."""
+        """Measure time and memory of the estimators and of the one-pass networks, and print a table."""
         self.report([NetworkTable(ESTIMATORS, estimation), NetworkTable(ONE_PASS, one_pass, ", one pass")])
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function that estimates the joints in all boxes, and returns the number of people."""
+    """Return a function to time, which estimates the joints of all people and returns their number.
+
+    Args:
+        estimator: 2D pose estimator.
+        image: Image, (H, W, 3) uint8 RGB.
+        boxes: Boxes of the people in the image.
+    """
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 
 
 def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function that runs a one-pass network once, and returns the number of people found."""
+    """Return a function to time, which runs a network on an image and returns the number of people found.
+
+    Args:
+        network: One-pass network, which finds people and their joints together.
+        image: Image, (H, W, 3) uint8 RGB.
+        boxes: True boxes of the people; not used.
+    """
     return lambda: len(network.find([image])[0][0])

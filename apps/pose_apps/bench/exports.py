@@ -19,7 +19,7 @@ FPS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportBench(Bench):
-    """The subcommand `pose-bench exports`."""
+    """The subcommand `pose-bench exports`, which measures the export formats."""
 
     purpose = "CPU time of each export format per frame and person, with the lifters for comparison."
 
@@ -27,7 +27,7 @@ class ExportBench(Bench):
     formats: str | None = option(None, "only these formats, separated by commas")
 
     def run(self) -> None:
-        """Measure and print the table."""
+        """Measure the time of each export format and of the lifters, and print a table."""
         from pose.export import FORMATS, check_formats, export, is_available, open_recording
 
         if self.frames < 1:

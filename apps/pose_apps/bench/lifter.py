@@ -28,7 +28,7 @@ MAX_PASS_SECONDS = 5.0  # s; skips additive attention over all pairs of 4096 fra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterBench(Bench):
-    """The subcommand `pose-bench lifter`."""
+    """The subcommand `pose-bench lifter`, which measures the speed of lifters and attention mechanisms."""
 
     purpose = "Streaming step time, offline frames/s, and attention cost by sequence length."
 
@@ -40,7 +40,7 @@ class LifterBench(Bench):
     attention: bool = option(True, "also measure all attention mechanisms")
 
     def run(self) -> None:
-        """Measure and print the tables."""
+        """Measure lifters and, if requested, attention mechanisms, and print the tables."""
         with StatusLine("loading torch"):
             figures: dict[str, Json] = {"machine": _machine()}
         if self.attention:  # first, because it forks, which requires that torch has no threads yet
@@ -68,13 +68,13 @@ class LifterBench(Bench):
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Time of `LifterStream.step` for one number of people.
+    """Time to lift one frame with several people in streaming use (`LifterStream.step`).
 
     Attributes:
         backend: Backend, "torch" or "onnx".
-        people: Number of people.
-        p50: Median, ms.
-        p95: 95th percentile, ms.
+        people: Number of people in the frame.
+        p50: Median of the time per frame, ms.
+        p95: 95th percentile of the time per frame, ms.
     """
 
     backend: str
@@ -90,7 +90,7 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
 
     Args:
         name: Name or path of the lifter.
-        lookahead: Look-ahead, frames.
+        lookahead: Number of future frames that the lifter waits for.
         skeleton: Name of the skeleton of the 2D keypoints.
         seconds: Time per backend, s.
     """
@@ -148,11 +148,14 @@ class _Steps:
 
 
 def bench_offline(name: str, seconds: float) -> dict[str, float]:
-    """Measure the offline speed in frames/s by backend: torch on two threads, ONNX Runtime on one thread.
+    """Measure the speed of a lifter on complete sequences.
 
     Args:
         name: Name or path of the lifter.
         seconds: Minimum time per backend, s.
+
+    Returns:
+        Speed in frames/s by backend: "torch" on two threads and, if an exported file exists, "onnx" on one thread.
     """
     import torch
 

@@ -21,7 +21,7 @@ class Bench(Options):
 
     @abstractmethod
     def run(self) -> None:
-        """Run the measurement, print tables, and write a JSON file if requested.
+        """Run the measurement, print the results as tables, and write a JSON file if requested.
 
         Raises:
             PoseError: If options are invalid or a network cannot run.

@@ -42,11 +42,12 @@ Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
 @dataclass(frozen=True, slots=True)
 class NetworkTable(Generic[Stage]):
-    """Networks of one kind, such as all detectors.
+    """Networks of one kind, such as all detectors, and how to time them.
 
     Attributes:
-        choices: Networks by name.
-        prepare: Function that returns the function to time, given a network, an image and boxes.
+        choices: Available networks by name.
+        prepare: Function that takes a loaded network, an image (H, W, 3) uint8 RGB and the boxes of its people. It
+            returns the function to time, which runs the network once and returns the number of people found.
         suffix: Text appended to the names of the networks in the report.
     """
 
@@ -55,12 +56,15 @@ class NetworkTable(Generic[Stage]):
     suffix: str = ""
 
     def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
-        """Load a network, and return its device and a function that prepares the function to time.
+        """Load a network.
 
         Args:
             name: Name of the network.
             options: Options of the network.
             model: Weight file; None for the default.
+
+        Returns:
+            The device of the network, and a function from an image and the boxes of its people to the function to time.
 
         Raises:
             PoseError: If the network cannot run with these options.
@@ -141,7 +145,11 @@ class NetworkBench(Bench):
     seconds: float = option(1.0, "measuring time per value, s")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
-        """Measure all networks, print the table and the networks that failed, and write a JSON file if requested."""
+        """Measure all networks, print the table and the networks that failed, and write a JSON file if requested.
+
+        Args:
+            tables: Networks to measure, by kind.
+        """
         machine = describe_machine(self.device)
         print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
         figures: list[NetworkMetrics] = []
@@ -190,7 +198,13 @@ def _require_weights(case: NetworkCase) -> None:
 
 
 def measure(case: NetworkCase) -> list[NetworkMetrics]:
-    """Measure a network with 1, 4 and 16 people per image.
+    """Measure the time per image and the memory of a network, with 1, 4 and 16 people in the image.
+
+    Args:
+        case: Network to measure, and settings of the measurement.
+
+    Returns:
+        One result for each number of people.
 
     Raises:
         PoseError: If the network cannot run with these options.
@@ -223,7 +237,7 @@ def measure(case: NetworkCase) -> list[NetworkMetrics]:
 
 
 def measure_in_process(case: NetworkCase) -> list[NetworkMetrics]:
-    """Run `measure` in a separate process, so that memory used before does not affect the result."""
+    """Run `measure` in a separate process, so that memory of earlier measurements does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
 
@@ -251,7 +265,12 @@ class _Memory:
 
 
 def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
-    """Return an image of `IMAGE_SIZE` px with `people` copies of `frame`, and a box with score 1 around each copy."""
+    """Return an image of 1280 x 720 px with `people` copies of an image, and a box with score 1 around each copy.
+
+    Args:
+        frame: Image to copy, (H, W, 3) uint8 RGB.
+        people: Number of copies.
+    """
     import cv2
 
     rows = round(people**0.5)
@@ -278,7 +297,14 @@ def _first_frame(video: str | None) -> U8:
 
 
 def describe_machine(device: str) -> dict[str, str | int | None]:
-    """Return the number of processors, the architecture and, if a GPU is used, the name of the GPU."""
+    """Describe this machine for the report.
+
+    Args:
+        device: Device of the networks, such as "cpu", "cuda" or "auto".
+
+    Returns:
+        Number of `processors`, processor `architecture`, and name of the `gpu`, which is "none" if it is not used.
+    """
     about: dict[str, str | int | None] = {
         "processors": os.cpu_count(),
         "architecture": platform.machine(),
@@ -292,7 +318,7 @@ def describe_machine(device: str) -> dict[str, str | int | None]:
 
 
 def as_table(figures: Sequence[NetworkMetrics]) -> str:
-    """Return a Markdown table with one row per network, and the results for each number of people."""
+    """Return a Markdown table with one row per network, and time, frames/s and memory for each number of people."""
     columns = [f"{people} {'person' if people == 1 else 'people'}" for people in PEOPLE]
     lines = [
         f"| network | weights | device | {' | '.join(columns)} |",

@@ -17,7 +17,7 @@ CAMERAS_HELP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CamerasConfig(Options):
-    """Options for several cameras.
+    """Options that describe several cameras: their calibration, distance and start times.
 
     Raises:
         UsageError: If a value is invalid.
@@ -38,7 +38,13 @@ class CamerasConfig(Options):
 
 
 def read_offsets(text: str | None) -> list[float] | None:
-    """Parse start times of the videos in seconds, such as `0,1.25`.
+    """Parse the start times of videos in seconds, such as `0,1.25`.
+
+    Args:
+        text: Start times, one per video, separated by commas; None if they are unknown.
+
+    Returns:
+        The start times in s; None if `text` is None.
 
     Raises:
         UsageError: If the text is invalid.
@@ -55,10 +61,14 @@ def read_offsets(text: str | None) -> list[float] | None:
 
 
 def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
-    """Parse a distance between two cameras, such as `cam1,cam2=3.4`. Video names may replace `cam1` and `cam2`.
+    """Parse a distance between two cameras, such as `cam1,cam2=3.4`.
+
+    Args:
+        text: Two cameras and their distance in metres. A camera is `cam` and its number from 1, or its name.
+        names: Names of all cameras, which are those of their videos.
 
     Returns:
-        The indices of the two cameras, and their distance in metres.
+        The indices of the two cameras from 0, and their distance in metres.
 
     Raises:
         UsageError: If the text is invalid.

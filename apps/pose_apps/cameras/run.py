@@ -34,8 +34,8 @@ class CamerasRequest:
         videos: Video file of each camera.
         cameras: Options of the cameras.
         height: Body heights in m, as text; see `read_heights`.
-        pitch: Pitch of the first camera, degrees; None if unknown.
-        roll: Roll of the first camera, degrees; None if unknown.
+        pitch: Pitch of the first camera, degrees, positive if it looks up; None if unknown.
+        roll: Clockwise roll of the first camera, degrees; None if unknown.
         refine: Whether to refine the camera poses of a given calibration. Its intrinsics are fixed.
     """
 
@@ -52,7 +52,7 @@ class CamerasOutcome:
     """Results of processing several cameras.
 
     Attributes:
-        tally: Statistics of the fused result, and of the 2D joints of all cameras.
+        tally: Statistics of the 3D result, and of the 2D joints in all cameras.
         files: Written files.
         lines: Lines of text for the summary.
         cameras: Calibrated cameras.
@@ -128,6 +128,10 @@ def run_cameras(
 def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
     """Check before any work that the options can be combined.
 
+    Args:
+        request: Options of the processing.
+        names: Names of the cameras.
+
     Raises:
         UsageError: If options are invalid or cannot be combined.
         PoseError: If the calibration file is invalid.
@@ -166,10 +170,10 @@ def check_videos(videos: Sequence[str]) -> None:
 def find_scene(
     request: CamerasRequest, names: Sequence[str], seen: Sequence[CameraResults], context: "RunContext"
 ) -> "RigScene":
-    """Estimate the cameras and the motion of all people.
+    """Estimate intrinsics, poses and clocks of the cameras, and the motion of all people in 3D.
 
     Args:
-        request: Options, including those that determine the scale.
+        request: Options of the processing, including those that determine the scale.
         names: Names of the cameras.
         seen: Results of the pipeline for each camera.
         context: Callbacks of the command.
@@ -215,7 +219,7 @@ def _results(
 
 
 def camera_lines(scene: "RigScene") -> list[str]:
-    """Summarise the calibration as lines of text."""
+    """Summarise the calibration as lines of text: one about all cameras, and one about each camera."""
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
     lines = [f"{len(scene.rig.cameras)} cameras, {people} people, {shared} of them seen by several cameras"]

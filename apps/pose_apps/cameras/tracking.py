@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CameraResults:
-    """Results of the pipeline for one camera, with statistics.
+    """Results of the pipeline for the video of one of several cameras, with statistics.
 
     Attributes:
-        spool: Results of all frames, in a temporary file.
+        spool: Results of all frames, stored in a temporary file.
         run: Metadata of the run.
         cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         tally: Statistics of the frames of this camera.
@@ -51,7 +51,7 @@ def track_cameras(
         videos: Video of each camera.
         pipeline: Pipeline of the first worker; further workers build their own.
         folder: Folder for temporary files.
-        stack: Exit stack that closes the results.
+        stack: Exit stack that closes the temporary files of the results.
         context: Callbacks of the command.
         stop: Event that ends all workers at their next frame.
         workers: Number of cameras that are processed at the same time, each in one thread.

@@ -27,7 +27,7 @@ class EvaluationTask:
 
     Attributes:
         sequences: Sequences with ground truth.
-        benchmark: Description for the tables of results.
+        benchmark: Name and protocol of the evaluation, for the tables of results.
         fps: Frame rate of the sequences, frames/s.
         slug: Part of the default name of the results folder.
     """
@@ -40,7 +40,7 @@ class EvaluationTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Options):
-    """Options of a subcommand that evaluates on sequences with ground truth.
+    """Options of a subcommand of `pose-eval` that evaluates on sequences with ground truth.
 
     Attributes:
         purpose: Help text of the subcommand.

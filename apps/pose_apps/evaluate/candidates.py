@@ -52,10 +52,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter, or stored predictions of a lifter.
+    """A lifter, or stored predictions of a lifter, to evaluate.
 
     Attributes:
-        name: Name for the tables.
+        name: Name for the tables of results.
         lifter: The lifter; None for predictions.
         predictions: The predictions; None for a lifter.
     """
@@ -70,9 +70,9 @@ class Candidate:
 
         Args:
             what: Path of an .npz file of predictions, path of a checkpoint, or name of a shipped lifter.
-            name: Name for the tables.
-            task: Task that the predictions must fit.
-            device: Device of the lifter.
+            name: Name for the tables of results.
+            task: Sequences of the evaluation, which the predictions must fit.
+            device: Device of the lifter, such as "auto", "cpu" or "cuda".
         """
         if what.endswith(".npz"):
             from pose.evaluation.predictions import load_predictions
@@ -85,7 +85,7 @@ class Candidate:
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """Return short names of files that are unique.
+    """Return a short name for each file. The names are unique if the paths are.
 
     For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is also named `final`. Names
     include the suffix if files of one folder differ in nothing else.
@@ -136,7 +136,7 @@ def evaluate_all(
         candidates: Lifters or predictions.
         task: Sequences and protocol.
         output: Output settings.
-        flip: Whether to average with the prediction of the mirrored input.
+        flip: Whether to average each prediction with that of the mirrored input.
         lookaheads: Look-aheads, in frames, at which streaming lifters are evaluated additionally.
 
     Raises:
@@ -186,7 +186,13 @@ def _progress(name: str, task: EvaluationTask, output: Output) -> "Iterator[tqdm
 
 
 def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
-    """Write the predictions to predictions.npz, or to predictions-`name`.npz if `name` is not empty."""
+    """Write the predictions of an evaluation to an .npz file.
+
+    Args:
+        output: Output settings with the folder.
+        name: Suffix of the file name, as in predictions-NAME.npz; empty for predictions.npz.
+        evaluation: Evaluation with the predictions.
+    """
     from pose.evaluation.predictions import save_predictions
 
     _make(output.folder)
@@ -196,7 +202,12 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
 
 
 def finish(results: Sequence[EvaluationResult], output: Output) -> None:
-    """Write results.json and report.html, as far as requested, and print the tables."""
+    """Write results.json and, if requested, report.html, and print the tables of results unless `output.quiet` is True.
+
+    Args:
+        results: Result of each lifter or file of predictions.
+        output: Output settings.
+    """
     from pose.evaluation.results import save_results
 
     _make(output.folder)

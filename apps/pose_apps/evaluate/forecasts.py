@@ -42,9 +42,9 @@ class ForecastOptions(Options):
 
 
 def evaluate_forecasts(options: ForecastOptions) -> None:
-    """Evaluate forecasters, write `forecast.json`, and print the tables.
+    """Evaluate forecasters, write `forecast.json`, and print the tables of results.
 
-    All errors below are raised before the first forecast.
+    Options and files are checked before the first forecast.
 
     Raises:
         UsageError: If options are invalid.
@@ -103,7 +103,7 @@ def _measured(
 def measure(
     forecaster: "Forecaster", samples: "MotionSamples", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
-    """Compute the mean errors of a forecaster for each time in `HORIZONS`.
+    """Compute the mean errors of a forecaster at each time ahead in `HORIZONS` (0.08 to 1 s).
 
     Args:
         forecaster: Forecaster to evaluate.
@@ -112,9 +112,10 @@ def measure(
         advance: Function called after each batch with the number of its forecasts.
 
     Returns:
-        Lists with one value per horizon. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: mean
+        Lists with one value per time ahead. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: mean
         error of the pelvis, mm, after subtracting its mean lifting error in the past second. `inside`: fraction of the
-        joints, without the pelvis, whose error is below sigma. `root_inside`: the same fraction for the pelvis.
+        joints, without the pelvis, whose error is below sigma. `root_inside`: fraction of the pelvis errors below
+        sigma.
     """
     from pose.forecast.format import HORIZONS
 
@@ -143,7 +144,13 @@ def measure(
 
 
 def tables(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Return Markdown tables of MPJPE, pelvis error and fraction within one sigma, by source of the past poses."""
+    """Return Markdown tables of MPJPE, pelvis error and fraction of joints with an error below sigma.
+
+    There are two tables of each, for true and for lifted past poses. Columns are times ahead, rows are forecasters.
+
+    Args:
+        results: Entries of `forecast.json`, one per forecaster.
+    """
     from pose_datasets.forecast_training import SOURCES
 
     shown = [

@@ -44,12 +44,12 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(LogOptions, Command):
-    """The subcommand `pose-lab list`."""
+    """The subcommand `pose-lab list`, which lists the experiments."""
 
     purpose = "List experiments with their claims and the number of finished trials."
 
     def run(self) -> None:
-        """Print the experiments."""
+        """Print all experiments with the number of their finished training runs."""
         from pose.laboratory.experiment import experiments
         from pose.laboratory.log import TrialLog
 
@@ -61,12 +61,12 @@ class List(LogOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(RunOptions, Command):
-    """The subcommand `pose-lab run`."""
+    """The subcommand `pose-lab run`, which runs experiments."""
 
     purpose = "Run the unfinished trials of experiments and add them to the log."
 
     def run(self) -> None:
-        """Run the unfinished trials."""
+        """Run the trials (training runs) of the experiments that are not finished."""
         from pose_apps.lab.run import run
 
         run(self, _folder())
@@ -74,7 +74,7 @@ class Run(RunOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(LogOptions, Command):
-    """The subcommand `pose-lab table`."""
+    """The subcommand `pose-lab table`, which prints the results of experiments."""
 
     purpose = "Print the results in the log as Markdown tables."
 
@@ -82,7 +82,7 @@ class Table(LogOptions, Command):
     write: str | None = option(None, "update the marked tables and plots of this Markdown page", metavar="PAGE")
 
     def run(self) -> None:
-        """Print or write the tables."""
+        """Print the tables of results, or write them to a page."""
         from pose.laboratory.experiment import experiments, find_experiment
         from pose.laboratory.table import format_section, records_by_condition, update_page
 
@@ -102,7 +102,7 @@ class Table(LogOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps(Command):
-    """The subcommand `pose-lab maps`."""
+    """The subcommand `pose-lab maps`, which draws the attention maps of a lifter."""
 
     purpose = "Draw a lifter's attention maps with the entropy and reach (s) of each head."
 
@@ -114,7 +114,7 @@ class Maps(Command):
     overwrite: bool = overwrite_option("an existing file")
 
     def run(self) -> None:
-        """Draw the maps and print the metrics."""
+        """Draw the attention maps to an image file, and print the metrics of each attention head."""
         from pose_apps.lab.maps import draw
 
         out = Path(self.out)

@@ -36,9 +36,14 @@ class MocapMotion:
     def training(
         self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """Return a function from the number of the step to its training batch.
+        """Return a function from the number of a training step to its batch.
 
-        The arguments are those of `pose.laboratory.trial.MotionData.training`.
+        Args:
+            frames: Number of frames of a sequence.
+            sequences: Number of sequences of a batch.
+            seed: Random seed.
+            subject_fraction: Fraction of the training subjects to use, at least one, sampled with the seed.
+            without: Name of a subject to leave out; empty for none.
         """
         return self._training(frames, sequences, seed, subject_fraction, without)
 
@@ -56,7 +61,8 @@ class MocapMotion:
 
         Args:
             part: "train", "validation" or "test".
-            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
+                of a detector).
             frames: Maximum number of frames of a sequence.
         """
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
@@ -66,7 +72,8 @@ class MocapMotion:
 
         Args:
             name: Name of the subject.
-            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
+                of a detector).
             frames: Maximum number of frames of a sequence.
 
         Raises:
@@ -81,8 +88,9 @@ class MocapMotion:
         """Yield fixed test batches, grouped by a property of the clips.
 
         Args:
-            by: Property, "subject", "exercise", "size" or "speed".
-            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            by: Property: "subject", "exercise" (of UI-PRMD), "size" (of the body) or "speed" (mean of the joints).
+            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
+                of a detector).
             frames: Maximum number of frames of a sequence.
         """
         name_of = GROUPINGS[by]

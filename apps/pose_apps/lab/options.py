@@ -8,7 +8,7 @@ from pose.options import Options, argument, option, quiet_option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions(Options):
-    """Options for the folder of the logs."""
+    """Options of the subcommands of `pose-lab` that use the folder of the logs."""
 
     log: str = option("lab", "folder with the results of trials", metavar="DIR")
 

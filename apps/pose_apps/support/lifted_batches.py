@@ -9,9 +9,13 @@ from pose.types import F32
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
-    """Return a function that lifts batches causally with the lifter `name`.
+    """Load a streaming lifter, and return a function that lifts batches of 2D sequences with it.
 
-    The function returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm.
+    The function returns joints (B, T, 17, 3) m relative to the pelvis, the position of the pelvis (B, T, 3) m and the
+    uncertainty of the joints (B, T, 17) mm, in the camera frame. Each pose depends on past and present frames only.
+
+    Args:
+        name: Name of a shipped lifter, or path of a checkpoint.
 
     Raises:
         UsageError: If the lifter is not a streaming lifter.

@@ -17,7 +17,7 @@ def peak_megabytes() -> float | None:
 
 
 def forget_peak() -> None:
-    """Reset the peak memory of the process, where the system supports it."""
+    """Reset the measurement of the peak memory of this process to the current memory, on Linux only."""
     if _FORGET.exists():
         _FORGET.write_text("5")
 

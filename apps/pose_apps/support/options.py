@@ -25,7 +25,7 @@ MAX_CONFIG_DEPTH = 20  # maximum nesting in a config file
 
 
 def add_config_option(parser: ArgumentParser) -> None:
-    """Add `--config FILE|PRESET` and `--print_config`."""
+    """Add the options `--config FILE|PRESET` and `--print_config` to a parser."""
     parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
 
 
@@ -102,9 +102,12 @@ def add_subcommand(
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
-    """Add one option to the parser per field of a dataclass, except for the fields named in `without`.
+    """Add one option to the parser for each field of a dataclass.
 
-    The fields must be made with `pose.options`.
+    Args:
+        parser: Parser to extend.
+        config: Dataclass whose fields are made with the functions of `pose.options`.
+        without: Names of fields that get no option.
     """
     types = get_type_hints(config)
     for entry in fields(config):

@@ -28,8 +28,8 @@ class Outputs:
 
     Attributes:
         folder: Folder of the files.
-        files: Path of each file by format.
-        exports: Formats of `pose.export` to which the results are exported.
+        files: Path of each file by format, such as "npz" or "overlay", without exports.
+        exports: Names of the formats of `pose.export` to which the results are exported.
         warn: Function called with a message for each file of the user that was renamed.
     """
 
@@ -91,8 +91,8 @@ class Outputs:
         same names are renamed (see `WrittenFiles`). A second call has no effect.
 
         Args:
-            written: Outputs in the hidden folder.
-            complete: Whether the files are complete.
+            written: Outputs in the hidden folder, as yielded by `ready_folder`.
+            complete: Whether the files are complete. Incomplete files do not replace an older result.
 
         Returns:
             The outputs with their final paths.
@@ -148,7 +148,12 @@ def known_files() -> dict[str, str]:
 
 
 def is_export(name: str, formats: list[str]) -> bool:
-    """Return whether an export to the formats `formats` of `pose.export` may write a file with this name."""
+    """Return whether an export may write a file with a given name.
+
+    Args:
+        name: Name of the file.
+        formats: Names of the formats of the export, see `pose.export`.
+    """
     from pose.export import FORMATS
     from pose.export.text import LIST
 

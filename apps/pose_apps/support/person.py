@@ -12,9 +12,9 @@ from pose.types import Array
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
-    """Write the 2D keypoints of one person to an .npz file.
+    """Write the 2D keypoints of one person to an .npz file that `pose-lift` reads.
 
-    Frames without that person have score 0.
+    The file has all frames of the result. Frames without that person have scores of 0.
 
     Args:
         poses: Result of `pose-run`, poses.npz.
@@ -22,7 +22,7 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
         out: File to write.
 
     Returns:
-        The id of the person and the number of frames.
+        The id of the person, and the number of frames with this person.
 
     Raises:
         UsageError: If there is no such person, or the file is not a result of `pose-run`.

@@ -40,7 +40,7 @@ def warn(problems: Iterable[str]) -> None:
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """Open the cache in a folder; None if `folder` is "off".
+    """Open the cache in a folder, as a context; the context yields None if `folder` is "off".
 
     Args:
         folder: Folder of the cache, or "off".
@@ -54,7 +54,12 @@ def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cach
 
 
 def print_times(times: "StageTimes", frames: int) -> None:
-    """Print the table of `--profile`, with wall-clock and processor times."""
+    """Print the table of `--profile`, with wall-clock and processor time of each stage.
+
+    Args:
+        times: Times of the stages.
+        frames: Number of processed frames, to print the time per frame.
+    """
     print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
     rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
     for stage, spent, worked in [*rows, ("processor time in total", 0.0, sum(times.processor.values()))]:

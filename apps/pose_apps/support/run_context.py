@@ -19,10 +19,10 @@ class RunContext:
     """Callbacks and settings of a command, which the processing of a clip uses.
 
     Attributes:
-        with_progress: Function that shows the progress of a step. It gets the results, their source and the name of the
-            step, and yields the same results in order.
-        warn: Function that prints warnings.
-        cache: Cache of results; None without a cache.
+        with_progress: Function that shows the progress of a step, given the results, their source and the name of the
+            step. It yields the results unchanged and in order.
+        warn: Function that prints warnings, given one text per warning.
+        cache: Cache of earlier results; None to compute everything.
         handles_interrupts: Whether Ctrl-C ends the processing of the clip. Workers of `pose-batch` ignore Ctrl-C.
     """
 
@@ -41,7 +41,7 @@ class RunOutcome:
         source: The input.
         pipeline: Pipeline that processed the clip.
         files: Written files.
-        notes: Notes on exported files.
+        notes: Lines of text for the summary about exported files.
         cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         interruption: Exception to raise if Ctrl-C ended the processing early; otherwise None.
         problems: Reasons why results are incomplete.

@@ -39,16 +39,16 @@ class Tally:
         max_people: Maximum number of people in one frame.
         untracked: Maximum number of people in one frame who were detected but not tracked.
         joints: Number of 2D joints of all people in all frames.
-        low_confidence_joints: Number of these joints with a low 2D confidence.
-        score_sum: Sum of the 2D scores of these joints.
-        joints_3d: Number of 3D joints.
-        sigma_sum: Sum of the sigma of these 3D joints, mm.
-        hands: Number of detected hands of all people in all frames; None if they were not estimated.
-        faces: Number of detected faces of all people in all frames; None if they were not estimated.
+        low_confidence_joints: Number of these 2D joints with a score below 0.3.
+        score_sum: Sum of the scores of these 2D joints.
+        joints_3d: Number of 3D joints of all people in all frames.
+        sigma_sum: Sum of the uncertainties (sigma) of these 3D joints, mm.
+        hands: Number of detected hands of all people in all frames; None if hands were not estimated.
+        faces: Number of detected faces of all people in all frames; None if faces were not estimated.
         complete: Whether all frames of the input were processed.
         doubtful: Ids of tracks that may not be people.
-        motion: Camera motion; None if unknown.
-        world: Lines of the summary about the world.
+        motion: Motion of the camera; None if unknown.
+        world: Lines of text for the summary about the world coordinates.
     """
 
     frames: int = 0
@@ -72,7 +72,7 @@ class Tally:
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
-        """Add the result of a frame to the statistics."""
+        """Add a frame to the statistics of people and 2D joints. `skeleton` is that of the 2D keypoints."""
         from pose.skeletons import to_h36m17
 
         people = result.people
@@ -96,7 +96,10 @@ class Tally:
             self.faces = (self.faces or 0) + int((people.faces.scores > 0).sum())
 
     def add_sigma(self, result: "FrameResult") -> None:
-        """Add the final 3D uncertainties of a frame to the statistics."""
+        """Add the uncertainties (sigma) of the 3D joints of a frame to the statistics.
+
+        Call this with the final result of each frame, because later steps change sigma.
+        """
         self.joints_3d += result.poses.sigma.size
         self.sigma_sum += float(result.poses.sigma.sum())
 
@@ -150,7 +153,16 @@ def report(
 def report_stills(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
 ) -> None:
-    """Print the summary of single images. The arguments are those of `report`."""
+    """Print the summary of single images, wrapped to the width of the terminal.
+
+    Args:
+        tally: Statistics of the run.
+        source: The images; not used.
+        pipeline: Pipeline that processed them.
+        files: Written files.
+        seconds: Processing time, s.
+        cached: Results found in the cache; not used.
+    """
     print_wrapped(
         f"{counted(tally.frames, 'image')}, {counted(tally.people_in_frames, 'person', 'people')}; "
         f"took {seconds:.1f} s; 3D from single images; see sigma for its uncertainty"

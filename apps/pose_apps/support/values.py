@@ -17,7 +17,7 @@ class Value:
     """Converter of the value of an option, used as the `type` of a parser argument.
 
     Attributes:
-        name: Option as typed.
+        name: Option as typed on the command line, such as "--fps".
         kind: Type of the value: int, float or str, optionally None; or a Literal.
     """
 

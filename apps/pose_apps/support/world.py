@@ -64,6 +64,9 @@ class WorldConfig(LiveWorldConfig):
 def read_heights(text: str | None) -> dict[int | None, float]:
     """Parse body heights in m, such as `1.82` for all people, or `1:1.82,2:1.65` for people with ids 1 and 2.
 
+    Args:
+        text: Heights; None for no heights.
+
     Returns:
         The heights in m by id. The key None stands for all people.
 
@@ -87,11 +90,11 @@ def read_heights(text: str | None) -> dict[int | None, float]:
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """Return the direction (3,) opposite to gravity in camera axes.
+    """Return the direction (3,) opposite to gravity in the camera frame (x right, y down, z forward).
 
     Args:
-        pitch: Pitch of the camera, degrees; None for 0.
-        roll: Roll of the camera, degrees; None for 0.
+        pitch: Pitch of the camera, degrees, positive if it looks up; None for 0.
+        roll: Clockwise roll of the camera, degrees; None for 0.
 
     Returns:
         The unit vector; None if both angles are None.
@@ -102,7 +105,7 @@ def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
-    """Return the settings of the world coordinates that the options select.
+    """Convert the options to the settings of the transformation to world coordinates.
 
     Args:
         config: Options for world coordinates.
@@ -120,11 +123,11 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
 
 
 def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
-    """Return a message about given heights of ids that do not exist; empty if all ids exist.
+    """Return a message about people who do not exist, but whose body height is given; empty if all exist.
 
     Args:
-        config: Options with the heights.
-        people: Existing ids.
+        config: Options with the heights by id of the person.
+        people: Ids of the people in the result.
     """
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
@@ -134,10 +137,10 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
-    """Return a message about joined and dropped tracks; empty without such tracks.
+    """Return a message about tracks that were joined to another track or dropped; empty without such tracks.
 
     Args:
-        joined: New id by old id of the joined tracks.
+        joined: New id of each joined track, by its old id.
         dropped: Ids of the dropped tracks.
     """
     parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
@@ -149,7 +152,11 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
 
 
 def doubtful_line(doubtful: "Collection[int]") -> str:
-    """Return a message about tracks that may not be people; empty without such tracks."""
+    """Return a message about tracks that may not be people; empty without such tracks.
+
+    Args:
+        doubtful: Ids of these tracks.
+    """
     if not doubtful:
         return ""
     why = "rarely visible, or unsteady over another person; possibly false; drawn dashed"
@@ -157,10 +164,10 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
-    """Return messages about limbs whose 2D keypoints contradict the bone lengths, one line per person.
+    """Return messages about limbs whose 2D keypoints contradict the bone lengths of the person, one line per person.
 
     Args:
-        inconsistent: Duration of the contradiction in s, by person id and limb.
+        inconsistent: Duration of the contradiction, s, by id of the person, then by name of the limb.
     """
     return [
         f"inconsistent limbs: person {number}, "
@@ -171,13 +178,13 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
-    """Return a message about people whose size or floor was adjusted; empty without such people.
+    """Return a message about people whose body size or floor height was adjusted; empty without such people.
 
-    Sizes and floors are adjusted if people of average height would not stand on one common floor.
+    They are adjusted if people of average height would not stand on one common floor.
 
     Args:
         sizes: Estimated size of each person, by id.
-        heights: Body height and its uncertainty in m, by id.
+        heights: Body height of each person and its standard deviation, m, by id.
     """
     changed = {
         n: size
@@ -202,7 +209,7 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
 
 
 def scenes_line(info: "WorldInfo") -> str:
-    """Summarise the scenes of a clip; empty if it has no cuts between scenes with people."""
+    """Summarise the scenes between the cuts of a clip in one line; empty without cuts between scenes with people."""
     from pose.world.frame import UNKNOWN
 
     if not info.scenes:
@@ -218,11 +225,11 @@ def scenes_line(info: "WorldInfo") -> str:
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
-    """Summarise the world coordinates in one line.
+    """Summarise in one line how gravity and the floor were found.
 
     Args:
-        info: Description of the world.
-        filled: Number of frames, summed over people, whose poses were interpolated.
+        info: Description of the world coordinates.
+        filled: Number of interpolated poses, summed over people and frames.
     """
     from pose.world.frame import FEET, GIVEN, UNKNOWN
 

@@ -45,7 +45,7 @@ class LiveBodies:
             self._current_meshes = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._current_meshes]
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
-        """Return the body meshes of the last frame given to `take`. The argument is ignored."""
+        """Return the body meshes of the last frame given to `take`. The argument `result` is not used."""
         return self._current_meshes
 
 
@@ -62,9 +62,9 @@ class FrameRenderer:
         """Prepare drawing for one image size, skeleton and view.
 
         Args:
-            picture: (width, height) px of the images.
+            picture: (width, height) of the images, px.
             skeleton: Skeleton of the keypoints.
-            view: One of `VIEWS`.
+            view: Content of the drawn images: "2D", "3D" or "both".
             bodies: Body meshes to draw under the skeletons; None to draw skeletons only.
         """
         width, height = picture
@@ -80,7 +80,7 @@ class FrameRenderer:
 
         Args:
             live: Result of a frame.
-            view: One of `VIEWS`.
+            view: Content of the drawn image: "2D", "3D" or "both".
         """
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
@@ -89,7 +89,7 @@ class FrameRenderer:
 
         Args:
             live: Result of the frame.
-            mirror: Whether to flip the frame horizontally.
+            mirror: Whether to mirror the image and the poses horizontally.
         """
         if self._bodies is not None and self.view != "3D":
             self._bodies.take(live, mirror=mirror)

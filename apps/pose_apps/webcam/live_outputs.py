@@ -47,7 +47,7 @@ class LiveOutputs:
     """Outputs of a live loop besides the display: sinks and recording.
 
     Attributes:
-        sinks: Sinks by name of their option.
+        sinks: Sinks by their option, such as "--udp". They send or show live poses.
         failures: Problems that make the exit status of the run 1.
         recorder: Current recording; None without one.
     """
@@ -81,15 +81,20 @@ class LiveOutputs:
         return words
 
     def problems(self) -> dict[str, str]:
-        """Return the current problem of each sink and of the recording by name; empty without a problem."""
+        """Return the current problem of each sink, by its option, and of "the recording".
+
+        The text is empty without a problem.
+        """
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
         if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
             found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
-        """Return the number of lost messages by sink, and of frames that were not recorded because the disk was too
-        slow.
+        """Return the number of lost messages of each sink, by its option such as "--udp".
+
+        The entry "recording" is the number of frames that were not recorded because the disk was too slow. It is
+        missing if there are none.
         """
         lost = {option: sink.lost for option, sink in self.sinks.items()}
         recorder = self.recorder
@@ -99,8 +104,9 @@ class LiveOutputs:
 
 @contextmanager
 def open_live_outputs(loop: "Loop", config: WebcamConfig) -> Iterator[LiveOutputs]:
-    """Open the sinks, start the requested recording, and yield them. At the end of the context, finish them and print
-    problems.
+    """Open the sinks and start the recording, as requested, and yield both as one object.
+
+    At the end of the context, they are finished and their problems are printed.
 
     Enter this context before the loop starts, so that no frame is lost.
 
@@ -131,7 +137,7 @@ def _close(option: str, sink: Sink) -> None:
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
-    """Finish recordings in the folder `config.out` that killed runs left incomplete, and print a line about each."""
+    """Complete the recordings in `config.out` that killed runs left incomplete, and print a line about each."""
     from pose.live.recording import finish_interrupted
 
     for line in finish_interrupted(Path(config.out)):

@@ -84,6 +84,10 @@ def check_live_source(config: WebcamConfig) -> None:
 def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
     """Check that the other options fit the number of sources.
 
+    Args:
+        config: Options of the live run, including the sources.
+        pipeline: Options of the pipeline.
+
     Raises:
         UsageError: If an option does not fit the number of sources.
     """

@@ -9,7 +9,7 @@ class ProblemLog:
     """Log of the problems of a live run.
 
     Attributes:
-        latest: Latest problems, as printed.
+        latest: Printed problems, oldest first; at most the latest 100.
     """
 
     def __init__(self) -> None:

@@ -32,13 +32,13 @@ SETTLED_SECONDS = 60.0  # time after which memory should not grow
 
 
 class Latency(TypedDict):
-    """Statistics of the latency from capture to 3D pose, ms; None if no frame was processed.
+    """Statistics of the latency from capture to 3D pose, ms. Values are None if no frame was processed.
 
     Attributes:
-        median: Median.
-        p95: 95th percentile.
-        p99: 99th percentile.
-        max: Maximum.
+        median: Median over all frames.
+        p95: 95th percentile over all frames.
+        p99: 99th percentile over all frames.
+        max: Maximum over all frames.
     """
 
     median: float | None
@@ -60,12 +60,12 @@ class PeopleCounts(TypedDict):
 
 
 class MemoryUse(TypedDict):
-    """Resident memory of this process, MiB; None if unknown.
+    """Resident memory of this process, MiB. Values are None if the memory cannot be measured.
 
     Attributes:
-        settled: Memory after `SETTLED_SECONDS`, when all buffers are allocated.
+        settled: Memory 60 s after the start, when all buffers are allocated; for shorter runs, at the end.
         highest_after: Maximum after that time.
-        end: Memory at the end.
+        end: Memory at the end of the run.
     """
 
     settled: float | None
@@ -102,7 +102,7 @@ class LiveReport(TypedDict):
 
 @contextmanager
 def watched(loop: Loop) -> Iterator["Watch"]:
-    """Monitor a loop within the context, in separate threads, and yield the monitor."""
+    """Monitor a live loop in the background within the context, and yield the monitor."""
     watch, ended = Watch(loop), threading.Event()
 
     def measure() -> None:
@@ -139,7 +139,7 @@ class Watch:
         self.outputs: LiveOutputs | None = None
 
     def measure(self) -> None:
-        """Measure the memory, and print new problems."""
+        """Measure the memory, and print new problems of the sources, sinks and recording."""
         self._seconds = time.monotonic() - self._start_time
         try:
             memory = memory_mib()
@@ -155,7 +155,7 @@ class Watch:
                 self._problem_log.update(option, trouble, lost.get(option))
 
     def add_frame(self, live: LiveResult) -> None:
-        """Count the people in a frame."""
+        """Add the people in a frame to the statistics."""
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
@@ -202,7 +202,7 @@ class Watch:
 
 
 def check_report(config: WebcamConfig) -> None:
-    """Check at the start that the report can be written.
+    """Check at the start that the file of `--report` can be written.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -223,7 +223,7 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Write the report to a file. If this fails, print the report.
+    """Write the report of a live run to a JSON file. If this fails, print the report.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -246,7 +246,10 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """Return a summary of two lines, followed by one line per camera if there are several."""
+    """Summarise a live run in lines of text: frames, latency and memory, and one line per camera if there are several.
+
+    Without a processed frame, there is only one line.
+    """
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"
@@ -261,7 +264,11 @@ def summary(report: LiveReport) -> str:
 
 
 def camera_line(camera: Mapping[str, Any]) -> str:
-    """Return a line about the accuracy of the calibration of one of several cameras."""
+    """Return a line about the accuracy of the calibration of one of several cameras.
+
+    Args:
+        camera: Entry of the camera in `LiveReport.cameras`.
+    """
     if camera["residual_px"] is None:
         return f"{camera['name']}: calibration given"
     sigma = camera["sigma"]

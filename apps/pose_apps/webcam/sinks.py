@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Protocol of an output that receives the results of a loop until it is closed."""
+    """Protocol of an output that sends or shows the results of a live loop until it is closed."""
 
     @property
     def lost(self) -> int:
-        """Number of lost messages or frames."""
+        """Number of messages or frames that could not be sent or shown."""
         ...
 
     @property
@@ -33,7 +33,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Process the waiting results, and release the resources."""
+        """Send the results that are still waiting, and release the resources."""
         ...
 
 
