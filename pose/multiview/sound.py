@@ -92,18 +92,18 @@ def _candidate_lags(one: F64, other: F64) -> list[float]:
         return []
     size = 1 << (n + m - 1).bit_length()
     product = np.fft.irfft(np.fft.rfft(one, size) * np.conj(np.fft.rfft(other, size)), size)
-    together = np.concatenate([product[size - m + 1 :], product[:n]])
+    correlation = np.concatenate([product[size - m + 1 :], product[:n]])
     lag = np.arange(-(m - 1), n)
     overlap = np.minimum(n, lag + m) - np.maximum(0, lag)
     step = HOP / RATE
-    worth = np.where(overlap * step >= MIN_OVERLAP_S, together / np.sqrt(np.maximum(overlap, 1)), -np.inf)
-    spread = float(np.std(worth[np.isfinite(worth)])) if np.isfinite(worth).any() else 0.0
+    normalised = np.where(overlap * step >= MIN_OVERLAP_S, correlation / np.sqrt(np.maximum(overlap, 1)), -np.inf)
+    spread = float(np.std(normalised[np.isfinite(normalised)])) if np.isfinite(normalised).any() else 0.0
     found: list[float] = []
-    for index in np.argsort(-worth)[:400]:
-        if worth[index] < MIN_ONSET_PEAK * spread:
+    for index in np.argsort(-normalised)[:400]:
+        if normalised[index] < MIN_ONSET_PEAK * spread:
             break
         seconds = float(lag[index] * step)
-        if np.isfinite(worth[index]) and all(abs(seconds - known) > PIECE_SEARCH_S / 2 for known in found):
+        if np.isfinite(normalised[index]) and all(abs(seconds - known) > PIECE_SEARCH_S / 2 for known in found):
             found.append(seconds)
         if len(found) == MAX_LAGS:
             break

@@ -114,12 +114,12 @@ def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
 
     seen_a, seen_b = one.seen[:, None].astype(float), other.seen[:, None].astype(float)
     overlap = product(seen_a, seen_b)
-    together = product(one.values, other.values)
+    correlation = product(one.values, other.values)
     energy_a = product((one.values**2).sum(axis=1, keepdims=True), seen_b)
     energy_b = product(seen_a, (other.values**2).sum(axis=1, keepdims=True))
     scale = np.sqrt(np.maximum(energy_a, 1e-9) * np.maximum(energy_b, 1e-9))
     valid = overlap > 0.5
-    return np.where(valid, together / scale, 0.0), overlap, np.arange(-(m - 1), n, dtype=np.float64)
+    return np.where(valid, correlation / scale, 0.0), overlap, np.arange(-(m - 1), n, dtype=np.float64)
 
 
 def _peak(values: F64, index: int) -> float:

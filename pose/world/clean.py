@@ -25,7 +25,7 @@ from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
-from pose.world.feet import hold_feet, path_correction, standing
+from pose.world.feet import exclude_sliding, hold_feet, path_correction
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
@@ -92,7 +92,7 @@ class Cleaned:
         sigma: (T, 17) mm, uncertainty of the joints from the lifter, enlarged for inconsistent limbs.
         root_sigma: (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off.
         contacts: (T, 2) probability of contact of the left and the right foot.
-        stands: (T, 2) whether the foot was held in place.
+        feet_held: (T, 2) whether the foot was held in place.
         filled: (T,) whether the frame fills a gap.
         moved: (T,) mm, mean displacement of the joints, pelvis included, by the steps after the size step; NaN in
             filled frames.
@@ -114,7 +114,7 @@ class Cleaned:
     sigma: F64
     root_sigma: F64
     contacts: F64
-    stands: Mask
+    feet_held: Mask
     filled: Mask
     moved: F64
     height: float
@@ -231,7 +231,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:
         raised = world.floor - own
         placed[..., 1] += raised
-    stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
+    feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
         np.zeros((0, 4))
         if steps.path is None
@@ -242,9 +242,9 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP
         found, contacts[part] = find_contacts(ankles, times, rules.contacts)
         if steps.feet and len(times) > 1:
-            stands[part] = standing(placed[part][:, ANKLES], found, times, rules.feet)
-            placed[part] += path_correction(placed[part][:, ANKLES], stands[part], times, rules.feet)[:, None]
-            placed[part] = hold_feet(placed[part], stands[part], times, rules.feet)
+            feet_held[part] = exclude_sliding(placed[part][:, ANKLES], found, times, rules.feet)
+            placed[part] += path_correction(placed[part][:, ANKLES], feet_held[part], times, rules.feet)[:, None]
+            placed[part] = hold_feet(placed[part], feet_held[part], times, rules.feet)
     joints = world.to_camera(placed)
     if steps.path is not None:
         joints = to_cameras(joints, work.times, steps.path)
@@ -253,7 +253,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     root = joints[:, 0].copy()
     joints -= root[:, None]
     return Cleaned(
-        work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
+        work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, feet_held, work.filled, moved_by,
         work.height, work.height_sigma, work.height_interval, raised,
         partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
     )  # fmt: skip

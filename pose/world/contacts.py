@@ -39,11 +39,11 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.speed_width_mps, -30, 30)))
     near = 1 / (1 + np.exp(np.clip((height - rules.max_contact_height_m) / rules.height_width_m, -30, 30)))
     probability = slow * near
-    stands = np.stack(
+    contacts = np.stack(
         [_with_hysteresis(speed[:, i], height[:, i] < rules.max_contact_height_m, times, rules) for i in range(2)],
         axis=1,
     )
-    return stands, probability
+    return contacts, probability
 
 
 def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Mask:
@@ -57,14 +57,14 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
         times: (T,) s.
         rules: Thresholds.
     """
-    stands = np.zeros(points.shape[:-1], bool)
+    contacts = np.zeros(points.shape[:-1], bool)
     for at in np.ndindex(points.shape[1:-1]):
         path = points[:, *at].astype(np.float64)
         known = np.isfinite(path).all(axis=-1)
         if known.any():
             raised = path[known] - (0, np.percentile(path[known, 1], _FLOOR_PERCENTILE) - ANKLE_HEIGHT, 0)
-            stands[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known], rules)[0][:, 0]
-    return stands
+            contacts[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known], rules)[0][:, 0]
+    return contacts
 
 
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
@@ -87,18 +87,18 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
 
 def _with_hysteresis(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
     """Return contacts (T,) with hysteresis, without short contacts and short pauses."""
-    stands = np.zeros(len(times), bool)
+    contacts = np.zeros(len(times), bool)
     in_contact = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
         in_contact = near and fast < (rules.contact_off_speed_mps if in_contact else rules.contact_on_speed_mps)
-        stands[t] = in_contact
+        contacts[t] = in_contact
     for value in (False, True):
-        for first, last in runs(stands == value):
+        for first, last in runs(contacts == value):
             inner = first > 0 and last < len(times)
             long = times[min(last, len(times) - 1)] - times[first]
             if long < rules.min_contact_s - 1e-6 and (inner or value):
-                stands[first:last] = not value
-    return stands
+                contacts[first:last] = not value
+    return contacts
 
 
 def runs(mask: Mask) -> list[tuple[int, int]]:

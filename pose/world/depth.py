@@ -58,15 +58,15 @@ class PelvisEstimate:
         Returns:
             (T,) slope and (T,) m intercept: a pelvis at depth z is at distance slope * z + intercept.
         """
-        sights = np.einsum("tij,tj->ti", rotations, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
-        lines = sights / np.linalg.norm(sights, axis=1, keepdims=True)
+        rays = np.einsum("tij,tj->ti", rotations, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
+        lines = rays / np.linalg.norm(rays, axis=1, keepdims=True)
         mean = lines.mean(axis=0)
         fixed = (np.array([0.0, 0.0, 1.0]), mean / max(float(np.linalg.norm(mean)), 1e-9))
         axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _MIN_COSINE), lines)
         offsets = np.einsum("tij,tj->ti", rotations[:, :, :2], self.offset)
         if positions is not None and axis is not lines:
             offsets = offsets + positions
-        return (sights * axis).sum(axis=1), (offsets * axis).sum(axis=1)
+        return (rays * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 
 def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEstimate:

@@ -24,7 +24,7 @@ _LEGS = tuple(
 )
 
 
-def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
+def exclude_sliding(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
     """Return the contacts (T, 2) without those in which the foot keeps sliding.
 
     Args:
@@ -33,7 +33,7 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
         times: (T,) s.
         rules: Thresholds.
     """
-    stands = contacts.copy()
+    standing = contacts.copy()
     for side in range(2):
         for first, last in runs(contacts[:, side]):
             at = times[first:last]
@@ -41,11 +41,11 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
             place = ankles[first:last, side] / rules.max_slide_m
             gone = np.linalg.norm(place[after] - place, axis=-1).max()
             if max(gone, np.linalg.norm(place[-1] - place[0]) / 3) > 1:
-                stands[first:last, side] = False
-    return stands
+                standing[first:last, side] = False
+    return standing
 
 
-def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+def path_correction(ankles: F64, standing: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Compute the correction (T, 3) m of the whole body that keeps standing feet in place.
 
     It minimises a sum of three terms per axis, for corrections c_t. Each term is divided by a standard deviation and
@@ -60,11 +60,11 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 
     Args:
         ankles: (T, 2, 3) m.
-        stands: (T, 2) whether each foot stands.
+        standing: (T, 2) whether each foot stands.
         times: (T,) s.
         rules: Thresholds.
     """
-    both = (stands[1:] & stands[:-1]).astype(np.float64)
+    both = (standing[1:] & standing[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
     feet = both.sum(axis=1)
     correction = np.zeros((len(ankles), 3))
@@ -86,7 +86,7 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
     return correction
 
 
-def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+def hold_feet(joints: F64, standing: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Keep standing feet in place by rotating and slightly bending the legs.
 
     A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and faded
@@ -95,7 +95,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
 
     Args:
         joints: (T, 17, 3) m in the world.
-        stands: (T, 2) whether each foot stands.
+        standing: (T, 2) whether each foot stands.
         times: (T,) s.
         rules: Thresholds.
 
@@ -104,7 +104,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
     """
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
-        offset = _offsets(joints[:, ANKLES[side]], stands[:, side], times, rules)
+        offset = _offsets(joints[:, ANKLES[side]], standing[:, side], times, rules)
         moved = np.flatnonzero(np.abs(offset).max(axis=1) > 1e-6)
         if not len(moved):
             continue
@@ -119,10 +119,10 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
     return held
 
 
-def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
+def _offsets(ankle: F64, standing: Mask, times: F64, rules: FootRules) -> F64:
     """Return vectors (T, 3) m from an ankle to its target; they fade in before and out after each contact."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
-    for first, last in runs(stands):
+    for first, last in runs(standing):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]
         size = np.linalg.norm(offset, axis=1, keepdims=True)
         offset *= rules.max_foot_shift_m * np.tanh(size / rules.max_foot_shift_m) / np.maximum(size, 1e-9)
@@ -130,7 +130,7 @@ def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
         around = np.arange(max(start, 0), min(end, len(times)))
         away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade_s
         share = (1 + np.cos(np.pi * np.minimum(away, 1))) / 2
-        share[(away > 0) & stands[around]] = 0  # the foot is already in the next contact
+        share[(away > 0) & standing[around]] = 0  # the foot is already in the next contact
         total[around] += share[:, None] * offset[np.clip(around - first, 0, last - first - 1)]
         weight[around] += share
     return np.asarray(total / np.maximum(weight, 1)[:, None])

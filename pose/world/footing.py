@@ -54,10 +54,10 @@ def lower_foot_velocities(placed: F64, times: F64, seen: Mask, rules: FootingRul
         & (np.abs(velocity[:, 1]) < rules.max_vertical_mps)
         & (above < RULES.contacts.max_contact_height_m)
     )
-    sight = placed[:, 0, [0, 2]]  # line of sight; the camera is vertically above the origin
-    sight = sight / np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)
+    line_of_sight = placed[:, 0, [0, 2]]  # the camera is vertically above the origin
+    line_of_sight = line_of_sight / np.maximum(np.linalg.norm(line_of_sight, axis=1, keepdims=True), 1e-9)
     level = velocity[:, [0, 2]]
-    level = level - (1 - rules.along_share) * (level * sight).sum(axis=1, keepdims=True) * sight
+    level = level - (1 - rules.along_share) * (level * line_of_sight).sum(axis=1, keepdims=True) * line_of_sight
     step = float(np.median(np.diff(times)))
     samples = np.column_stack([times, level, np.full(len(times), step)])
     return np.asarray(samples[near])

@@ -155,9 +155,9 @@ def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravit
     upright = axes @ LEVEL_UP > np.cos(np.radians(rules.max_tilt_degrees))
     if not upright.any():
         return np.zeros(3), 0.0
-    stands = upright & (heights > rules.min_upright_share * np.percentile(heights[upright], 95))
+    is_standing = upright & (heights > rules.min_upright_share * np.percentile(heights[upright], 95))
     step = float(np.median(np.diff(person.times)))
-    return step * axes[stands].sum(axis=0), step * int(stands.sum())
+    return step * axes[is_standing].sum(axis=0), step * int(is_standing.sum())
 
 
 def _standing_feet(person: AnyBodyMotion, rules: GravityRules) -> tuple[F64, float]:

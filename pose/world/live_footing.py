@@ -103,8 +103,8 @@ class LiveFooting:
                 velocity = (ankles[low] - seen[0][1][low]) / span
                 near = ankles[low, 1] - ANKLE_HEIGHT < rules.contacts.max_contact_height_m
                 if feet_seen[row, low] and near and abs(velocity[1]) < rules.footing.max_vertical_mps:
-                    sight = joints[0, [0, 2]] / max(float(np.linalg.norm(joints[0, [0, 2]])), 1e-9)
+                    line_of_sight = joints[0, [0, 2]] / max(float(np.linalg.norm(joints[0, [0, 2]])), 1e-9)
                     level = velocity[[0, 2]]
-                    level = level - (1 - rules.footing.along_share) * float(level @ sight) * sight
+                    level = level - (1 - rules.footing.along_share) * float(level @ line_of_sight) * line_of_sight
                     self._samples.append((time, float(level[0]), float(level[1]), elapsed))
             seen.append((time, ankles))

@@ -146,9 +146,11 @@ class LiveContacts:
             else:
                 speed = live.contact_off_speed_mps  # unknown in the first frame
             low = heights[side] < rules.max_contact_height_m
-            stands = low and speed < (live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps)
-            if stands != self._standing[side] and time - self._since[side] >= rules.min_contact_s:
-                self._standing[side], self._since[side] = stands, time
+            in_contact = low and speed < (
+                live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps
+            )
+            if in_contact != self._standing[side] and time - self._since[side] >= rules.min_contact_s:
+                self._standing[side], self._since[side] = in_contact, time
             slow = (speed - (live.contact_on_speed_mps + live.contact_off_speed_mps) / 2) / rules.speed_width_mps
             near = (heights[side] - rules.max_contact_height_m) / rules.height_width_m
             probability.append(_sigmoid(-slow) * _sigmoid(-near))

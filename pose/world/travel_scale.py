@@ -102,12 +102,12 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
         low = (ankles @ up).argmin(axis=1)
         every = np.arange(len(low))
         velocity, camera = np.gradient(ankles, work.times, axis=0)[every, low], speeds[rows]
-        sight = work.root / np.maximum(np.linalg.norm(work.root, axis=1, keepdims=True), 1e-9)
+        line_of_sight = work.root / np.maximum(np.linalg.norm(work.root, axis=1, keepdims=True), 1e-9)
         usable = work.feet_seen[every, low] & ~work.filled & np.isfinite(path.sigmas[rows])
         parts.append(
             _Samples(
-                _scaled_along_sight(velocity, sight, rules)[usable],
-                _scaled_along_sight(camera, sight, rules)[usable],
+                _scaled_along_sight(velocity, line_of_sight, rules)[usable],
+                _scaled_along_sight(camera, line_of_sight, rules)[usable],
                 work.times[usable],
                 np.full(int(usable.sum()), number),
             )
@@ -120,9 +120,9 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
     )  # fmt: skip
 
 
-def _scaled_along_sight(vectors: F64, sight: F64, rules: TravelRules) -> F64:
-    along = (vectors * sight).sum(axis=1, keepdims=True)
-    return np.asarray(vectors - (1 - rules.along_share) * along * sight)
+def _scaled_along_sight(vectors: F64, line_of_sight: F64, rules: TravelRules) -> F64:
+    along = (vectors * line_of_sight).sum(axis=1, keepdims=True)
+    return np.asarray(vectors - (1 - rules.along_share) * along * line_of_sight)
 
 
 def _densest_scale(samples: _Samples, depth: float, rules: TravelRules) -> float:

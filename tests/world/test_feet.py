@@ -8,8 +8,7 @@ from pose.evaluation.world import foot_slides
 from pose.skeletons import H36M17
 from pose.two_bones import place_middle
 from pose.world.contacts import find_contacts, ground_below
-from pose.world.feet import hold_feet, path_correction
-from pose.world.feet import standing as stand_still
+from pose.world.feet import exclude_sliding, hold_feet, path_correction
 from pose.world.floor import common_floor, own_floor
 from pose.world.rules import RULES
 
@@ -17,7 +16,7 @@ from pose.world.rules import RULES
 def locked(world):
     times = np.arange(len(world)) / FPS
     ankles = world[:, ANKLES]
-    stands = stand_still(ankles, find_contacts(ankles, times)[0], times)
+    stands = exclude_sliding(ankles, find_contacts(ankles, times)[0], times)
     moved = world + path_correction(ankles, stands, times)[:, None]
     return hold_feet(moved, stands, times), stands
 

@@ -55,7 +55,7 @@ def test_a_recorded_jump_stays_a_jump(jump, rng, turn):
     person = with_errors(seen_person(jump - [0, 0, jump[:, 0, 2].mean()], turn=turn, **CAMERA), rng)
     one = clean({1: person}, person.times)[1][1]
     flying = jump[:, ANKLES, 1].min(axis=1) > 0.08 + 0.12
-    assert not one.stands[flying].any()
+    assert not one.feet_held[flying].any()
     rise, true = (np.ptp(path[:, 0, 1]) for path in (one.placed, jump))
     assert rise == pytest.approx(true, rel=0.1)
     foot, true = ((path[:, ANKLES, 1].min(axis=1)).max() for path in (one.placed, jump))
@@ -87,7 +87,7 @@ def test_a_mirrored_recording_gives_mirrored_people(jump, rng):
     np.testing.assert_allclose(other_world.up, world.up * side, atol=1e-6)
     np.testing.assert_allclose(other[1].placed, mirror_poses(one[1].placed), atol=1e-5)
     np.testing.assert_allclose(other[1].root_sigma, one[1].root_sigma, rtol=1e-6)
-    np.testing.assert_array_equal(other[1].stands, one[1].stands[:, ::-1])
+    np.testing.assert_array_equal(other[1].feet_held, one[1].feet_held[:, ::-1])
 
 
 def test_exact_people_hardly_change(jump):
