@@ -49,12 +49,16 @@ class PageBodies:
         self._fitted = FittedBodies(self._shape)
 
     def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
-        """Return the encoded body poses of the people nearest to the camera, by row of the result.
+        """Return the encoded body poses of the people nearest to the camera.
 
         Args:
             live: Result of one frame.
-            rows: Rows of the people with a 3D pose.
+            rows: (P,) indices in the result of the people with a 3D pose.
             stage: (P, 17, 3) m, joints of these people in the 3D view: x right, y away from the camera, z up.
+
+        Returns:
+            Dictionary by index in the result. `shape` is the version of the body shape, and `pose` the encoded position
+            and bone rotations.
         """
         found: dict[int, Json] = {}
         shapes = {}
@@ -106,7 +110,13 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def page_mesh() -> dict[str, Json]:
-    """Return the mesh that all bodies share, for the message `hello`."""
+    """Return the mesh that all bodies share, for the first message to the page.
+
+    Returns:
+        `triangles`, `bones` and `weights` of the vertices, encoded by `packed`. `parents`: Index of each bone's parent.
+        `unit`: Length unit of the rest pose in m. `turn`: Scale factor of quaternions. `moving`: Indices of the bones
+        that rotate.
+    """
     from pose.export.character.model import body_model
 
     moving: list[Json] = list(moving_bones(body_model("light"), fingers=True))

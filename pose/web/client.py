@@ -41,7 +41,8 @@ class Client:
             loop: Loop whose results are sent.
             feed: Feed with the newest message of `loop`.
             recordings: Recordings of the server.
-            owner: Owner of the recordings that this browser makes and lists.
+            owner: Owner of the recordings that this browser makes and lists: its secret id, or `ALL_BROWSERS` if the
+                server shows its own source.
             decoding: Semaphore that is held while an image is decoded.
             camera: Source that receives the browser's images; None if the server shows its own source.
         """

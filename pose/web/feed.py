@@ -24,12 +24,12 @@ class Feed:
     """
 
     def __init__(self, loop: Loop, *, with_images: bool, body: bool = False) -> None:
-        """Subscribe to the loop. Call this before the loop starts, in the asyncio event loop that executes `run`.
+        """Subscribe to the live loop before it starts. Call this in the asyncio event loop that executes `run`.
 
         Args:
             loop: Live loop whose results are converted.
             with_images: Whether to send the images, for browsers that do not have them.
-            body: Whether to send bodies for the 3D view.
+            body: Whether to send body meshes for the 3D view.
         """
         self.image_index = -1
         self.ended = asyncio.Event()
@@ -45,7 +45,7 @@ class Feed:
         self._mailbox = loop.subscribe(1, lambda: events.call_soon_threadsafe(self._woken.set))
 
     async def run(self) -> None:
-        """Convert the results of the loop until it ends."""
+        """Convert the results of the live loop to messages until the loop ends."""
         mailbox, woken = self._mailbox, self._woken
         try:
             while True:
@@ -67,7 +67,7 @@ class Feed:
         return self._message_number, self._newest
 
     async def processed(self, image_index: int) -> None:
-        """Wait until image `image_index` or a later one has been processed."""
+        """Wait until the image with the index `image_index`, or a later one, has been processed."""
         while self.image_index < image_index:
             await self._changed.wait()
 

@@ -70,9 +70,9 @@ def hello(
 
 
 def max_unanswered_images(lookahead: int) -> int:
-    """Return the maximum number of unanswered images of the page.
+    """Return how many images the page may send before the server has answered the first of them.
 
-    A lifter answers an image only after `lookahead` further images, so these are allowed in addition.
+    A lifter with a look-ahead of `lookahead` frames answers an image only after as many further images.
     """
     return MAX_UNANSWERED + lookahead
 
@@ -94,7 +94,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageB
         live: Result of the frame.
         upright: Converter of poses to the gravity-aligned coordinates of the 3D view.
         scale: Size of the image that the page shows, relative to the processed image.
-        bodies: Encoder of body meshes; None without bodies.
+        bodies: Encoder of body meshes; None sends no meshes.
     """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
@@ -129,7 +129,12 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageB
 
 
 def body(person: int, shape: EncodedShape) -> str:
-    """Return the message with the shape of a person's body, sent before the first result that uses the shape."""
+    """Return the message with the shape of a person's body, sent before the first result that uses the shape.
+
+    Args:
+        person: Track id.
+        shape: Encoded body shape.
+    """
     return _text("body", person=person, shape=shape.version, rest=shape.rest)
 
 

@@ -26,7 +26,7 @@ class FinishedRecording:
     """A finished recording.
 
     Attributes:
-        owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS`.
+        owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS` if all browsers may list it.
         folder: Folder that contains only this recording.
         files: Paths in `folder` by download name.
         frames: Number of recorded frames.
@@ -57,7 +57,7 @@ class FinishedRecording:
         return self.downloaded == set(self.files)
 
     def delete(self) -> None:
-        """Delete the files, except changed ones, and the folder if it is empty afterwards."""
+        """Delete the files that have not been changed since they were written, and the folder if it is then empty."""
         for path in self.files.values():
             with suppress(OSError):
                 if _state(path) == self._written[path]:
@@ -76,7 +76,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class RunningRecording:
-    """A recording of a loop that runs from construction until `close`.
+    """A recording of a live loop, from construction until `close`.
 
     Raises:
         PoseError: If nothing can be written to the folder.
@@ -154,7 +154,11 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def start(self, loop: Loop, owner: str) -> RunningRecording:
-        """Start a recording of `loop` for the browser `owner`.
+        """Start a recording of a live loop.
+
+        Args:
+            loop: Loop to record.
+            owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS` if all browsers may list it.
 
         Raises:
             PoseError: If the server has too many recordings, or the folder cannot be written.
@@ -174,7 +178,7 @@ class RecordingStore:
         self._delete(oldest)
 
     async def finish(self, recording: RunningRecording) -> FinishedRecording:
-        """End a recording, wait until its files are complete, and add it to the list."""
+        """End a recording, wait until its files are complete, and add it to the finished recordings."""
         finished = await asyncio.to_thread(recording.close, self.keep_seconds)
         if recording in self._running:
             self._running.discard(recording)
@@ -185,7 +189,13 @@ class RecordingStore:
         return finished
 
     def listed(self, owner: str) -> list[FinishedRecording]:
-        """Return the recordings of `owner` and of `ALL_BROWSERS` that are not downloaded yet, oldest first."""
+        """Return the finished recordings that a browser may list and has not downloaded completely, oldest first.
+
+        Recordings of the server's own source are listed for all browsers.
+
+        Args:
+            owner: Secret id of the browser.
+        """
         self.delete_expired()
         return [
             recording
@@ -194,7 +204,10 @@ class RecordingStore:
         ]
 
     async def newer_version(self, version: int) -> int:
-        """Wait until the list is newer than `version`, and return its version. The first version is 0."""
+        """Wait until the list of finished recordings has changed since `version`, and return its new version.
+
+        Versions are counted from 0.
+        """
         while self._version <= version:
             await self._changed.wait()
         return self._version

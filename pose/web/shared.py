@@ -48,9 +48,9 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
-        """Keep the source open within this context, and yield its loop and feed.
+        """Keep the source open within this context, and yield its live loop and its feed of messages for browsers.
 
-        The loop is shared by all contexts. It is stopped `CLOSE_DELAY_S` after the last context ends.
+        All browsers share the loop. It is stopped `CLOSE_DELAY_S` seconds after the last context ends.
 
         Raises:
             PoseError: If the source cannot be opened.
@@ -108,7 +108,11 @@ class SharedSource:
             await asyncio.to_thread(loop.stop)
 
     async def close(self) -> None:
-        """Close the source permanently, and raise the error of the loop if it has one."""
+        """Stop the live loop and close the source permanently.
+
+        Raises:
+            Exception: If the loop failed; its error is raised.
+        """
         if self._close_timer is not None:
             self._close_timer.cancel()
         async with self._lock:
