@@ -46,7 +46,10 @@ class SimCCNetwork(Protocol):
     input: NetworkInput
 
     def __call__(self, samples: Samples) -> tuple[F32, F32]:
-        """Return the scores (N, J, 2 W) along x and (N, J, 2 H) along y of normalised crops (N, 3, H, W)."""
+        """Return the scores of J joints in N normalised crops (N, 3, H, W): (N, J, 2 W) along x, (N, J, 2 H) along y.
+
+        There is one score per half pixel of the crop, whose height is H and width is W.
+        """
         ...
 
 
@@ -123,8 +126,8 @@ def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
     """Convert SimCC scores to joints.
 
     Args:
-        simcc_x: (N, J, 2 W) scores along x, in steps of half a pixel.
-        simcc_y: (N, J, 2 H) scores along y.
+        simcc_x: (N, J, 2 W) scores of J joints in N crops along x, one per half pixel of the width W.
+        simcc_y: (N, J, 2 H) scores along y, one per half pixel of the height H.
 
     Returns:
         Points (N, J, 2) in crop px, and scores (N, J) in [0, 1].

@@ -55,8 +55,9 @@ SIZES = {
 
 
 class RTMPoseNetwork(nn.Module):
-    """Network from normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y.
+    """Network from B normalised crops (B, 3, H, W) to the SimCC scores of J joints.
 
+    The scores are (B, J, 2 W) along x and (B, J, 2 H) along y, one per half pixel of the crop.
     The head always computes in float32, because its squared activations exceed the range of half precision.
     """
 
@@ -82,7 +83,7 @@ class RTMPoseNetwork(nn.Module):
 
 
 class CSPNeXt(nn.Module):
-    """Backbone from images (B, 3, H, W) to features (B, C, H / 32, W / 32)."""
+    """Backbone from B images (B, 3, H, W) to features with C channels (B, C, H / 32, W / 32)."""
 
     def __init__(self, size: ModelSize) -> None:
         super().__init__()
@@ -195,7 +196,10 @@ class PyramidPooling(nn.Module):
 
 
 class RTMCCHead(nn.Module):
-    """Head that maps features (B, C, H / 32, W / 32) to SimCC scores of each joint along x and y."""
+    """Head that maps features of B crops (B, C, H / 32, W / 32) to SimCC scores of J joints.
+
+    The scores are (B, J, 2 W) along x and (B, J, 2 H) along y, one per half pixel of the crop.
+    """
 
     def __init__(self, channels: int, joints: int, crop: tuple[int, int]) -> None:
         super().__init__()
@@ -238,7 +242,7 @@ class FeatureScale(nn.Module):
 
 
 class GatedAttention(nn.Module):
-    """Gated self-attention over the joints (B, J, D), with a squared ReLU instead of the softmax."""
+    """Gated self-attention over J joints with D features (B, J, D), with a squared ReLU instead of the softmax."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
     """Return the affine maps (P, 2, 3) from crop px to image px.
 
     Args:
-        regions: P regions of an image.
+        regions: The P regions of an image.
         size: (width, height) of the crop in px.
     """
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
@@ -35,7 +35,7 @@ def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
 
 
 def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
-    """Map points (P, N, 2) by affine matrices (P, 2, 3)."""
+    """Map P groups of N points (P, N, 2) by one affine matrix (2, 3) per group, (P, 2, 3)."""
     mapped = points @ matrices[:, :, :2].transpose(0, 2, 1) + matrices[:, None, :, 2]
     return mapped.astype(np.float32, copy=False)
 
@@ -85,26 +85,26 @@ def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
 
 
 def square_regions(xyxy: F32, scale: float) -> Regions:
-    """Return upright squares around boxes (P, 4), with sides of `scale` times the longer side of each box."""
+    """Return upright squares around boxes (P, 4) xyxy, with sides of `scale` times the longer side of each box."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     sides = (high - low).max(axis=1, keepdims=True) * np.float32(scale)
     return Regions((low + high) * np.float32(0.5), np.repeat(sides, 2, axis=1), np.zeros(len(xyxy), np.float32))
 
 
 def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
-    """Return a mask (...) of the points (..., 2) px that lie outside the image."""
+    """Return a mask (...) of the points (..., 2) px that lie outside the (H, W, 3) image."""
     height, width = image.shape[:2]
     beyond = (points < -0.5) | (points > np.array([width, height], np.float32) - 0.5)
     return np.asarray(beyond.any(axis=-1))
 
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
-    """Return the bounding boxes (P, 4), xyxy, of the valid points of each row.
+    """Return the bounding box of the valid points of each person, (P, 4) xyxy.
 
-    If no point of a row is valid, the box contains all its points.
+    If a person has no valid point, the box contains all points of the person.
 
     Args:
-        points: (P, J, 2) points.
+        points: (P, J, 2) J points of each of P people, x and y.
         valid: (P, J) whether each point is valid.
     """
     low = high = points

@@ -53,7 +53,7 @@ class NetworkInput:
             centred: Whether to centre the images; otherwise they are at the top left.
 
         Returns:
-            Input (B, 3, height, width), and the mapping between each image and the input.
+            Input (B, 3, height, width) for B images, and the mapping between each image and the input.
         """
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
@@ -67,6 +67,9 @@ class NetworkInput:
             images: (H, W, 3) uint8 RGB images.
             matrices: Affine maps (P, 2, 3) of the crops of each image, as returned by `crops.crop_matrices`.
             size: (width, height) of the crops in px.
+
+        Returns:
+            (B, 3, height, width) for the B crops of all images.
         """
         if self._by_torch:
             return self._cropped_by_torch(images, matrices, size)
@@ -133,7 +136,7 @@ _uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = Contex
 
 @contextmanager
 def shared_uploads() -> Iterator[None]:
-    """Share uploads among networks: within this context, each image array is uploaded once.
+    """Upload each image array only once within this context, even if several networks use it.
 
     The arrays must not change within the context.
     """
@@ -145,7 +148,17 @@ def shared_uploads() -> Iterator[None]:
 
 
 def upload(image: U8, device: str) -> "Tensor":
-    """Copy an image to the device as (3, H, W) uint8, or return the copy made within `shared_uploads`."""
+    """Copy an image to a torch device.
+
+    Within the context `shared_uploads`, an image that was copied before is not copied again.
+
+    Args:
+        image: (H, W, 3) uint8.
+        device: Name of the torch device, such as 'cuda'.
+
+    Returns:
+        (3, H, W) uint8 tensor on the device.
+    """
     import torch
 
     shared, key = _uploads.get(), (id(image), device)

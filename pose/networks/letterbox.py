@@ -101,7 +101,7 @@ def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
         overlap: Maximum IoU of boxes that are kept.
 
     Returns:
-        Rows of the boxes to keep, sorted by descending score.
+        Indices of the boxes to keep, sorted by descending score.
     """
     left = np.argsort(-scores, kind="stable")
     kept = []

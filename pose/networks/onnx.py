@@ -85,9 +85,9 @@ class OnnxNetwork:
         The converter runs on the CPU if torch cannot use the GPU that ONNX Runtime uses.
 
         Args:
-            mean: Mean of the channels, subtracted from the pixels.
-            std: Standard deviation of the channels, by which the pixels are divided.
-            bgr: Whether the network expects BGR channels.
+            mean: Mean of each channel in the network's order, subtracted from pixel values of 0 to 255.
+            std: Standard deviation of each channel, by which the difference is divided.
+            bgr: Whether the network expects BGR channels; otherwise RGB.
         """
         device = "cuda" if self.device == "cuda" and torch_has_cuda() else "cpu"
         return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
@@ -124,7 +124,7 @@ class OnnxNetwork:
         All samples run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
 
         Args:
-            samples: (B, ...) samples along the first axis, as an array or as a tensor on any device.
+            samples: (B, ...) network inputs along the first axis, as an array or as a tensor on any device.
         """
         if self.batch is None or self.batch == len(samples):
             return self._run(samples)

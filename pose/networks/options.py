@@ -11,7 +11,8 @@ class StageOptions:
 
     Attributes:
         device: 'cpu', 'cuda', or 'auto' for CUDA if it is available.
-        precision: Precision of the arithmetic. 'auto' is that of an ONNX file, or the network's default.
+        precision: Precision of the arithmetic, 'float32' or 'float16'. 'auto' is that of an ONNX file, or the network's
+            default.
         threads: Number of CPU threads.
         score: Minimum score of a detection; None for the network's default.
         size: Longer side of the input in px; None for that of the file, or the network's default.
