@@ -18,8 +18,9 @@ from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 BOX_TO_REGION = 1.25
-# Rule of the tutorial for the next crop: a joint is visible above JOINT_SCORE. Half a side is the larger of TRUNK_REACH
-# times the distance from the hips to the furthest trunk joint, and BODY_REACH times that to the furthest visible joint.
+# Rule of the tutorial for the next crop: a joint is visible above MIN_JOINT_SCORE. Half a side is the larger of
+# TRUNK_SCALE times the distance from the hips to the furthest trunk joint, and BODY_SCALE times that to the furthest
+# visible joint.
 MIN_JOINT_SCORE = 0.2
 TRUNK_SCALE = 1.9
 BODY_SCALE = 1.2

@@ -24,7 +24,7 @@ MEAN_RGB = (123.675, 116.28, 103.53)
 STD_RGB = (58.395, 57.12, 57.375)
 PADDING = 1.25
 SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
-# The region for the next frame contains the joints above JOINT_SCORE; their box is enlarged by JOINTS_TO_BOX.
+# The region for the next frame contains the joints above MIN_JOINT_SCORE; their box is scaled by JOINTS_BOX_SCALE.
 MIN_JOINT_SCORE = 0.3
 JOINTS_BOX_SCALE = 1.2
 CONFIDENCE_JOINTS = 8  # number of highest joint scores whose mean is the confidence

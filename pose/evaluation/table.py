@@ -98,13 +98,13 @@ def speed_table(results: Sequence[EvaluationResult]) -> Table:
     rows = []
     for result in results:
         speed = result["speed"]
-        share = speed["metrics_seconds"] / speed["lifter_seconds"] if speed["lifter_seconds"] else None
+        fraction = speed["metrics_seconds"] / speed["lifter_seconds"] if speed["lifter_seconds"] else None
         rows.append(
             (
                 result["name"],
                 _cell(speed["lifter_frames_per_second"], 0),
                 _cell(speed["metrics_frames_per_second"], 0),
-                "-" if share is None else f"{100 * share:.1f} %",
+                "-" if fraction is None else f"{100 * fraction:.1f} %",
             )
         )
     return Table("Speed", ("", "lifter (frames/s)", "metrics (frames/s)", "metrics' time / lifter's"), tuple(rows))

@@ -22,13 +22,13 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         for part in rows(recording, people):
             head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","))
             head = joined(head, number(part.person, prefix=","), ",")
-            places = merged(number(part.values[..., :3], 4, prefix=","), 2)
+            positions = merged(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
             doubtful = number(np.isin(part.person, recording.table.doubtful_ids), prefix=",")
             after = joined(doubtful, f",{space}")[:, None]
             end = joined(",", observers[part.observers]) if OBSERVERS in names else ""
-            cells = joined(head[:, None], encoded(part.names), places, sigma, score, filled, after, end, "\n")
+            cells = joined(head[:, None], encoded(part.names), positions, sigma, score, filled, after, end, "\n")
             file.write(to_bytes(cells))
     return [f"metres, {axes_note(recording)}"]
 

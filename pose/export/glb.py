@@ -152,8 +152,10 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             _write_figure(file, begin, figure, buffer)
     notes = [f"person {figure.look.track.person}: {figure.look.note()}" for figure in figures]
     notes += [] if recording.rig == STICKS or not notes else [SHAPE_NOTE]
-    away = sum(len(figure.look.track.gaps) > 0 for figure in figures)
-    hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
+    hidden_count = sum(len(figure.look.track.gaps) > 0 for figure in figures)
+    hidden_note = (
+        [f"{hidden_count} of {len(figures)} people are hidden (scale 0) in their gaps"] if hidden_count else []
+    )
     seen = [note for eye in cameras if (note := eye.camera.note())]
     return ["metres; y up; 0 s is the start of the result", *fewer, *notes, *hidden_note, *seen]
 

@@ -65,17 +65,17 @@ class Angles:
     deviations: F64
 
 
-def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
+def joint_angles(joints: F64, sigma: F64, up: F64) -> Angles:
     """Compute joint angles from positions in any right-handed frame.
 
     Args:
-        places: (T, 17, 3) m, positions of the joints, Human3.6M order. Frames with NaN give NaN.
+        joints: (T, 17, 3) m, positions of the joints, Human3.6M order. Frames with NaN give NaN.
         sigma: (T, 17) mm, radius that contains the joint with probability 0.68.
         up: (3,) upward vertical in the same frame.
     """
-    values, gradients = _all(places, up)
+    values, gradients = _angles_and_gradients(joints, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
-    deviations = np.empty((len(places), len(NAMES)))
+    deviations = np.empty((len(joints), len(NAMES)))
     for column, name in enumerate(NAMES):
         parts = [dot(g, g) * variance[:, H36M17.index(joint)] for joint, g in gradients[name].items()]
         deviations[:, column] = np.sqrt(np.sum(parts, axis=0))
@@ -94,11 +94,11 @@ def with_ankles(angles: Angles, ankles: F64) -> Angles:
     return Angles(np.append(angles.degrees, ankles, axis=1), np.append(angles.deviations, deviations, axis=1))
 
 
-def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
+def _angles_and_gradients(joints: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
     """Return every angle in radians, and its gradient with respect to the joint positions, by name of the angle."""
 
     def vector(start: str, end: str) -> F64:
-        return places[:, H36M17.index(end)] - places[:, H36M17.index(start)]
+        return joints[:, H36M17.index(end)] - joints[:, H36M17.index(start)]
 
     values: dict[str, F64] = {}
     gradients: dict[str, Gradient] = {}

@@ -103,8 +103,8 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
     for span in track.spans():
         at = np.flatnonzero(span.known)
         index = track.first + span.start + at
-        places = recording.space.to_table(span.joints[at])
-        values = np.concatenate([places, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
+        points = recording.space.to_table(span.joints[at])
+        values = np.concatenate([points, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
         people, observers = np.full(len(at), track.person), track.observers(span.start + at)
         yield Rows(people, frame, span.times[at], values, span.score[at] == 0, observers)
@@ -124,8 +124,8 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     """
     recording = track.recording
     every = np.arange(span.start, span.start + len(span.times))
-    places = track_foot_points(track, every).reshape(-1, 4, 3)
-    at = np.flatnonzero(span.known & np.isfinite(places).all(axis=(1, 2)))
+    points = track_foot_points(track, every).reshape(-1, 4, 3)
+    at = np.flatnonzero(span.known & np.isfinite(points).all(axis=(1, 2)))
     if not len(at):
         return
     index = track.first + span.start + at
@@ -135,7 +135,7 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     swapped = recording.table.swapped[track.rows(every[at])][:, :1, None]
     scores = np.where(swapped, scores[:, ::-1], scores).reshape(-1, 4)
     sigma = np.hypot(span.sigma[at][:, ANKLES].repeat(2, axis=1), np.tile(SIGMA_MM, 2))
-    values = np.concatenate([recording.space.to_table(places[at]), sigma[..., None], scores[..., None]], axis=2)
+    values = np.concatenate([recording.space.to_table(points[at]), sigma[..., None], scores[..., None]], axis=2)
     frame = index if track.resampled else recording.frames[index]
     people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
     yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, FOOT_NAMES)
@@ -148,8 +148,8 @@ def _of_hands(recording: Recording, track: Track, span: TrackSpan) -> Iterator[R
         at = np.flatnonzero(np.isfinite(hands.points[:, side]).all(axis=(1, 2)))
         if len(at):
             index = track.first + span.start + at
-            places = recording.space.to_table(hands.points[at, side])
-            values = np.concatenate([places, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
+            points = recording.space.to_table(hands.points[at, side])
+            values = np.concatenate([points, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
             frame = index if track.resampled else recording.frames[index]
             people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
             yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, names)

@@ -95,12 +95,12 @@ def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, N
         (T,) of the next frame, 0 to 1. A mask (T,), True where the person is present: at the time of a frame, or
         between two consecutive frames at most `GAP_SECONDS` apart.
     """
-    own = frames[positions]
-    earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
-    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)
-    step = np.maximum(own[later] - own[at], 1e-9)
-    share = np.clip((times - own[at]) / step, 0, 1)
-    exact = (earlier >= 0) & (np.abs(times - own[at]) < 1e-6)
+    source_times = frames[positions]
+    earlier = np.searchsorted(source_times, times + 1e-9, side="right") - 1
+    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(source_times) - 1)
+    step = np.maximum(source_times[later] - source_times[at], 1e-9)
+    fraction = np.clip((times - source_times[at]) / step, 0, 1)
+    exact = (earlier >= 0) & (np.abs(times - source_times[at]) < 1e-6)
     joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= GAP_SECONDS)
-    share[exact | ~joined] = 0
-    return earlier, share, exact | joined
+    fraction[exact | ~joined] = 0
+    return earlier, fraction, exact | joined

@@ -96,8 +96,8 @@ class YoloOnnx:
         found, kinds = found[counted], kinds[counted]
         middles, half = head[:2, found].T, head[2:4, found].T / 2
         xyxy = np.concatenate([middles - half, middles + half], axis=1)
-        apart = xyxy + kinds[:, None].astype(np.float32) * (10 * self.side)  # separates boxes of different classes
-        best = suppress(apart, of_kinds[kinds, found], self._overlap_threshold)
+        shifted = xyxy + kinds[:, None].astype(np.float32) * (10 * self.side)  # separates boxes of different classes
+        best = suppress(shifted, of_kinds[kinds, found], self._overlap_threshold)
         found, kinds = found[best], kinds[best]
         joints = head[len(head) - width :, found].T
         return np.concatenate(

@@ -81,9 +81,9 @@ class YoloUltralytics:
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         if not len(images):
             return []
-        pictures = [np.ascontiguousarray(image[..., ::-1]) for image in images]
+        bgr_images = [np.ascontiguousarray(image[..., ::-1]) for image in images]
         with torch_threads(self._threads):
-            found = self._network.predict(pictures, **self._arguments)
+            found = self._network.predict(bgr_images, **self._arguments)
         return [self._findings(result) for result in found]
 
     def _findings(self, result: "Results") -> ImageDetections:

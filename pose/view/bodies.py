@@ -74,8 +74,8 @@ def extent(mesh: BodyMesh) -> NDArray[np.float64]:
     Returns:
         (2, 2) px, x and y of the top left corner, then of the bottom right corner.
     """
-    places = mesh.corners.reshape(-1, 2).astype(np.float64)
-    return np.stack([places.min(axis=0) - 2, places.max(axis=0) + 2])
+    points = mesh.corners.reshape(-1, 2).astype(np.float64)
+    return np.stack([points.min(axis=0) - 2, points.max(axis=0) + 2])
 
 
 def _palette(person: int) -> list[RGB]:

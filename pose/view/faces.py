@@ -20,9 +20,9 @@ def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
         rim: Colour of the outline of the lines.
     """
     assert len(points) == POINTS
-    places = np.clip(points[:, :2], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
-    width = max(1.0, _WIDTH * float(np.ptp(places[:, 1])))
-    lines = [draw.fixed(places[list(contour)].astype(np.float64)) for contour in CONTOURS]
+    pixels = np.clip(points[:, :2], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
+    width = max(1.0, _WIDTH * float(np.ptp(pixels[:, 1])))
+    lines = [draw.fixed(pixels[list(contour)].astype(np.float64)) for contour in CONTOURS]
     for line in lines:
         draw.strokes(canvas, line[None], rim, 2 * width)
     for line in lines:

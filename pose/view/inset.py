@@ -284,8 +284,8 @@ def _smoothing_weight(elapsed: float, seconds: float) -> float:
 
 def _background(size: tuple[int, int]) -> U8:
     width, height = size
-    share = np.linspace(0, 1, height)[:, None, None]
-    column = np.array(_TOP) * (1 - share) + np.array(_BOTTOM) * share
+    fraction = np.linspace(0, 1, height)[:, None, None]
+    column = np.array(_TOP) * (1 - fraction) + np.array(_BOTTOM) * fraction
     return np.ascontiguousarray(np.broadcast_to(column, (height, width, 3)).round().astype(np.uint8))
 
 
@@ -309,8 +309,8 @@ def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
         lines.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
     segments = np.concatenate(lines)
     pixels, _ = view.project(segments)
-    away = np.linalg.norm(segments.mean(axis=1) - middle, axis=1) / reach
-    levels = np.rint(8 * away**1.5)
+    distances = np.linalg.norm(segments.mean(axis=1) - middle, axis=1) / reach
+    levels = np.rint(8 * distances**1.5)
     for level in range(8):
         draw.strokes(canvas, pixels[levels == level], mix(_GRID, _FLOOR, level / 8), unit)
 
@@ -336,8 +336,8 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
         shades: (17, 3) values that a joint adds to a pixel at full opacity.
     """
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
-    places, scale = view.project(placed[body, joint])
-    pixels = places.astype(np.float32)
+    exact_pixels, scale = view.project(placed[body, joint])
+    pixels = exact_pixels.astype(np.float32)
     radii = (np.minimum(sigma[body, joint], _MAX_SPOT_M) * scale)[:, None].astype(np.float32)
     size = np.array(image.shape[1::-1])
     inside = ((pixels + _SPOT_REACH * radii > 0) & (pixels - _SPOT_REACH * radii < size - 1)).all(axis=1)
@@ -352,13 +352,13 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
     )
     coloured = (down[:, :, None] * shades[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
     density, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
-    share = (1 - (1 - _SPOT_OPACITY) ** density) / np.maximum(density, 1e-6)
+    opacity = (1 - (1 - _SPOT_OPACITY) ** density) / np.maximum(density, 1e-6)
     patch = image[low[1] : high[1], low[0] : high[0]]
     # U and V can decrease. The largest decrease is subtracted first, so that only positive bytes remain to be added.
     darkest_change = np.floor(np.minimum(_SPOT_OPACITY * shades.min(axis=0), 0))
     if darkest_change.any():
         cv2.subtract(patch, np.append(-darkest_change, 0.0), dst=patch)  # OpenCV requires a fourth value
-    light = np.clip(tint * share[..., None] - darkest_change, 0, 255).astype(np.uint8)
+    light = np.clip(tint * opacity[..., None] - darkest_change, 0, 255).astype(np.uint8)
     cv2.add(patch, cv2.resize(light, patch.shape[1::-1]), dst=patch)
 
 
@@ -399,8 +399,8 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands
 def _paleness(sizes: F64) -> list[float]:
     """Return the share of background in each limb's colour, which increases with depth, for `sizes` in px per metre."""
     depth = sizes.max() / sizes - 1
-    share = _MAX_PALENESS * depth / max(float(depth.max()), 0.3)
-    result: list[float] = (np.rint(share * _PALENESS_STEPS) / _PALENESS_STEPS).tolist()
+    fraction = _MAX_PALENESS * depth / max(float(depth.max()), 0.3)
+    result: list[float] = (np.rint(fraction * _PALENESS_STEPS) / _PALENESS_STEPS).tolist()
     return result
 
 

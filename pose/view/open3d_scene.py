@@ -136,12 +136,12 @@ class Label(NamedTuple):
     Attributes:
         words: Text.
         colour: RGB colour.
-        place: (3,) m, position of the label.
+        position: (3,) m, position of the label.
     """
 
     words: str
     colour: RGB
-    place: NDArray[np.floating]
+    position: NDArray[np.floating]
 
 
 def labels(data: SceneData, position: int) -> list[Label]:
@@ -210,7 +210,7 @@ def render(data: SceneData, size: tuple[int, int], positions: Iterable[int]) -> 
         scene.show(position)
         image = np.array(renderer.render_to_image())
         for label in labels(data, position):
-            x, y, _, w = matrix @ np.append(label.place, 1)
+            x, y, _, w = matrix @ np.append(label.position, 1)
             spot = ((x / w + 1) / 2 * size[0], (1 - y / w) / 2 * size[1])
             draw.label(draw.Canvas(image), label.words, spot, 6 * unit, label.colour)
         yield image
@@ -243,9 +243,9 @@ def save_video(
     shots = shot_list(data, fps, speed)
     rate = fps or _mean_rate(shots)
     with VideoWriter(path, size, fps=rate) as writer:
-        pictures = render(data, size, (position for position, _ in shots))
-        for (_, time), picture in zip(progress(shots), pictures, strict=True):
-            writer.write(picture, time)
+        images = render(data, size, (position for position, _ in shots))
+        for (_, time), image in zip(progress(shots), images, strict=True):
+            writer.write(image, time)
 
 
 def shot_list(data: SceneData, fps: float | None, speed: float) -> list[tuple[int, float]]:

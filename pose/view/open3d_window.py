@@ -156,7 +156,7 @@ class SceneWindow:
         return True
 
     def _label(self, label: Label) -> "gui.Label3D":
-        shown = self._view.add_3d_label(label.place.astype(np.float32), label.words)
+        shown = self._view.add_3d_label(label.position.astype(np.float32), label.words)
         red, green, blue = mix(label.colour, PAPER, 0.4)
         shown.color = self._gui.Color(red / 255, green / 255, blue / 255)
         shown.scale = 1.5

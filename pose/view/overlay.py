@@ -162,14 +162,14 @@ class Overlay:
             area without a panel.
         """
         width = self._size[0]
-        picture = image[:, :width]
-        canvas = Canvas(picture, self._code)
+        image_area = image[:, :width]
+        canvas = Canvas(image_area, self._code)
         self._draw_people(canvas, result)
         self._legend.draw(canvas, result.time)
         if self._inset is None:
             return Area(width, 0, width, 0)
         if self._corner is not None:
-            self._corner.paste(picture, self._inset.render(result), result, self._heads(result))
+            self._corner.paste(image_area, self._inset.render(result), result, self._heads(result))
             return Area(width, 0, width, 0)
         top, low = self._inset.render_on(image[:, width:], result)
         return Area(width, top, self.output_size[0], low)
@@ -263,10 +263,10 @@ class Overlay:
         """Return the badge of a person, above the top of the head. Its size depends on that of the person."""
         box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
-        crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
+        crown, upwards = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
         proportional = _BADGE_HEIGHT * float(box[3] - box[1])
         height = max(_BADGE_MIN, min(max(proportional, _BADGE_MIN * self._unit), _BADGE_MAX * self._unit))
-        x, y = np.clip(crown + 1.1 * height * away, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).tolist()
+        x, y = np.clip(crown + 1.1 * height * upwards, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).tolist()
         return _Badge(str(int(people.ids[row])), (x, y + 0.95 * height), height)
 
     def _width(self, people: People, row: int) -> float:

@@ -86,12 +86,12 @@ def encode_jpeg(image: U8, max_side_px: int, quality: int = 80) -> tuple[bytes, 
     Returns:
         The JPEG, and the scale factor of the image, at most 1.
     """
-    picture = image[:, :, ::-1]  # OpenCV uses BGR
-    height, width = picture.shape[:2]
+    bgr = image[:, :, ::-1]  # OpenCV uses BGR
+    height, width = bgr.shape[:2]
     scale = min(1.0, max_side_px / max(width, height))
     if scale < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
-    done, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])
+        bgr = np.asarray(cv2.resize(bgr, size, interpolation=cv2.INTER_AREA), np.uint8)
+    done, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert done
     return data.tobytes(), scale

@@ -5,7 +5,7 @@ import pytest
 from export_fakes import wave
 from pose_datasets.rotations import about_axis, from_vector
 
-from pose.export.joint_angles import NAMES, RADIUS_PER_STD, _all, joint_angles
+from pose.export.joint_angles import NAMES, RADIUS_PER_STD, _angles_and_gradients, joint_angles
 from pose.export.skeleton import joint_positions
 from pose.skeletons import H36M17
 
@@ -84,12 +84,12 @@ def test_left_and_right_have_the_same_sign(body, rng):
 def test_gradients_are_those_of_finite_differences(body, rng):
     points = joint_positions(body, wave(30, rng)) + rng.normal(0, 0.03, (30, 17, 3))
     step = 1e-6
-    _, gradients = _all(points, UP)
+    _, gradients = _angles_and_gradients(points, UP)
     for joint in range(17):
         for axis in range(3):
             shift = np.zeros((17, 3))
             shift[joint, axis] = step
-            high, low = _all(points + shift, UP)[0], _all(points - shift, UP)[0]
+            high, low = _angles_and_gradients(points + shift, UP)[0], _angles_and_gradients(points - shift, UP)[0]
             for name in NAMES:
                 change = (high[name] - low[name] + np.pi) % (2 * np.pi) - np.pi
                 expected = gradients[name].get(H36M17.names[joint], np.zeros((30, 3)))[:, axis]

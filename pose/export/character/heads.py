@@ -105,20 +105,20 @@ def head_corrections(poses: F64, heads: SeenHeads) -> F64:
     # the viewing ray.
     slope = np.tile(np.eye(2, 3), (len(poses), 1, 1))
     slope[:, :, 2] = middle[:, :2] / depth
-    share = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
+    mean_weights = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
     observed = np.where(known[..., None], heads.pixels, 0.0) * (1, -1) / (heads.focal / depth)[:, None]
-    observed = observed - np.einsum("tp,tpi->ti", share, observed)[:, None]
+    observed = observed - np.einsum("tp,tpi->ti", mean_weights, observed)[:, None]
     model = np.array(list(_POINTS.values()))
-    model = model - (share @ model)[:, None]
+    model = model - (mean_weights @ model)[:, None]
     axes = np.stack([rotations.rotate(lifted, axis) for axis in np.eye(3)], axis=1)
     prior = np.einsum("a,tai,taj->tij", 1 / _PRIOR_SIGMA_RAD**2, axes, axes)
     facing = rotations.rotate(lifted, np.array([0.0, 0.0, 1.0]))[:, 2]
     weight = known / _POINT_SIGMA_M**2 * np.clip(1 + _BEHIND_SLOPE * facing, 0, 1)[:, None]
     head = lifted
     for _ in range(_STEPS):
-        turned = rotations.rotate(head[:, None], model)
-        residual = observed - np.einsum("tki,tpi->tpk", slope, turned)
-        moves = np.cross(turned[:, :, None], slope[:, None])  # derivative of the projected points by a rotation
+        rotated_model = rotations.rotate(head[:, None], model)
+        residual = observed - np.einsum("tki,tpi->tpk", slope, rotated_model)
+        moves = np.cross(rotated_model[:, :, None], slope[:, None])  # derivative of the projected points by a rotation
         normal = prior + np.einsum("tp,tpki,tpkj->tij", weight, moves, moves)
         pull = np.einsum("tp,tpki,tpk->ti", weight, moves, residual)
         pull -= np.einsum("tij,tj->ti", prior, _vectors(rotations.multiply(head, rotations.inverse(lifted))))

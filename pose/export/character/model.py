@@ -77,8 +77,8 @@ class BodyModel:
         shares = np.empty(len(self.kinds))
         for kind in dict.fromkeys(self.kinds):
             of_kind = [at for at, other in enumerate(self.kinds) if other == kind]
-            least = -1 / 3 if kind == "age" else 0.0  # age starts with newborns
-            anchors = np.linspace(least, 1.0, len(of_kind))
+            first_anchor = -1 / 3 if kind == "age" else 0.0  # age starts with newborns
+            anchors = np.linspace(first_anchor, 1.0, len(of_kind))
             tents = [np.interp(values.get(kind, 0.5), anchors, row) for row in np.eye(len(of_kind))]
             shares[of_kind] = 1 / 3 if kind == "race" else tents
         products = np.where(self.factors, shares, 1.0).prod(axis=1)

@@ -75,8 +75,8 @@ class _Solver:
             self.heads[:, bone] = self.carry(int(self.model.parents[bone]), self.rest[bone])
 
     def quaternions_of(self, name: str) -> F64:
-        turned: F64 = self.global_quaternions[:, self.model.index(name)]
-        return turned
+        result: F64 = self.global_quaternions[:, self.model.index(name)]
+        return result
 
 
 def pose_character(
@@ -281,8 +281,8 @@ def joints_of(character: Character, posed: Posed) -> F64:
         ("thorax", "Spine2", character.thorax), ("neck", "Head", character.neck), ("head", "Head", character.head),
     ):  # fmt: skip
         at = index(bone)
-        turned = rotations.rotate(posed.global_quaternions[:, at], point - rest[at])
-        joints[:, H36M17.index(name)] = posed.heads[:, at] + turned
+        rotated = rotations.rotate(posed.global_quaternions[:, at], point - rest[at])
+        joints[:, H36M17.index(name)] = posed.heads[:, at] + rotated
     ends = {"hip": "UpLeg", "knee": "Leg", "ankle": "Foot", "shoulder": "Arm", "elbow": "ForeArm", "wrist": "Hand"}
     for joint, bone in ends.items():
         for side in ("left", "right"):
@@ -300,13 +300,13 @@ def skin(character: Character, posed: Posed, frame: int) -> F64:
     """
     global_quaternions = posed.global_quaternions[frame]
     axes = np.eye(3)
-    turned = np.stack(
+    matrices = np.stack(
         [rotations.rotate(global_quaternions, np.broadcast_to(axis, (len(global_quaternions), 3))) for axis in axes],
         axis=-1,
     )
-    shift = posed.heads[frame] - np.einsum("bij,bj->bi", turned, character.heads)
+    shift = posed.heads[frame] - np.einsum("bij,bj->bi", matrices, character.heads)
     model = character.model
-    matrix = np.einsum("vk,vkij->vij", model.weights, turned[model.bones])
+    matrix = np.einsum("vk,vkij->vij", model.weights, matrices[model.bones])
     offset = np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
     result: F64 = np.einsum("vij,vj->vi", matrix, character.vertices) + offset
     return result

@@ -116,7 +116,7 @@ def fit_shape(model: BodyModel, lengths: F64) -> Shape:
     count = len(model.local_names)
     mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
     sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])
-    least = np.array([*[0.0] * len(PHENOTYPES), *[-1.0] * count])
+    lower_bound = np.array([*[0.0] * len(PHENOTYPES), *[-1.0] * count])
 
     def lengths_at(values: F64) -> F64:
         return lengths_of_heads(model, model.heads_of(model.coefficients(values[:6], values[6:])))
@@ -134,8 +134,8 @@ def fit_shape(model: BodyModel, lengths: F64) -> Shape:
         gradient = slope.T @ ((lengths - here) / _LENGTH_SIGMA) - (values - mean) / sigma**2
         change = np.linalg.solve(slope.T @ slope + np.diag(1 / sigma**2), gradient)
         # Line search: the model is not linear in the phenotypes, so a full step may overshoot.
-        for share in (1.0, 0.5, 0.25, 0.1):
-            tried = np.clip(values + share * change, least, 1.0)
+        for step_fraction in (1.0, 0.5, 0.25, 0.1):
+            tried = np.clip(values + step_fraction * change, lower_bound, 1.0)
             if (reached := cost(tried)) < best - 1e-9:
                 values, best = tried, reached
                 break
