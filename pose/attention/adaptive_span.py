@@ -61,12 +61,12 @@ class AdaptiveSpanAttention(SoftmaxAttention):
 
     @property
     def spans(self) -> Tensor:
-        """Distance in s up to which each head has full weight, (H,)."""
+        """Time (H,) in s from the query up to which each head gives keys their full weight."""
         return self.max_span_s * self.share.detach().clamp(0, 1)
 
     @property
     def reach(self) -> Tensor:
-        """Distance in frames from the query to the farthest key that any head can see."""
+        """Number of frames, a scalar int64, from the query to the farthest key that any head can see."""
         return ((self.spans.max() + self.ramp) * self.rate).floor().long()
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -92,7 +92,18 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return self._weights(q @ k.mT, *self._dense(x_BTD.shape[1], context))
 
     def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
-        """Compute the output of `attend` from the scores of reachable keys only."""
+        """Compute the output of every head from nearby keys only, with time and memory linear in T.
+
+        Args:
+            q: Queries (B, H, T, K): batch, head, frame, feature.
+            k: Keys (B, H, T, K).
+            v: Values (B, H, T, K).
+            context: Times and validity of the frames.
+            band: Keys that are compared with each query; must include all keys within `reach` frames.
+
+        Returns:
+            (B, H, T, K).
+        """
         length = q.shape[2]
         key_TA = band.keys(length, q.device)
         in_sequence = (key_TA >= 0) & (key_TA < length)

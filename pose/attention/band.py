@@ -18,14 +18,15 @@ SMALLEST_BLOCK = 32
 
 
 def band_length(window: Window) -> int:
-    """Return the number of keys for which each query's scores are computed."""
+    """Return the number of keys for which `banded_attention` computes each query's scores."""
     return _block(window) + (window.reach - 1) * (1 if window.causal else 2) + window.pinned
 
 
 def banded_attention(q: Tensor, k: Tensor, v: Tensor, window: Window, valid_BT: Tensor | None) -> Tensor:
     """Compute softmax(q k^T / sqrt(K)) v, masked by `window.mask(T, valid_BT)`.
 
-    The queries, keys, values and the result have shape (B, H, T, K).
+    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
+    for invalid frames, or None if all are valid.
     """
     heads, length = q.shape[1:3]
     window = replace(window, pinned=min(window.pinned, length))

@@ -129,7 +129,7 @@ class Context:
         return self._masks[key]
 
     def store(self, layer: object, value: Tensor) -> Tensor:
-        """Store `value` as that of `layer`, and return it. Later layers of this pass read it with `stored(layer)`."""
+        """Store `value` as that of `layer`, and return it. Other layers read it with `stored(layer)`."""
         self._masks[layer] = value
         return value
 
@@ -203,7 +203,14 @@ class KVCache(NamedTuple):
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
-        """Return a cache with one more frame, which replaces the oldest frame that is not pinned."""
+        """Return a cache with one more frame, which replaces the oldest frame that is not pinned.
+
+        Args:
+            k_BH1K: Keys of the new frame.
+            v_BH1K: Values of the new frame.
+            valid_B1: False if the new frame is invalid, so that its slot counts as empty; None if it is valid.
+            pinned: Number of first frames that are never replaced.
+        """
         slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
         if valid_B1 is not None:
@@ -218,16 +225,16 @@ class KVCache(NamedTuple):
 
 
 def ring_slot(frame_B: Tensor, slots: int, pinned: int) -> Tensor:
-    """Return the slot (B,) for each frame number.
+    """Return the index (B,) of the cache slot, out of `slots`, for each frame number.
 
-    The first `pinned` frames each have a fixed slot. All other frames share a ring buffer.
+    The first `pinned` frames each have a fixed slot. All other frames share a ring buffer in the other slots.
     """
     slot_B = pinned + (frame_B - pinned) % (slots - pinned)
     return torch.where(frame_B < pinned, frame_B, slot_B) if pinned else slot_B
 
 
 class TimedCache(NamedTuple):
-    """A `KVCache` with the times of its frames, (B, S) float64 s."""
+    """A `KVCache` that also has the `times` (B, S) of the frames in its slots, float64 s."""
 
     keys: Tensor
     values: Tensor

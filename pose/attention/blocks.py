@@ -42,18 +42,36 @@ class BlockPattern(Pattern):
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether a query sees a key."""
+        """Return whether queries see keys, as bool, given their frame numbers.
+
+        Args:
+            query: Frame numbers of queries, int; broadcast with `key`.
+            key: Frame numbers of keys, int.
+        """
         start = query // self.size * self.size
         seen = (key >= start - self.beyond) & (key < start + self.size + self.beyond)
         return seen & (key <= query) if self.causal else seen
 
     @property
     def band(self) -> Band:
-        """Band layout: the keys with which each block is compared."""
+        """Layout of the keys whose scores are computed for the queries of each block.
+
+        These are the block, the `beyond` frames before it and, unless causal, the `beyond` frames after it.
+        """
         return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
 
     def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Return which keys of a band each query sees, (B or 1, 1, T, A), consistent with `mask`."""
+        """Return which keys of a band each query sees, consistent with `mask`.
+
+        Args:
+            band: Layout that gives each query A keys.
+            length: Number of frames T.
+            valid_BT: (B, T) bool, False for invalid frames; None if all are valid.
+            device: Device of the result.
+
+        Returns:
+            (B, 1, T, A) bool, or (1, 1, T, A) without `valid_BT`.
+        """
         key_TA, query_T1 = band.keys(length, device), torch.arange(length, device=device)[:, None]
         seen = (self.allows(query_T1, key_TA) & (key_TA >= 0) & (key_TA < length))[None, None]
         if valid_BT is None:
@@ -96,6 +114,7 @@ class BlockAttention(SoftmaxAttention):
 def block_attention(q: Tensor, k: Tensor, v: Tensor, pattern: BlockPattern, valid_BT: Tensor | None) -> Tensor:
     """Compute softmax(q k^T / sqrt(K)) v per block, masked by `pattern.mask(T, valid_BT)`.
 
-    The queries, keys, values and the result have shape (B, H, T, K).
+    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
+    for invalid frames, or None if all are valid.
     """
     return pattern.band.attended(q, k, v, pattern.seen(pattern.band, q.shape[2], valid_BT, q.device))

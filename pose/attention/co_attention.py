@@ -36,7 +36,16 @@ class CoAttention(nn.Module):
         self.first, self.second = CrossAttention(dim, heads), CrossAttention(dim, heads)
 
     def forward(self, x_BTD: Tensor, x_context: Context, z_BSD: Tensor, z_context: Context) -> tuple[Tensor, Tensor]:
-        """Return x' and z'. Only frames that are valid in their context are attended to."""
+        """Return both sequences with the attention to the other one added, (B, T, D) and (B, S, D).
+
+        Only frames that are valid in their context are attended to.
+
+        Args:
+            x_BTD: Tokens of the first sequence.
+            x_context: Times and validity of the first sequence.
+            z_BSD: Tokens of the second sequence.
+            z_context: Times and validity of the second sequence.
+        """
         x = x_BTD + self.first(x_BTD, x_context, self.first.remember(z_BSD, z_context), z_context.valid)
         seen = x if self.alternating else x_BTD
         z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
@@ -46,8 +55,8 @@ class CoAttention(nn.Module):
 class ParallelSummaries(nn.Module):
     """A summary of each sequence, conditioned on the other (Lu et al., 2016, parallel).
 
-    C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x), x^ = softmax(H_x w_x) X;
-    z^ likewise.
+    For the sequences X (T, D) and Z (S, D): C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z) and
+    H_z = tanh(Z W_z + C X W_x). The summaries are softmax(H_x w_x)^T X and softmax(H_z w_z)^T Z.
 
     Args:
         dim: Number of features of a token.
@@ -82,7 +91,8 @@ class ParallelSummaries(nn.Module):
 class AlternatingSummaries(nn.Module):
     """Summaries computed in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
 
-    Each step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with its own weights.
+    Each step summarises a sequence X given the summary g of the other: softmax(w.tanh(W X + W_g g)) X. The first step
+    has no g. Each step has its own weights.
 
     Args:
         dim: Number of features of a token.
@@ -110,9 +120,14 @@ class AlternatingSummaries(nn.Module):
 
 
 def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
-    """Compute softmax(scores) x over the valid tokens, (B, D); 0 if there are none.
+    """Compute the mean of the valid tokens weighted by softmax(scores), (B, D); 0 if there are none.
 
     The tensors may have several leading axes in place of B.
+
+    Args:
+        scores_BT1: Score of each token.
+        x_BTD: Tokens.
+        valid_BT: False for invalid tokens; None if all are valid.
     """
     if valid_BT is None:
         return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)

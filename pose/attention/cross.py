@@ -25,7 +25,15 @@ class CrossAttention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def remember(self, memory_BSD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Compute the keys and values (B, H, S, K) of the attended sequence once, for several calls of `forward`."""
+        """Compute the keys and values of the attended sequence once, for several calls of `forward`.
+
+        Args:
+            memory_BSD: Tokens of the attended sequence.
+            context: Context of these tokens.
+
+        Returns:
+            Keys and values, (B, H, S, K) each.
+        """
         return rotate(self._split(self.k_proj(memory_BSD)), context), self._split(self.v_proj(memory_BSD))
 
     def forward(
@@ -37,8 +45,8 @@ class CrossAttention(nn.Module):
             x_BTD: Tokens from which the queries are computed.
             context: Context of the queries.
             remembered: Keys and values returned by `remember`.
-            valid_BS: Validity of the tokens of the attended sequence; None for all valid. The content of invalid
-                tokens, NaN included, has no effect.
+            valid_BS: False for invalid tokens of the attended sequence; None if all are valid. The content of
+                invalid tokens, NaN included, has no effect.
 
         Returns:
             The output (B, T, D); 0 if the attended sequence has no valid tokens.

@@ -49,7 +49,7 @@ class FastformerAttention(Attention):
 
 
 class FastformerCache(NamedTuple):
-    """State of two poolings, that of the queries and that of p; each part is a `ScanState`."""
+    """Cache of a stream: the fields of two `ScanState`, that of the mean query and that of the mean key."""
 
     query_sums: Tensor
     query_norms: Tensor
@@ -60,10 +60,10 @@ class FastformerCache(NamedTuple):
 
 
 class CumulativeFastformerAttention(FastformerAttention):
-    """Causal variant of Fastformer: both poolings run over the frames so far and give Q_t, p_t = k_t Q_t and G_t.
+    """Causal variant of Fastformer: the global query and the global key of a frame are those of the frames so far.
 
-    The published mechanism pools once over all frames, so this variant is not a masked form of it. It is a recurrence;
-    a stream keeps two running sums of constant size.
+    The published mechanism computes both once over all frames, so this variant is not a masked form of it. It is a
+    recurrence; a stream keeps two running sums of constant size.
     """
 
     capabilities = Capabilities(

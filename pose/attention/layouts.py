@@ -20,15 +20,19 @@ class Layout(Protocol):
     """Interface of layouts. A layout defines the A keys for which each query's scores are computed."""
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Return the frame numbers of the keys, (T or 1, A); they may lie outside the sequence."""
+        """Return the frame numbers of each query's A keys for a sequence of `length` frames.
+
+        Returns:
+            (T, A), or (1, A) if all queries have the same keys. Some may lie outside the sequence.
+        """
         ...
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Compute the dot products of each query with its keys, (B, H, T, A), from queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of each query with its A keys, from queries and keys (B, H, T, K)."""
         ...
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sum the values v (B, H, T, K) with the given weights (B, H, T, A); returns (B, H, T, K)."""
+        """Sum the values v (B, H, T, K) with weights (B, H, T, A) for each query's A keys; returns (B, H, T, K)."""
         ...
 
 
@@ -37,6 +41,11 @@ class Band:
     """Layout in blocks of `size` queries. In shapes, A is the number of keys of each query.
 
     Each block sees its own frames, `before` frames before it and `after` frames after it.
+
+    Attributes:
+        size: Number of frames in a block.
+        before: Number of frames before the block.
+        after: Number of frames after the block.
     """
 
     size: int
@@ -49,16 +58,16 @@ class Band:
         return cls(max(SMALLEST_BLOCK, reach), reach, 0 if causal else reach)
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of each query's A keys in T = `length` frames; some may lie outside them."""
         start_T1 = (torch.arange(length, device=device) // self.size * self.size)[:, None]
         return start_T1 - self.before + torch.arange(self.before + self.size + self.after, device=device)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of each query with its A keys, from queries and keys (B, H, T, K)."""
         return (self._blocks(q) @ self._bands(k).mT).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
+        """Sum the values v (B, H, T, K) with weights (B, H, T, A) for each query's A keys; returns (B, H, T, K)."""
         return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
 
     def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -103,16 +112,16 @@ class StridedKeys:
     stride: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of each query's A keys in T = `length` frames; some may lie outside them."""
         multiples = torch.arange(0, length, self.stride, device=device)
         return (torch.arange(length, device=device) % self.stride)[:, None] + multiples
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of each query with its A keys, from queries and keys (B, H, T, K)."""
         return (self._by_phase(q) @ self._by_phase(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
+        """Sum the values v (B, H, T, K) with weights (B, H, T, A) for each query's A keys; returns (B, H, T, K)."""
         return (self._by_phase(weights) @ self._by_phase(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
 
     def _by_phase(self, x_BHTK: Tensor) -> Tensor:
@@ -133,17 +142,17 @@ class Summaries:
     count: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of each query's A keys in T = `length` frames; some may lie outside them."""
         ends = torch.arange(self.stride, length + self.stride, self.stride, device=device)[:, None]
         frames = (ends - self.count + torch.arange(self.count, device=device)).flatten()
         return frames.expand(length, -1)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of each query with its A keys, from queries and keys (B, H, T, K)."""
         return q @ self._block_ends(k).mT
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
+        """Sum the values v (B, H, T, K) with weights (B, H, T, A) for each query's A keys; returns (B, H, T, K)."""
         return weights @ self._block_ends(v)
 
     def _block_ends(self, x_BHTK: Tensor) -> Tensor:

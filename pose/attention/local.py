@@ -40,7 +40,7 @@ class HeadWindows(Pattern):
         return Window(self.span, self.causal, dilation, self.pinned)
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether a query sees a key, per head."""
+        """Return whether frame number `query` sees frame number `key`, (H, ...); the arguments are broadcast."""
         age, dilation = query - key, torch.tensor(self.dilations, device=query.device)[:, None, None]
         seen = (age.abs() <= (self.span - 1) * dilation) & (age % dilation == 0)
         if self.pinned:
@@ -49,7 +49,10 @@ class HeadWindows(Pattern):
 
 
 class PinnedCache(NamedTuple):
-    """A `KVCache` and, for its first G frames, the keys and values of the global attention, (B, H, G, K)."""
+    """A `KVCache` and the keys and values (B, H, G, K) of the first G frames, which all frames see.
+
+    The latter come from the separate projections of these global frames.
+    """
 
     keys: Tensor
     values: Tensor
@@ -167,7 +170,11 @@ class LocalAttention(SoftmaxAttention):
 
 
 def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows, valid_BT: Tensor | None) -> Tensor:
-    """Compute `banded_attention` separately for the heads of each dilation."""
+    """Compute `banded_attention` separately for the heads of each dilation.
+
+    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
+    for invalid frames, or None if all are valid.
+    """
     y_BHTK = torch.empty_like(q)
     for dilation in sorted(set(windows.dilations)):
         heads = [head for head, own in enumerate(windows.dilations) if own == dilation]

@@ -16,7 +16,8 @@ from pose.attention.blocks import BlockAttention
 class NeighbourhoodAttention(Attention):
     """`BlockAttention` over frames of J tokens each: one softmax over visible frames and neighbouring joints.
 
-    The input is (B J, T, D). The joints of one sequence are in consecutive rows, and the contexts have the same rows.
+    The input is (B J, T, D), with J consecutive entries for the joints of each of B sequences. The contexts have the
+    same B J entries.
 
     Args:
         inner: Mechanism that has the parameters and determines the visible frames.

@@ -10,7 +10,9 @@ EPSILON = 1e-6
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
-    """Sample (blocks * size, size) rows that are orthogonal within each block and have the lengths of Gaussian vectors.
+    """Sample random vectors with the lengths of Gaussian vectors, orthogonal within each block of `size` vectors.
+
+    The result has shape (blocks * size, size), one vector in each row.
 
     The signs of a QR decomposition are not random, which would bias the estimate. The signs of R's diagonal correct
     them (Mezzadri, 2007).

@@ -67,7 +67,7 @@ class ScanInputs(NamedTuple):
     k_value: Tensor
 
     def bidirectional(self) -> Tensor:
-        """Compute the bidirectional form, over all frames: (B, H, T, K); 0 if all frames are excluded."""
+        """Compute the output (B, H, T, K) of every frame from all frames; 0 if all frames are excluded."""
         weight_BHT = self.weight
         lowest = torch.finfo(weight_BHT.dtype).min / 2
         with torch.autocast(weight_BHT.device.type, enabled=False):
@@ -78,7 +78,7 @@ class ScanInputs(NamedTuple):
             return sums / _positive(self.q @ (self.k * gain_BHT1).sum(dim=2)[..., None])
 
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
-        """Compute the causal form over each frame, the earlier ones and those in `state`.
+        """Compute the output of every frame from this frame, the earlier ones and those summed in `state`.
 
         Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K),
         with C frames in a chunk.

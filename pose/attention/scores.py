@@ -20,7 +20,7 @@ PAIRS_PER_BLOCK = 2048
 
 
 def query_block_size(keys: int) -> int:
-    """Return the number of queries per block for which the hidden units of all pairs fit into the CPU's cache."""
+    """Return how many queries to compare with `keys` keys at once; their hidden units then fit into the CPU's cache."""
     return max(1, PAIRS_PER_BLOCK // keys)
 
 
@@ -47,11 +47,11 @@ class Score(nn.Module):
         self.heads, self.head_dim, self.width = heads, head_dim, head_dim
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """Transform and rotate the queries for the comparison: (B, H, T, P)."""
+        """Transform and rotate the queries for `compare`; returns (B, H, T, P), with P = `width`."""
         return rotate(self.transform(q_BHTK), context)
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
-        """Rotate the keys for the comparison: (B, H, S, P)."""
+        """Rotate the keys for `compare`; returns (B, H, S, P), with P = `width`."""
         return rotate(k_BHSK, context)
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
@@ -59,7 +59,7 @@ class Score(nn.Module):
         return q_BHTK
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
-        """Compute the scores (B, H, T, S)."""
+        """Compute the scores (B, H, T, S) of T queries and S keys, as returned by `queries` and `keys`."""
         return q_BHTP @ k_BHSP.mT
 
 
@@ -144,17 +144,18 @@ class TimeTermScore(Score):
         nn.init.normal_(self.time, std=0.5)
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
-        """Compute the part of the hidden features that depends on the query."""
+        """Compute the part of the hidden features that depends on the query, (B, H, T, K)."""
         raise NotImplementedError
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
-        """Compute the part of the hidden features that depends on the key."""
+        """Compute the part of the hidden features that depends on the key, (B, H, S, K)."""
         raise NotImplementedError
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """Compute the hidden features of the queries, followed by c rotated to each query's time.
+        """Compute the features (B, H, T, 2 K) of the queries for `compare`.
 
-        The product of the rotated c with the phases of a key is the time term.
+        The first half has the hidden features. The second half has the learned vector c of the time term, rotated by
+        the phases of the query. Its dot product with the phases of a key is the time term.
         """
         cos, sin = context.cos[:, None], context.sin[:, None]
         even, odd = self.time[:, None].chunk(2, dim=-1)
@@ -195,7 +196,7 @@ class Additive(TimeTermScore):
         return torch.cat(pairs, dim=-2) + turned @ phases.mT
 
     def score(self, sum_BHTSA: Tensor) -> Tensor:
-        """Compute the scores (B, H, T, S) from the sums of the hidden units of query and key."""
+        """Compute the scores (B, H, T, S), given the sum of the A hidden units of each pair of query and key."""
         return (torch.tanh(sum_BHTSA) * self.out[:, None, None]).sum(dim=-1)
 
 
@@ -286,7 +287,7 @@ class Feature(Score):
         return q_BHTK
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
-        """Compute the scores, (B, H, S, 1), which take the place of the keys."""
+        """Compute the scores (B, H, S, 1) of the S keys. `compare` expands them to all queries."""
         there_BS = k_BHSK.new_ones(len(k_BHSK), k_BHSK.shape[2])
         if context.valid is not None:
             there_BS = context.valid.to(k_BHSK.dtype)

@@ -17,7 +17,7 @@ from pose.attention.softmax import SoftmaxAttention
 
 
 def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
-    """Divide the layers into groups of `group` consecutive layers that share the map of their first layer.
+    """Make groups of `group` consecutive layers use the attention map of their first layer; return the new layers.
 
     A `group` of 1 means no sharing.
 
@@ -30,7 +30,11 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
 
 
 def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[Attention]:
-    """Divide the layers into groups of the given sizes; each group shares the map of its first layer.
+    """Make groups of consecutive layers use the attention map of their first layer; return the new layers.
+
+    Args:
+        layers: All layers, in order.
+        groups: Number of layers in each group; must sum to the number of layers.
 
     Raises:
         ValueError: If the mechanism has no attention map, or is causal and does not stream with a `KVCache`.
@@ -88,7 +92,7 @@ class ValueRing(NamedTuple):
     """Cached values of a `MapFollower`.
 
     Attributes:
-        values: (B, H, S, K), in the same slots as in the cache of the leader.
+        values: (B, H, S, K), in the slots in which the layer whose map is used (the leader) caches its own values.
         frames: (B,) number of frames processed so far.
     """
 

@@ -38,9 +38,13 @@ class Pattern(ABC):
 
     @abstractmethod
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `query` sees frame number `key`; the arguments are broadcast.
+        """Return whether queries see keys, as bool, given their frame numbers.
 
         If heads differ, the result has the heads as its third axis from last.
+
+        Args:
+            query: Frame numbers of queries, int; broadcast with `key`.
+            key: Frame numbers of keys, int.
         """
 
     def is_triangular(self, length: int) -> bool:
@@ -52,13 +56,18 @@ class Pattern(ABC):
 
         Invalid frames are seen only by themselves, so that no row is empty.
 
+        Args:
+            length: Number of frames T.
+            valid_BT: (B, T) bool, False for invalid frames; None if all are valid.
+            device: Device of the mask.
+
         Returns:
             (T, T), or (B, 1, T, T) with `valid_BT`. If heads differ, the shape is (H, T, T) or (B, H, T, T).
         """
         return self.mask_rows(slice(length), length, valid_BT, device)
 
     def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Build only the given rows of `mask`."""
+        """Build the rows of `mask` for the queries in the slice `rows`; the other arguments are those of `mask`."""
         frame = torch.arange(length, device=device)
         query = frame[rows, None]
         allowed = self.allows(query, frame)
@@ -135,7 +144,10 @@ class SoftmaxAttention(Attention):
         return y_BTD
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
-        """Compute the output of every head; arguments and result are (B, H, T, K)."""
+        """Compute the output of every head.
+
+        The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature.
+        """
         length = q.shape[2]
         if context.valid is None and self.window is not None and self.window.is_triangular(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -143,7 +155,7 @@ class SoftmaxAttention(Attention):
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute softmax(q k^T / sqrt(K)) v with `mask`.
+        """Compute softmax(q k^T / sqrt(K)) v where `mask` is True, or over all keys if it is None.
 
         Mechanisms whose mask can have empty rows override this method.
         """
@@ -169,7 +181,7 @@ class SoftmaxAttention(Attention):
 
     @property
     def is_windowed_softmax(self) -> bool:
-        """Whether a step is plain softmax over one `Window`, as `pose.lifter.step.WindowedCore` requires."""
+        """Whether a streaming step is plain softmax over one `Window` (required by `pose.lifter.step.WindowedCore`)."""
         return type(self.window) is Window
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
@@ -177,17 +189,29 @@ class SoftmaxAttention(Attention):
         return self.out_proj(self.merge(y_BH1K)), kept
 
     def attend_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """Process the next frame; return the new cache, and the output of every head, (B, H, 1, K)."""
+        """Process the next frame, given the cache `before` it.
+
+        Returns:
+            The new cache, and the output of every head, (B, H, 1, K).
+        """
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, self.summed(q, kept.keys, kept.values, seen)
 
     def weights_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """Process the next frame; return the new cache, and the weights of its slots, (B, H, 1, S)."""
+        """Process the next frame, given the cache `before` it.
+
+        Returns:
+            The new cache, and the attention weights of its S slots, (B, H, 1, S).
+        """
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
 
     def push(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor, Tensor]:
-        """Return the new cache, the query of the new frame, and which slots this query sees."""
+        """Add the next frame to the cache `before` it.
+
+        Returns:
+            The new cache, the query (B, H, 1, K) of the new frame, and whether it sees each slot, (B, 1 or H, 1, S).
+        """
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         kept = before.push(k, v, context.valid, self.window.pinned)

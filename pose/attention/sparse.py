@@ -54,20 +54,23 @@ class SparsePattern(Pattern):
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether a key is a near frame of a query."""
+        """Return whether frame number `key` is a near frame of frame number `query`; the arguments are broadcast."""
         if self.kind == "fixed":
             return query // self.stride == key // self.stride
         return (query - key).abs() < self.stride
 
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether a key is a far frame of a query."""
+        """Return whether frame number `key` is a far frame of frame number `query`; the arguments are broadcast."""
         if self.kind == "fixed":
             # `query >= -1` is always True; it broadcasts the result over the queries.
             return (key % self.stride >= self.stride - self.summary) & (query >= -1)
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether a key is within reach and, if causal, not in the future."""
+        """Return whether `key` is one of the last `reach` frames up to `query`; always True unless causal.
+
+        The arguments are frame numbers, which are broadcast.
+        """
         age = query - key
         return (age >= 0) & (age < self.reach) if self.causal else age == age
 
@@ -155,7 +158,8 @@ class SparseAttention(SoftmaxAttention):
 def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
     """Compute softmax(q k^T / sqrt(K)) v from visible keys only, masked by `pattern.mask(T, valid_BT)`.
 
-    The queries, keys, values and the result have shape (B, H, T, K).
+    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
+    for invalid frames, or None if all are valid.
     """
     if len(pattern.near) == 1:
         return _attend_all_heads(q, k, v, pattern, valid_BT)

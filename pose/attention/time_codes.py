@@ -28,7 +28,11 @@ class RotaryTime(nn.Module):
     max_length: int | None = None
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """Return the input of queries and keys, and the context whose phases rotate them."""
+        """Encode the times of the tokens.
+
+        Returns:
+            The tokens (B, T, D) from which queries and keys are computed, and the context whose phases rotate them.
+        """
         return x_BTD, context
 
 

@@ -21,8 +21,8 @@ class LayerInputs(NamedTuple):
     """Cache of a stream: inputs of the layer for the S remembered frames.
 
     Attributes:
-        inputs: (B, 1, S, D) inputs of the layer.
-        phases: (B, 1, S, K), cosines and sines of the frames' rotary angles.
+        inputs: (B, 1, S, D) inputs of the layer. The axis of length 1 takes the place of the heads.
+        phases: (B, 1, S, K), K/2 cosines, then K/2 sines of the frames' rotary angles.
         position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
         frames: (B,) number of frames processed so far.
     """

@@ -70,7 +70,15 @@ class Ratio(Distribution):
 
 
 def below_the_largest(scores: Tensor, seen: Tensor) -> Tensor:
-    """Subtract the largest visible score from all scores to prevent overflow. Visible results are at most 0."""
+    """Subtract each query's largest visible score from its scores to prevent overflow; return 0 for other keys.
+
+    Args:
+        scores: (..., S), scores of S keys.
+        seen: Mask, True where the query sees the key; broadcasts to the scores.
+
+    Returns:
+        (..., S), at most 0.
+    """
     lowest = torch.finfo(scores.dtype).min
     largest = scores.detach().masked_fill(~seen, lowest).amax(dim=-1, keepdim=True)
     return (scores - largest.where(largest > lowest, 0)).where(seen, 0)

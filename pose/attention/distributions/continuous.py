@@ -50,7 +50,10 @@ class Continuous(Distribution):
         return torch.exp(-apart.square() / 2)
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """Compute E[psi_n], (B, H, T, N), under the density with this mean and variance."""
+        """Compute the expected value of each of the N basis functions under the normal density, (B, H, T, N).
+
+        Times are relative to the visible span, which is 0 to 1.
+        """
         width = 1 / (self.BASIS - 1)
         wider = (1 + variance_BHT1 / width**2).sqrt()
         centres = torch.linspace(0, 1, self.BASIS, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
@@ -64,9 +67,9 @@ class ContinuousSparse(Continuous):
     """
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """Compute E[psi_n], (B, H, T, N), by Gauss-Legendre quadrature.
+        """Compute the expected value of each of the N basis functions by Gauss-Legendre quadrature, (B, H, T, N).
 
-        The density on [-r, r] is 3 (1 - (t / r)^2) / (4 r), with variance r^2 / 5.
+        The density at t from the mean, on [-r, r], is 3 (1 - (t / r)^2) / (4 r), with variance r^2 / 5.
         """
         node_G = torch.tensor(_NODES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         share_G = torch.tensor(_NODE_SHARES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
@@ -85,7 +88,7 @@ def _places(compared: Compared, seen: Tensor) -> Tensor:
 
 
 def solve_positive(matrix_NN: Tensor, right_NS: Tensor) -> Tensor:
-    """Compute matrix^-1 right for batched positive definite matrices.
+    """Compute matrix^-1 right for positive definite matrices (..., N, N) and right sides (..., N, S).
 
     Gauss-Jordan elimination needs no pivoting for such matrices, and uses only operators that all exporters support.
     """

@@ -27,24 +27,33 @@ class Entmax(Distribution):
         self.sharpness = nn.Parameter(torch.zeros(heads))
 
     def alpha(self, scores: Tensor) -> Tensor:
-        """Return alpha per head, in a shape that broadcasts to (B, H, T, S)."""
+        """Return alpha of each head, in the dtype of `scores` and a shape that broadcasts to theirs, (B, H, T, S)."""
         return 1 + torch.sigmoid(self.sharpness).clamp(0.01, 1)[:, None, None].to(scores.dtype)
 
     def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Return max(0, u)^(1 / (alpha - 1)) and its derivative; both are 0, with zero gradients, for u <= 0."""
+        """Return max(0, u)^(1 / (alpha - 1)) and its derivative by u, both in the shape of `u`, (B, H, T, S).
+
+        Both are 0, with zero gradients, for u <= 0.
+        """
         positive = u > 0
         base = u.where(positive, 1)
         power = base ** (1 / (alpha - 1))
         return power.where(positive, 0), (power / (base * (alpha - 1))).where(positive, 0)
 
     def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum both results of `power` over the keys. May overwrite `u`."""
+        """Sum both results of `power` over the keys, the last axis; (B, H, T, 1) each. May overwrite `u`."""
         weights, slopes = self.power(u, alpha)
         return weights.sum(dim=-1, keepdim=True), slopes.sum(dim=-1, keepdim=True)
 
     @torch.no_grad()
     def root(self, z: Tensor, seen: Tensor, alpha: Tensor) -> Tensor:
-        """Solve for the threshold tau (B, H, T, 1), given z = (alpha - 1) e; accurate to rounding errors."""
+        """Solve for the threshold tau (B, H, T, 1) at which the weights sum to 1; accurate to rounding errors.
+
+        Args:
+            z: (alpha - 1) e of the scores e, (B, H, T, S); at most 0, and -2 for keys that are not seen.
+            seen: Mask, True where the query sees the key; broadcasts to `z`.
+            alpha: Result of `alpha`.
+        """
         count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(z.dtype)
         mean = z.where(seen, 0).sum(dim=-1, keepdim=True) / count
         tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # a lower bound of the root, as powers are convex
