@@ -44,6 +44,10 @@ def check_people(entry: Entry, joints: int) -> None:
     Args:
         entry: Cache entry.
         joints: Number of joints of the 2D skeleton.
+
+    Raises:
+        ValueError: If the content is invalid.
+        TypeError: If the metadata is invalid.
     """
     check_type(entry.metadata, PeopleMetadata)
     records, last = PeopleRecords(joints), -np.inf
@@ -69,6 +73,10 @@ def check_poses(entry: Entry, people: Entry, joints: int) -> None:
         entry: Cache entry of the poses.
         people: Cache entry of the same people in 2D, with its file positioned at the start of the content.
         joints: Number of joints of the 2D skeleton.
+
+    Raises:
+        ValueError: If the content is invalid or does not match `people`.
+        TypeError: If the metadata is invalid.
     """
     check_type(entry.metadata, PosesMetadata)
     if entry.metadata["frames"] != people.metadata["frames"]:

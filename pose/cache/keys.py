@@ -33,7 +33,12 @@ def hash_of(value: Any) -> str:
 def people_key(pipeline: Pipeline, source: Source) -> str | None:
     """Return the cache key of the tracked people of a source in 2D.
 
-    Return None for sources without fixed content, such as cameras and network streams."""
+    Return None for sources without fixed content, such as cameras and network streams.
+
+    Args:
+        pipeline: Pipeline that tracks the people.
+        source: Video or other source.
+    """
     content = source.content()
     if content is None:
         return None
@@ -44,9 +49,13 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
 
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
-    """Return the cache key of 3D poses, given the key of the people in 2D.
+    """Return the cache key of the 3D poses of a source. It covers all settings, since computing 3D poses is cheap.
 
-    The key covers all settings, since recomputing 3D poses is cheap."""
+    Args:
+        pipeline: Pipeline that computes the poses.
+        source: Video or other source.
+        people: Result of `people_key` for this pipeline and source.
+    """
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILE_SETTINGS}
@@ -56,7 +65,10 @@ def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
 
 @functools.cache
 def environment() -> list[Any]:
-    """Return a description of the environment: the code of this program, its libraries, Python and the processor."""
+    """Return JSON values on which results may depend, for use in a key.
+
+    These are a hash of this program's code, versions of libraries and Python, the processor and the operating system.
+    """
     python = [platform.machine(), sys.platform, *sys.version_info[:2]]
     return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
 

@@ -207,10 +207,10 @@ class NewEntry:
                 self._give_up(error)
 
     def commit(self, metadata: dict[str, Any]) -> None:
-        """Complete the entry.
+        """Complete the entry: append metadata and hash, and close the file. Sets `complete`, or `problem` on failure.
 
         Args:
-            metadata: JSON values about the content.
+            metadata: JSON values that describe the content.
         """
         tail = json.dumps(metadata).encode()
         self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
@@ -245,7 +245,7 @@ class Entry:
 
     @classmethod
     def checked(cls, file: IO[bytes], key: str) -> Self | None:
-        """Verify an opened file; return its entry, or None if it is damaged."""
+        """Verify an opened file; return its entry, or None if it is damaged or not the entry of `key`."""
         start = MAGIC + bytes.fromhex(key)
         try:
             end = file.seek(0, os.SEEK_END) - _HASH
@@ -280,10 +280,10 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 
 def open_cache(name: str, gigabytes: float) -> Cache:
-    """Open the cache in the folder given by `--cache`.
+    """Return the cache in the folder of the option `--cache`.
 
     Args:
-        name: Path of the folder.
+        name: Path of the folder; "~" is expanded.
         gigabytes: Maximum size of all entries, GB.
 
     Raises:

@@ -24,7 +24,8 @@ class FaceOutputs(NamedTuple):
     """Network outputs for R regions.
 
     Attributes:
-        points: (R, 468, 3) px, as in `Faces`.
+        points: (R, 468, 3) px: x and y in the whole image, and depth from the centre of the head, positive away from
+            the camera.
         presence: (R,) probability that the region contains a face.
     """
 
@@ -64,7 +65,10 @@ class FaceNetwork:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Return the search regions for the next frame: squares around points (R, 468, 3) px, with the eyes level."""
+    """Return search regions for the next frame: squares around the points (R, 468, 3) px of R faces.
+
+    They are rotated so that the line between the eyes is parallel to their upper side.
+    """
     eyes = points[:, LEFT_EYE[0], :2] - points[:, RIGHT_EYE[0], :2]
     angles = np.arctan2(eyes[:, 1], eyes[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]

@@ -29,7 +29,7 @@ class Bones:
 
     @property
     def count(self) -> int:
-        """Number of lengths G."""
+        """Number G of different bone lengths."""
         return int(self.group.max()) + 1
 
     def measure(self, points: F64) -> tuple[F64, F64]:

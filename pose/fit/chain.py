@@ -14,11 +14,11 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Factorised chain of B blocks. A block has f frames (1 or 2) of D unknowns each.
+    """Factorised block-tridiagonal matrix of B blocks. A block has f frames (1 or 2) of D unknowns each.
 
     Attributes:
-        inverse: (B, f D, f D) inverses of the pivots.
-        link: (B - 1, f, f) factors of the identity that couple a block to the next.
+        inverse: (B, f D, f D) inverses of the pivots, that is, of the diagonal blocks during elimination.
+        link: (B - 1, f, f) factors L of the coupling kron(L, identity) of each block with the next.
     """
 
     inverse: F64
@@ -26,13 +26,13 @@ class Chain:
 
     @classmethod
     def factorise(cls, frames: F64, next_one: F64, next_two: F64 | None = None) -> "Chain":
-        """Factorise a chain of K frames.
+        """Factorise a symmetric positive definite matrix of K frames with D unknowns each.
 
         Args:
-            frames: (K, D, D) matrix of each frame; K must be even if `next_two` is given.
-            next_one: (K - 1,) multiples of the identity that couple each frame to the next.
-            next_two: (K - 2,) multiples of the identity that couple each frame to the one after the next; None for no
-                such coupling.
+            frames: (K, D, D) diagonal block of each frame; K must be even if `next_two` is given.
+            next_one: (K - 1,) factors of the identity in the blocks that couple each frame to the next.
+            next_two: (K - 2,) factors of the identity in the blocks that couple each frame to the one after the next;
+                None for no such coupling.
         """
         blocks, link = (frames, next_one[:, None, None]) if next_two is None else _pairs(frames, next_one, next_two)
         inverse = np.empty_like(blocks)
@@ -44,7 +44,7 @@ class Chain:
         return cls(inverse, link)
 
     def solve(self, right: F64) -> F64:
-        """Solve the system for M right-hand sides (K, D, M); return the solutions, of the same shape."""
+        """Solve the factorised system for M right-hand sides (K, D, M); return M solutions (K, D, M)."""
         rows = right.reshape(len(self.inverse), -1, right.shape[-1]).copy()
         half = np.empty_like(rows)
         for block in range(len(rows)):

@@ -26,8 +26,8 @@ class FitLog:
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.
             after: (T, 17, 3) m, joints relative to the pelvis after the fit.
-            distance: (T, 17) m, distances at the depth of the body between 2D keypoints and projected joints before the
-                fit; NaN for undetected keypoints.
+            distance: (T, 17) m, distances in the image of 2D keypoints from projected joints before the fit, converted
+                to m at the depth of the body; NaN for undetected keypoints.
         """
         change = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
         detected = distance[np.isfinite(distance)]
@@ -36,7 +36,7 @@ class FitLog:
 
     @property
     def line(self) -> str:
-        """Line of text for summaries; empty if nothing was fitted."""
+        """One line of text that summarises all windows; empty if nothing was fitted."""
         if not self.windows:
             return ""
         frames, change, distance = np.array(self.windows).T

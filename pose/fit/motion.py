@@ -1,6 +1,7 @@
 """Fit of one person's motion to the 2D keypoints of one camera: smooth corrections, and constant bone lengths.
 
-Unknowns are the correction of every lifted joint at knots 0.1 s apart, and one length per bone. Residuals:
+Unknowns are the correction of every lifted joint at selected frames 0.1 s apart (the knots), and one length per bone.
+Between knots, corrections are interpolated. Residuals:
 
 - reprojection, in standard deviations of the 2D noise (`pose.fit.noise`); robust (Cauchy loss);
 - bone lengths, constant over time and equal on both sides, close to those of the lifted body;
@@ -66,10 +67,10 @@ _SPREAD = _spread()
 
 @dataclass(frozen=True, slots=True)
 class FitTarget:
-    """Observations and lifted joints for the fit, at K knots, with N = 17 joints.
+    """Observations and lifted joints for the fit, at K selected frames (knots), with N = 17 joints.
 
     Attributes:
-        times: (K,) s of the knots, increasing.
+        times: (K,) s, times of the knots, increasing.
         points: (K, N, 3) m, lifted joints in the camera frame.
         pixels: (K, N, 2) px, detected joints, averaged around each knot.
         noise: (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected.
@@ -84,15 +85,15 @@ class FitTarget:
 
 
 def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
-    """Fit corrections and bone lengths with Gauss-Newton iterations that never increase the cost.
+    """Fit corrections of lifted joints, and bone lengths, with Gauss-Newton iterations that never increase the cost.
 
     Args:
-        target: Observations and lifted joints.
-        lengths: (G,) m, expected bone lengths, one for each group of `BONES`.
+        target: Observations and N lifted joints at K selected frames.
+        lengths: (G,) m, expected bone lengths in the order of `BONES.group`. Left and right share one length.
         fixed_lengths: Whether the lengths are known and thus not fitted.
 
     Returns:
-        Corrections (K, N, 3) m of `target.points`, and the lengths (G,) m.
+        Corrections (K, N, 3) m to add to `target.points`, and the fitted lengths (G,) m.
     """
     problem = _Problem(target, lengths, fixed_lengths)
     deviations, found = np.zeros((len(target.times), _N, 3)), lengths

@@ -27,12 +27,15 @@ _LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
 
 
 def noise_of(residual: F64, detected: Flags, derived: bool = False) -> F64:
-    """Estimate the standard deviation (17,) m of each coordinate of one track's 2D keypoints, at the body's depth.
+    """Estimate the noise of one track's 2D keypoints.
 
     Args:
-        residual: (T, 17, 2) m, keypoints minus projected lifted joints, at the depth of the body.
+        residual: (T, 17, 2) m, keypoints minus projected lifted joints, converted from px at the depth of the body.
         detected: (T, 17) bool, whether each joint is detected.
         derived: Whether the joints are converted from a detector's skeleton (`pose.skeletons`).
+
+    Returns:
+        (17,) m, standard deviation of each of both image coordinates of a joint, at the depth of the body.
     """
     distance = np.where(detected, np.linalg.norm(residual, axis=-1), np.nan)
     total = _spread(distance)

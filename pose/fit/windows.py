@@ -28,14 +28,15 @@ _HALF_REDUCTION_NOISE_M = 0.02  # noise that halves the reduction
 
 
 def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | None:
-    """Return how many frames the first window has, and how many of them come before the next window.
+    """Return which frames of a track belong to the next window of the fit (see `MotionFit`).
 
     Args:
-        times: (T,) s, times of the frames that are not final; T is at least 1.
+        times: (T,) s, times of the frames from the start of this window on, as far as known; T is at least 1.
         ended: Whether the track has ended.
 
     Returns:
-        Number of frames of the window, and number before the next window; None if the window may get more frames.
+        Number of frames in the window, and number of its frames before the following, overlapping window. None if
+        frames that are not known yet may belong to the window.
     """
     end = int(np.searchsorted(times, times[0] + WINDOW_S, side="right"))
     if end == len(times):
@@ -52,7 +53,7 @@ def fit_motion(lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = No
     Args:
         lifted: Motion with constant bone lengths (`pose.refine.refine`).
         observed: 2D sequence of the same frames.
-        log: Collector of statistics of the changes.
+        log: Collector of statistics of the changes; None for no statistics.
 
     Returns:
         The fitted motion. Its sigma is up to 15 % smaller, depending on the accuracy of the keypoints.
@@ -99,7 +100,7 @@ class MotionFit:
     """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`).
 
     Args:
-        log: Collector of statistics of the changes.
+        log: Collector of statistics of the changes; None for no statistics.
     """
 
     def __init__(self, log: FitLog | None = None) -> None:
@@ -108,14 +109,15 @@ class MotionFit:
         self._before: _Correction | None = None
 
     def window(self, lifted: Sequence3D, observed: Sequence2D, final: int | None = None) -> Sequence3D:
-        """Fit the next window, and return its fitted motion.
+        """Fit the next window of the track, and return the fitted motion of all its frames.
 
-        The window may overlap the previous one; the frames in both are blended.
+        The window may overlap the previous one. In the frames of both, both corrections are blended.
 
         Args:
-            lifted: Motion of the person with constant bone lengths.
+            lifted: Motion of the person in the window, with constant bone lengths.
             observed: 2D sequence of the same frames.
-            final: Number of frames before the next window; None for all. Only these frames are logged.
+            final: Number of frames before the start of the following window; None for all frames. Only these frames
+                enter the statistics in the log, so that none counts twice.
         """
         fixed_lengths = self._lengths is not None
         if not fixed_lengths and lifted.times[-1] - lifted.times[0] < _MIN_DURATION_S:

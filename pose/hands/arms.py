@@ -21,13 +21,13 @@ _CENTER_DISTANCE_FOREARMS = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The arms of P people, left and right.
+    """The arms of P people in the image.
 
     Attributes:
-        wrists: (P, 2, 2) px.
-        valid: (P, 2) whether the wrist is detected and the length of the forearm is known.
+        wrists: (P, 2, 2) px; axis 1 is left, right, and axis 2 is x, y.
+        valid: (P, 2) whether the left and the right wrist is detected and the length of the forearm is known.
         forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
-        regions: Expected regions of the hands, 2 P rows: left and right hand of each person.
+        regions: 2 P expected regions of the hands: left and right hand of person 0, then of person 1, and so on.
     """
 
     wrists: F32
@@ -38,6 +38,10 @@ class Arms:
     @classmethod
     def of(cls, people: People, skeleton: Skeleton) -> "Arms":
         """Compute the arms of the people.
+
+        Args:
+            people: People in one frame.
+            skeleton: Skeleton of their keypoints.
 
         Raises:
             ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.

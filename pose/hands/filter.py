@@ -31,7 +31,7 @@ class HandFilter:
 
         Args:
             values: (K, D), K points with D coordinates.
-            size: Size of the hand or face in the unit of `values`.
+            size: Size of the hand or face, such as its largest extent, in the unit of `values`.
             time: Time of the frame, s; must increase from call to call.
         """
         step = max(time - self._time, 1e-3)

@@ -1,7 +1,7 @@
-"""Tracking of hands without bodies, for images that mainly show hands.
+"""Tracking of hands without detection of people, for images that mainly show hands.
 
-The option `pose-run --hands` does not use this module, because its hands belong to tracked people. The hands found
-here are not labelled left or right.
+Hands are not labelled left or right, and are not assigned to people. The option `pose-run --hands` finds the hands of
+tracked people instead (`pose.hands.tracker`).
 """
 
 from dataclasses import dataclass, field
@@ -19,13 +19,13 @@ _DUPLICATE_IOU = 0.3  # IoU from which two regions are duplicates
 
 @dataclass(frozen=True, slots=True)
 class FreeHands:
-    """H hands of one frame, detected without people.
+    """H hands of one frame, detected without detection of people. They are not labelled left or right.
 
     Attributes:
-        points: (H, 21, 2) px.
-        shapes: (H, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward).
+        points: (H, 21, 2) px, smoothed points in the order of `pose.hand_points`.
+        shapes: (H, 21, 3) m, smoothed points relative to the wrist, in camera axes (x right, y down, z forward).
         presence: (H,) probability that the points lie on a hand.
-        raw: (H, 21, 2) px, points before smoothing.
+        raw: (H, 21, 2) px, `points` before smoothing.
     """
 
     points: F32
@@ -42,7 +42,10 @@ class _Track:
 
 
 class FreeHandTracker:
-    """Tracker that detects hands with the palm detector and follows them by their points, like MediaPipe Hands."""
+    """Tracker of all hands in a video stream, without detection of people, like MediaPipe Hands.
+
+    The palm detector finds new hands. A known hand is searched for around its points in the previous frame.
+    """
 
     def __init__(self, network: HandNetwork, palms: PalmDetector, max_hands: int = 2) -> None:
         """Start without hands.
@@ -50,7 +53,7 @@ class FreeHandTracker:
         Args:
             network: Network that finds the points of a hand.
             palms: Palm detector; runs while fewer than `max_hands` hands are tracked.
-            max_hands: Maximum number of hands.
+            max_hands: Maximum number of hands to track.
         """
         self._network, self._palms, self._max_hands = network, palms, max_hands
         self._tracks: list[_Track] = []

@@ -34,8 +34,8 @@ class HandOutputs(NamedTuple):
     """Network outputs for R regions.
 
     Attributes:
-        points: (R, 21, 2) px.
-        shapes: (R, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward).
+        points: (R, 21, 2) px of the whole image, in the order of `pose.hand_points`.
+        shapes: (R, 21, 3) m, the same points relative to the wrist, in camera axes (x right, y down, z forward).
         presence: (R,) probability that the region contains a hand.
     """
 
@@ -88,7 +88,7 @@ class PalmDetector:
         Args:
             model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
             threads: Number of CPU threads.
-            min_score: Minimum score of a palm.
+            min_score: Minimum confidence of a palm, 0 to 1.
 
         Raises:
             PoseError: If the weights are not available or not a valid network.
@@ -97,11 +97,14 @@ class PalmDetector:
         self._anchors, self._min_score = _anchors(), min_score
 
     def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
-        """Detect hands in an (H, W, 3) uint8 RGB image; return their regions, best first, and scores (R,).
+        """Detect hands by their palms.
 
         Args:
-            image: The image.
-            window: Region to search, one row; None for the whole image.
+            image: (H, W, 3) uint8 RGB.
+            window: The one region of the image to search; None for the whole image.
+
+        Returns:
+            Regions of R whole hands, in descending order of the score, and scores (R,).
         """
         size = (PALM_SIDE, PALM_SIDE)
         matrix = crops.crop_matrices(window or crops.letterbox_region(image, size), size)
@@ -121,7 +124,10 @@ class PalmDetector:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Return the search regions for the next frame: squares around points (R, 21, 2) px, with the fingers upwards."""
+    """Return search regions for the next frame: squares around the points (R, 21, 2) px of R hands.
+
+    They are rotated so that the fingers point to the upper side of the square.
+    """
     knuckles = (points[:, INDEX_KNUCKLE] + points[:, RING_KNUCKLE]) / 2
     along = (points[:, MIDDLE_KNUCKLE] + knuckles) / 2 - points[:, WRIST]
     return _around(points[:, _STABLE], np.asarray(along, np.float32), _TRACK_SCALE, _TRACK_SHIFT)
@@ -157,12 +163,12 @@ def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
 
 
 def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Return scaled and shifted squares in which `along` (R, 2) points up.
+    """Return R scaled and shifted squares, rotated so that the direction `along` points to their upper side.
 
     Args:
         centers: (R, 2) px, centres of the squares before shifting.
         sides: (R,) px, sides of the squares before scaling.
-        along: (R, 2) directions in the image.
+        along: (R, 2) directions in the image, such as from the wrist to the fingers.
         scale: Factor of the sides.
         shift: Shift of the centres as a fraction of the side, downwards in the rotated square; negative is towards the
             fingers.

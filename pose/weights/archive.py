@@ -16,16 +16,16 @@ class ArchiveError(SourceError):
 
 
 def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: str | None = None) -> None:
-    """Write the one member of `archive` whose path is, or ends in, `member` to `target`.
+    """Write one file of a zip archive or wheel to `target`.
 
     Args:
         archive: Path of the archive, or an open file.
-        member: Path of the member in the archive, or the end of that path.
+        member: Path of the file in the archive, or the end of that path.
         target: File to write.
         name: Name of the archive in error messages; the default is its file name.
 
     Raises:
-        ArchiveError: If the archive is invalid, or if the member does not occur exactly once.
+        ArchiveError: If the archive is invalid, or if `member` does not match exactly one file.
     """
     try:
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:

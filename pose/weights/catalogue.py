@@ -41,7 +41,12 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class WheelMember:
-    """A file in a wheel."""
+    """A file in a wheel.
+
+    Attributes:
+        wheel: The wheel.
+        member: Path of the file in the wheel.
+    """
 
     wheel: Wheel
     member: str
@@ -52,7 +57,11 @@ class WheelMember:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file served at `url`."""
+    """A file on a web server.
+
+    Attributes:
+        url: Address of the file.
+    """
 
     url: str
 
@@ -62,12 +71,13 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """The one member of the zip at `url` whose path is, or ends in, `member`.
+    """A file in a zip archive on a web server.
 
     Attributes:
         url: Address of the zip.
-        member: Path of the member in the zip, or the end of that path.
-        small: Whether the member is much smaller than the zip, so that it is read with range requests.
+        member: Path of the file in the zip, or the end of that path; only one file may match.
+        small: Whether the file is much smaller than the zip. It is then read with range requests, without a download
+            of the whole zip.
     """
 
     url: str
@@ -94,7 +104,7 @@ class ManualSource:
 
 @dataclass(frozen=True, slots=True)
 class InPackage:
-    """A file included in the package, in `pose/models`."""
+    """A file that is included in this package, in the folder `pose/models`."""
 
     def __str__(self) -> str:
         return "in the package"
@@ -116,7 +126,7 @@ class Weight:
         size: Size in bytes; None if unknown.
         source: Source of the file, such as a wheel or an address.
         default: Whether the default configuration needs this weight.
-        fallback: Catalogue name of the weight to use as a fallback; None without one.
+        fallback: Catalogue name of the weight to use if this one is not available; None if there is none.
     """
 
     name: str

@@ -65,7 +65,13 @@ def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirec
 
 
 def unavailable_reason(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
-    """Return None if the server provides `url`; otherwise return why not, in one line. `timeout` is in s."""
+    """Return why a file cannot be downloaded, in one line; None if the server provides it.
+
+    Args:
+        url: Address of the file.
+        schemes: Allowed URL schemes, such as ("https",), also of redirects.
+        timeout: Maximum time without data, s.
+    """
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
         with opener_for(url, schemes).open(request, timeout=timeout):
@@ -87,10 +93,10 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def claim_partial(partial: Path) -> Iterator[Path]:
-    """Yield a private path to write to, which starts with the content of an earlier incomplete download.
+    """Yield a path to which only this process writes, for a download that continues an incomplete one.
 
-    The file `partial` is claimed by renaming, so two processes never write to the same file. If the download stays
-    incomplete, the file is renamed back to `partial` for the next attempt.
+    On entry, an existing file `partial` with the content of an earlier attempt is renamed to the yielded path. On exit,
+    a file that is still at that path is renamed back to `partial` for the next attempt.
     """
     private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):

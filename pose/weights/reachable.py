@@ -19,7 +19,11 @@ FAILURE_EXPIRY_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
-    """Locate a weight, and download it if it is missing and its server answers.
+    """Locate a weight, and download it if it is missing and its server answers within `MAX_WAIT_S`.
+
+    Args:
+        store: Weight files on this machine.
+        name: Catalogue name of the weight.
 
     Returns:
         Path of the verified file, or the reason why it is not available.
@@ -59,7 +63,7 @@ def recorded_failure(store: Store, weight: Weight) -> str | None:
 
 
 def record_failure(store: Store, weight: Weight, reason: str) -> None:
-    """Store the reason why a weight is not available."""
+    """Write the reason why a weight is not available to a file in the cache, for `recorded_failure`."""
     with suppress(OSError):
         store.cache.mkdir(parents=True, exist_ok=True)
         write_whole(_record(store, weight), f"{reason}\n")

@@ -29,9 +29,14 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = TIMEOUT_S) -> None:
         """Open the file.
 
+        Args:
+            url: Address of the file.
+            schemes: Allowed URL schemes, such as ("https",), also of redirects.
+            timeout: Maximum time without data, s.
+
         Raises:
             RangesError: If the server does not support range requests.
-            DownloadError: If the server does not answer.
+            DownloadError: If the file cannot be read, or its URL scheme is not allowed.
         """
         self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
         self._place = 0
@@ -86,12 +91,18 @@ class RemoteFile(io.RawIOBase):
 
 
 def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = SCHEMES) -> None:
-    """Write the one member of the zip at `url` whose path is, or ends in, `member` to `target`.
+    """Write one file of a zip on a web server to `target`, without a download of the whole zip.
+
+    Args:
+        url: Address of the zip.
+        member: Path of the file in the zip, or the end of that path.
+        target: File to write.
+        schemes: Allowed URL schemes, such as ("https",), also of redirects.
 
     Raises:
         RangesError: If the server does not support range requests.
         DownloadError: If the download fails.
-        ArchiveError: If the archive is invalid, or if the member does not occur exactly once.
+        ArchiveError: If the archive is invalid, or if `member` does not match exactly one file.
     """
     with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
         extract_member(file, member, target, url.rpartition("/")[2])

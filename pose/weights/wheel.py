@@ -14,7 +14,11 @@ class WheelError(SourceError):
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
-    """Download `wheel` to `folder` without installing it.
+    """Download a wheel without installing it.
+
+    Args:
+        wheel: Wheel on the user's package index.
+        folder: Folder to which the wheel or its content is written.
 
     Returns:
         The wheel file (pip), or a folder with its content (uv, which cannot download a wheel and unpacks it).
