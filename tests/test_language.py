@@ -28,7 +28,7 @@ FINISHED = (
 )  # fmt: skip
 FINISHED_STUDIES = (
     "ahead", "analysis", "attention", "cameras", "detector-errors", "exports", "feet", "forecast", "hands", "index",
-    "laboratory", "lifter", "live", "moving-camera", "performance", "repair", "rtmpose", "tracking", "world",
+    "laboratory", "lifter", "live", "moving-camera", "performance", "presets", "repair", "rtmpose", "tracking", "world",
 )  # fmt: skip
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
