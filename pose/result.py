@@ -360,7 +360,9 @@ class Result:
             PoseError: If the file cannot be written.
         """
         if self.table.run is None:
-            raise UsageError(f"{self.name}: a result of pose-lift cannot be saved as poses.npz")
+            raise UsageError(
+                f"{self.name}: cannot be saved as poses.npz, because a file of pose-lift has no metadata of a run"
+            )
         target = Path(path)
         _write(target, self.table, self.table.run, self.table.complete)
         return target

@@ -96,7 +96,7 @@ def _check_free(targets: list[Path]) -> None:
 class Human36m(PrepareCommand):
     """The subcommand `pose-prepare human36m`, which converts the Human3.6M release for VideoPose3D's protocol."""
 
-    purpose = "Human3.6M, protocol V: 3D and ground-truth 2D from the raw release."
+    purpose = "Human3.6M as in VideoPose3D (protocol V): 3D and ground-truth 2D from the raw release."
 
     source: str = option(REQUIRED, "folder of the release, which contains S1/MyPoseFeatures/D3_Positions/*.cdf etc.")
     out: str = option(REQUIRED, _FOLDER)
@@ -120,7 +120,7 @@ class Human36m(PrepareCommand):
 class Human36mM(PrepareCommand):
     """The subcommand `pose-prepare human36m-m`, which checks and converts MotionBERT's file of Human3.6M."""
 
-    purpose = "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays."
+    purpose = "Human3.6M as in MotionBERT (protocol M): its pickle, checked, as plain arrays."
 
     source: str = option(REQUIRED, "MotionBERT's file h36m_sh_conf_cam_source_final.pkl")
     out: str = option(REQUIRED, _FOLDER)
@@ -186,7 +186,7 @@ class Mocap(PrepareCommand):
 class UiPrmd(PrepareCommand):
     """The subcommand `pose-prepare ui-prmd`, which converts the exercises of UI-PRMD to clips."""
 
-    purpose = "UI-PRMD's exercises (optical markers) as clips."
+    purpose = "Exercises of UI-PRMD, from optical markers."
 
     source: str = option(REQUIRED, "a folder or .zip with the files mXX_sYY_eZZ_positions.txt")
     out: str = option(REQUIRED, _CLIPS, metavar="FILE")
@@ -202,7 +202,7 @@ class UiPrmd(PrepareCommand):
 class Snu(PrepareCommand):
     """The subcommand `pose-prepare snu`, which converts sport and walks of Seoul National University to clips."""
 
-    purpose = "Basketball, table tennis, boxing and walks of SNU (BVH) as clips."
+    purpose = "Basketball, table tennis, boxing and walking of SNU, from BVH files."
 
     source: str = option(
         REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some of them"
@@ -221,7 +221,7 @@ class Snu(PrepareCommand):
 class Markers(PrepareCommand):
     """The subcommand `pose-prepare markers`, which converts recordings of optical markers to clips."""
 
-    purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
+    purpose = "Motion capture with optical markers of the full-body Plug-in-Gait set."
 
     source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
     out: str = option(REQUIRED, _CLIPS, metavar="FILE")

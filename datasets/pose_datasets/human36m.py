@@ -242,7 +242,7 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
         raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
     pixels = pixels[:frames]  # some videos are longer than the motion capture
     if not np.isfinite(pixels).all():
-        raise PoseError(f"{key}: the 2D holds NaN or infinity")
+        raise PoseError(f"{key}: the 2D contains NaN or infinity")
     require_pixels(pixels, f"{key}, 2D")
     observed = Sequence2D(
         keypoints=camera.undistort(pixels).astype(np.float32),
@@ -277,7 +277,7 @@ def read_positions_3d(folder: Path) -> Positions3D:
             action_of(take, f"{FILE_3D}, {subject}")
             positions[subject][take] = world = _numbers(values, (RAW_JOINTS, 3), source)
             if not np.isfinite(world).all():
-                raise PoseError(f"{source}: holds NaN or infinity")
+                raise PoseError(f"{source}: contains NaN or infinity")
             require_metres(world, source)
     return positions
 

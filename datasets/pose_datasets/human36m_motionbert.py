@@ -188,7 +188,7 @@ def _check_part(table: Table, names: tuple[str, ...], source: str) -> Table:
         raise PoseError(f"{source}: expected confidence (N, 17), got {table['confidence'].shape}")
     for name in (joints.keys() | {"confidence", "2.5d_factor"}) & table.keys():
         if not np.isfinite(table[name]).all():
-            raise PoseError(f"{source}: {name} holds NaN or infinity")
+            raise PoseError(f"{source}: {name} contains NaN or infinity")
     require_pixels(table["joint_2d"].astype(np.float32), f"{source}, joint_2d")
     return table
 

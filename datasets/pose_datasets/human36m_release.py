@@ -48,7 +48,7 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
     found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
     if not any(found.values()):
         raise UsageError(
-            f"{source}: contains no S1/MyPoseFeatures/D3_Positions/*.cdf (docs/reference/benchmark-data.md)"
+            f"{source}: contains no S1/MyPoseFeatures/D3_Positions/*.cdf; see docs/reference/benchmark-data.md"
         )
     positions: Positions3D = {}
     for subject, files in found.items():

@@ -97,7 +97,10 @@ def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
     """
     style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
     if style is None:
-        raise PoseError(f"{source}: the joint names are not those of a known conversion of the CMU database")
+        raise PoseError(
+            f"{source}: the joint names are not those of a known conversion of the CMU database, "
+            "which are for MotionBuilder and Daz Studio"
+        )
     index = {role: motion.names.index(name) for role, name in style.items()}
     if "left_radius" in index:
         motion = _restore_lost_bones(motion, index)

@@ -161,7 +161,7 @@ def _read(path: Path, reported_path: Path | None = None) -> dict[str, F64]:
             )
         arrays[name] = arrays[name][:, 0][:, JOINT_ORDER]
         if not np.isfinite(arrays[name][arrays["valid_frame"] != 0]).all():
-            raise PoseError(f"{reported_path}: {name} holds NaN or infinity in a valid frame")
+            raise PoseError(f"{reported_path}: {name} contains NaN or infinity in a valid frame")
     return arrays
 
 

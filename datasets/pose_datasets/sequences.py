@@ -56,7 +56,7 @@ def load_truth(path: Path) -> Truth:
     if "joints3d" not in arrays:
         raise PoseError(f"{path}: key 'joints3d' is missing; found: {', '.join(arrays) or 'none'}")
     if arrays["joints3d"].dtype.kind not in "fiu":
-        raise PoseError(f"{path}: joints3d holds {arrays['joints3d'].dtype}, expected numbers")
+        raise PoseError(f"{path}: joints3d: expected numbers, got {arrays['joints3d'].dtype}")
     joints = arrays["joints3d"].astype(np.float64)
     if joints.ndim == 3:
         joints = joints[:, None]

@@ -198,12 +198,13 @@ def _check(parts: Mapping[str, str]) -> None:
     score, distribution = parts["score"], parts["distribution"]
     if distribution == "coda" and not SCORES[score].has_distance:
         raise ValueError(
-            f"composed attention: coda requires a distance between query and key, which {score} does not define"
+            f"composed attention: the distribution 'coda' requires a distance between query and key, which the score "
+            f"{score!r} does not define"
         )
     if distribution == "ratio" and score != "kernel":
         raise ValueError(
-            f"composed attention: ratio requires non-negative scores, but those of {score} can be negative; "
-            "use score: kernel"
+            f"composed attention: the distribution 'ratio' requires non-negative scores, but those of {score!r} "
+            "can be negative; set score to 'kernel'"
         )
 
 
@@ -216,4 +217,4 @@ def _check_lengths(
     if window is not None and position == "global" and not causal:
         raise ValueError("composed attention: window applies to the positions local, predicted and causal, not global")
     if max_length is not None and score != "location" and time != "learnt":
-        raise ValueError("composed attention: max_length requires score: location or time: learnt")
+        raise ValueError("composed attention: max_length requires the score 'location' or the time 'learnt'")

@@ -31,7 +31,7 @@ class NeighbourhoodAttention(Attention):
         self.capabilities = inner.capabilities
         super().__init__(inner.dim, inner.heads, causal=inner.causal)
         if not all(joint in seen for joint, seen in enumerate(visible_joints)):
-            raise ValueError("visible_joints: expected one list per joint that contains the joint itself")
+            raise ValueError("visible_joints: expected one list per joint, each with the joint itself")
         self.inner, self.cache_fields = inner, inner.cache_fields
         max_neighbours = max(len(seen) for seen in visible_joints)
         neighbours = torch.tensor(

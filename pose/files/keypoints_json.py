@@ -215,8 +215,8 @@ def _by_person(path: Path, detections: list[_Detection]) -> dict[int, list[_Dete
         gap_frames += max(frames) - min(frames) + 1 - len(frames)
         if gap_frames > MAX_GAP_FRAMES:
             raise PoseError(
-                f"{path}: only {len(frames)} of the frames {min(frames)} to {max(frames)} are present; gaps of at most "
-                f"{MAX_GAP_FRAMES} frames in all are filled, and image ids must be frame numbers"
+                f"{path}: {gap_frames} frames are missing; at most {MAX_GAP_FRAMES} are filled. "
+                f"Are the image ids of a person, {min(frames)} to {max(frames)}, frame numbers?"
             )
     return dict(sorted(people.items()))
 

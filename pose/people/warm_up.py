@@ -45,17 +45,18 @@ def try_once(stage: Detector | Estimator | OnePass) -> None:
     else:
         boxes = Boxes(_BOX, _SCORE)
         found = stage.estimate([_IMAGE], [stage.regions(boxes)])[0]
-    if found.xy.shape != (len(boxes), len(stage.skeleton), 2) or found.scores.shape != found.xy.shape[:2]:
-        raise ValueError(f"its keypoints have the shape {found.xy.shape}")
+    expected = (len(boxes), len(stage.skeleton), 2)
+    if found.xy.shape != expected or found.scores.shape != found.xy.shape[:2]:
+        raise ValueError(f"keypoints: expected shape {expected}, got {found.xy.shape}")
     if not (np.isfinite(found.xy).all() and np.isfinite(found.scores).all()):
-        raise ValueError("its output contains NaN or infinity")
+        raise ValueError("the output contains NaN or infinity")
 
 
 def _check_boxes(boxes: Boxes) -> None:
     if boxes.xyxy.shape != (len(boxes.scores), 4):
-        raise ValueError(f"its boxes have the shape {boxes.xyxy.shape}")
+        raise ValueError(f"boxes: expected shape {(len(boxes.scores), 4)}, got {boxes.xyxy.shape}")
     if not (np.isfinite(boxes.xyxy).all() and np.isfinite(boxes.scores).all()):
-        raise ValueError("its output contains NaN or infinity")
+        raise ValueError("the output contains NaN or infinity")
 
 
 def warm_up_tracker(tracker: str) -> None:

@@ -176,7 +176,9 @@ def read_image(path: Path) -> U8 | None:
     if not os.access(path, os.R_OK):
         return None
     if path.stat().st_size > MAX_BYTES:
-        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; images have at most {MAX_BYTES >> 20}")
+        raise PoseError(
+            f"{path}: {path.stat().st_size / 2**20:.1f} MiB; an image may have at most {MAX_BYTES >> 20} MiB"
+        )
     if path.suffix.lower() in HEIC:
         return _read_heic(path)
     data = np.fromfile(path, np.uint8)  # OpenCV cannot open every path on Windows

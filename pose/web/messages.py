@@ -256,7 +256,7 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
     """
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        raise ProtocolError(f"{message['type']}: expected a number {key!r}")
+        raise ProtocolError(f"{message['type']}: {key!r} must be a number below 1e15")
     return float(value)
 
 

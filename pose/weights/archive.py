@@ -31,7 +31,7 @@ def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: s
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:
             found = [known for known in content.names if known == member or known.endswith(f"/{member}")]
             if len(found) != 1:
-                raise ArchiveError(f"{content.label} holds {len(found)} files named {member}; expected one")
+                raise ArchiveError(f"{content.label} contains {len(found)} files named {member}; expected one")
             with content.stream(found[0]) as source, target.open("wb") as out:
                 shutil.copyfileobj(source, out, CHUNK)
     except ArchiveError:

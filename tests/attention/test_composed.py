@@ -123,7 +123,7 @@ def test_every_pair_that_makes_sense_is_available_and_no_other(score: str) -> No
             layer = build_attention("composed", DIM, HEADS, score=score, distribution=distribution).double()
             assert layer(batch.x, batch.context()).isfinite().all()
         else:
-            with pytest.raises(ValueError, match=f"which {score} does not define|those of {score} can be"):
+            with pytest.raises(ValueError, match=f"the score .{score}. does not define|those of .{score}. can be"):
                 build_attention("composed", DIM, HEADS, score=score, distribution=distribution)
 
 

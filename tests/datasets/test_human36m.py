@@ -156,7 +156,7 @@ def every(make):
 BAD_FILES = {
     "millimetres": (IN_3D, photo(lambda x: x * 1000), "S9/Photo.*these look like millimetres"),
     "joints": (IN_3D, photo(lambda x: x[:, :17]), r"S9/Photo: expected \(T, 32, 3\), got \(12, 17, 3\)"),
-    "nan": (IN_3D, photo(lambda x: broken(x, np.nan)), "S9/Photo: holds NaN"),
+    "nan": (IN_3D, photo(lambda x: broken(x, np.nan)), "S9/Photo: contains NaN"),
     "subject": (IN_3D, lambda x: x.update(S99={}), "unknown subject 'S99'; known: S1, S5"),
     "action": (IN_3D, lambda x: x["S9"].update({"Juggling 1": 0}), "unknown action 'Juggling 1'; known: Dir"),
     "no subject": (IN_3D, lambda x: x.pop("S9"), r"data_3d_h36m\.npz: S9 is missing; found: S11"),
@@ -165,7 +165,7 @@ BAD_FILES = {
     "text": (IN_3D, photo(lambda x: np.full((12, 32, 3), "x")), "S9/Photo: expected numbers, got <U1"),
     "2D joints": (IN_2D, every(lambda x: x[:, :16]), r"2D: expected \(T, 17, 2\), got \(12, 16, 2\)"),
     "2D unit": (IN_2D, every(lambda x: x / 500 - 1), "S9/Photo/54138969, 2D: expected pixels, but the person is 0"),
-    "2D nan": (IN_2D, every(lambda x: broken(x, np.nan)), "S9/Photo/54138969: the 2D holds NaN"),
+    "2D nan": (IN_2D, every(lambda x: broken(x, np.nan)), "S9/Photo/54138969: the 2D contains NaN"),
     "cameras": (IN_2D, photo(lambda x: x[:3]), "S9/Photo: expected 2D from 4 cameras, got 3"),
     "take": (IN_2D, lambda x: x["S9"].pop("Photo"), "S9: Photo is missing; found: Directions 1"),
 }

@@ -116,7 +116,7 @@ def with_nan(array):
 
 
 BAD_FILES = {
-    "nan": (assign("joint_2d", with_nan), "test: joint_2d holds NaN"),
+    "nan": (assign("joint_2d", with_nan), "test: joint_2d contains NaN"),
     "joints": (assign("joint_2d", lambda x: x[:, :16]), r"expected joint_2d \(N, 17, 2\), got \(127, 16, 2\)"),
     "length": (assign("joint_2d", lambda x: x[:-2]), "arrays differ in length.*'joint_2d': 125"),
     "confidence": (assign("confidence", lambda x: x[:, :5]), r"expected confidence \(N, 17\), got \(127, 5\)"),

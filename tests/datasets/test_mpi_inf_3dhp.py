@@ -62,7 +62,7 @@ BAD_FILES = {
     "joints": ("annot3", lambda x: x[:, :, :16], r"expected annot3 \(15, 1, 17, 3\).*got \(15, 1, 16, 3\)"),
     "length": ("annot2", lambda x: x[:-1], r"expected annot2 \(15, 1, 17, 2\) to go with 15 valid_frame, got \(14"),
     "metres": ("univ_annot3", lambda x: x / 1000, r"univ_annot3 \(as millimetres\): expected metres"),
-    "nan": ("univ_annot3", with_nan, "univ_annot3 holds NaN or infinity in a valid frame"),
+    "nan": ("univ_annot3", with_nan, "univ_annot3 contains NaN or infinity in a valid frame"),
     "missing": ("annot2", lambda x: None, "not a readable MPI-INF-3DHP annotation file"),
 }
 

@@ -143,7 +143,7 @@ def test_text_that_is_not_a_message_is_refused(text, reason):
 
 @pytest.mark.parametrize("value", ["1", None, True, [], float("nan"), float("inf"), 10**400])
 def test_number_must_be_one(value):
-    with pytest.raises(ProtocolError, match="expected a number 'time'"):
+    with pytest.raises(ProtocolError, match="'time' must be a number"):
         messages.number_in({"type": "ping", "time": value}, "time")
 
 

@@ -372,8 +372,8 @@ def test_a_zip_member_is_taken_by_its_name(tmp_path, server):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (zipped({"a/m.onnx": CONTENT, "b/m.onnx": CONTENT}), "holds 2 files"),
-        (zipped({"other": CONTENT}), "holds 0 files"),
+        (zipped({"a/m.onnx": CONTENT, "b/m.onnx": CONTENT}), "contains 2 files"),
+        (zipped({"other": CONTENT}), "contains 0 files"),
         (zipped({"m.onnx": b"x" * 1000}), "sha256"),
         (b"PK no zip at all", "damaged"),
     ],

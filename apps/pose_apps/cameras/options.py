@@ -25,7 +25,10 @@ class CamerasConfig(Options):
 
     cameras: str | None = option(None, CAMERAS_HELP)
     distance: str | None = option(None, "distance between two cameras in m, such as cam1,cam2=3.4")
-    offsets: str | None = option(None, "start times of the cameras in seconds, such as 0,1.25; default: estimated")
+    offsets: str | None = option(
+        None,
+        "start times of the videos on a common clock in seconds, in their order, such as 0,1.25; default: estimated",
+    )
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

@@ -95,7 +95,7 @@ TURNED_OFF = {
     "report": "write no report.html",
     "repair": "keep left-right swaps and outliers of the 2D",
     "world": "write camera coordinates only",
-    "trim": "keep frames at both ends in which a person is partly visible or below the floor",
+    "trim": "keep first and last frames in which a person is only partly in the image, or the feet below the floor",
     "fill_gaps": "leave gaps of up to 0.5 s empty",
     "join_tracks": "keep broken tracks apart, and tracks that are rarely visible",
     "constant_bones": "let bone lengths vary over time",
@@ -217,7 +217,7 @@ def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
     if type(action).__name__ == "ActionYesNo":
         on, off = action.option_strings[0], f"--no-{action.option_strings[0].removeprefix('--')}"
         if everything:
-            return f"{on}, {off}", text
+            return f"{on}, {off}", f"{text} (default: {'on' if action.default else 'off'})"
         if action.default is True:
             return off, TURNED_OFF.get(action.dest, f"do not {text}")
         return on, text

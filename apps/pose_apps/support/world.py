@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pose.world.sizes import Size
 
 SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
-TRIM_HELP = "omit frames at both ends in which a person is partly visible or below the floor"
+TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
 
 MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
 MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m

@@ -51,7 +51,7 @@ class MapSettings:
 
     def __post_init__(self) -> None:
         if self.block < 1 or self.frames < 2:
-            raise ValueError("block must be at least 1, frames at least 2")
+            raise ValueError(f"block must be at least 1 and frames at least 2, got {self.block} and {self.frames}")
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
