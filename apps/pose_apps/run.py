@@ -95,7 +95,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     Args:
         config: Options of `pose-run`.
         pipeline_config: Options of the pipeline.
-        loaded: Function called before the first output.
+        loaded: Function called before the first output, for example to remove a status line.
     """
     from pose_apps.support.intrinsics import read_intrinsics
 

@@ -42,8 +42,9 @@ class BodyConfig:
             - c).
         child_legs: Exponent c of the leg length of children. If their body is scaled by s, their legs are scaled by
             s^(1 + c).
-        other_legs: Fraction of the sequences with varied poses that get the legs of another clip.
-        other_arms: Fraction of the sequences with varied poses that get the arms of another clip.
+        other_legs: Fraction of sequences that get the legs of another clip, of those that do not keep their recorded
+            poses (`SynthesisConfig.natural`).
+        other_arms: Fraction of the same sequences that get the arms of another clip.
         mirror: Fraction of mirrored sequences.
     """
 

@@ -51,7 +51,12 @@ class MotionConfig:
 
 
 class MotionSource:
-    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets for evaluation and calibration."""
+    """Training batches of forecasters (a `pose.training.batches.BatchSource`), and fixed sets for evaluation.
+
+    Args:
+        config: Prepared file and settings of the batches.
+        seed: Random seed of the training batches.
+    """
 
     def __init__(self, config: MotionConfig, seed: int) -> None:
         self._config, self._seed = config, seed

@@ -339,7 +339,7 @@ def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list
 
     Raises:
         UsageError: If `detections` is unknown or the file is missing.
-        PoseError: If a take does not contain a list of cameras.
+        PoseError: If the entry of a recording is not a list of cameras.
     """
     if detections not in FILES_2D:
         raise UsageError(f"--2d: {detections!r} is unknown; known: {', '.join(FILES_2D)}")

@@ -102,6 +102,7 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
     """Convert poses from MotionBERT's image space (px) to the camera frame (m).
 
     The size of the person is unknown. It is chosen so that the lengths of the 16 bones have the sum `BONE_SUM`.
+
     This inverts `pose.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length (px). A
     depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z / (f + D
     / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is small compared

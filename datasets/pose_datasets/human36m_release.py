@@ -32,7 +32,7 @@ TAKES_PER_SUBJECT = 30
 
 
 def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Write the 3D and ground-truth 2D files of protocol V from the CDF files of the release.
+    """Write the 3D and ground-truth 2D files of VideoPose3D from the CDF files of the Human3.6M release.
 
     Args:
         source: Folder that contains `S1/MyPoseFeatures/D3_Positions/*.cdf` and likewise the other subjects.

@@ -59,7 +59,11 @@ class Human36mConfig:
 
 
 class Human36mSource:
-    """Training batches (a `pose.training.batches.BatchSource`) and fixed evaluation sets.
+    """Training batches of Human3.6M (a `pose.training.batches.BatchSource`) and fixed evaluation sets.
+
+    Args:
+        config: Files and settings of the batches.
+        seed: Random seed of the training batches.
 
     Raises:
         UsageError: If a file is missing.
@@ -96,7 +100,8 @@ class Human36mSource:
             part: "validation" or "test".
 
         Returns:
-            A dictionary with one entry. Its key is the source of the 2D joints: "cpn", "gt" or, for protocol M, "sh".
+            A dictionary with one entry. Its key is the source of the 2D joints: "cpn", "gt" (ground truth) or, for
+            MotionBERT's file, "sh" (stacked hourglass).
         """
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 

@@ -40,7 +40,7 @@ class Limb:
     A factor is the ratio of the calibrated to the recorded length.
 
     Attributes:
-        joints: Indices of the near end, middle and far end of the left limb, then of the right limb.
+        joints: Indices of the near end (hip or shoulder), middle and far end of the left limb, then of the right limb.
         flexion_at_max_reach_deg: Flexion assumed where the ends of the limb are farthest apart, degrees.
         prior_factor: Factor for a skeleton whose limb is never straight.
         reach_weight_width: Scale for the weight of a factor estimated from the largest distance of the ends. The weight

@@ -32,7 +32,7 @@ class MarkerTrial:
 
     Attributes:
         subject: Name of the subject, such as "uiprmd-s01".
-        name: Name of the trial.
+        name: Name of the recording.
         markers: (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected.
         fps: Frame rate, frames/s.
     """

@@ -235,14 +235,14 @@ def hip_regression(leg: float) -> F64:
 
     The leg length is the only input, since soft tissue over the pelvis does not affect it.
 
+    Source: Hara, McGinley, Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age
+    group and sex. Scientific Reports 6:37707, 2016.
+
     Args:
         leg: Leg length, m.
 
     Returns:
         Vector (3,) m from the midpoint of the front pelvis markers (ASI) to the left hip: to the left, up and forward.
-
-    Hara, McGinley, Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age group and
-    sex. Scientific Reports 6:37707, 2016.
     """
     return np.array([0.008 + 0.086 * leg, -0.009 - 0.078 * leg, 0.011 - 0.063 * leg])
 

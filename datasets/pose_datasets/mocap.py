@@ -35,9 +35,9 @@ class Clip:
 
     Attributes:
         subject: Number of the subject in the database, such as "07", or a name such as "uiprmd-s01".
-        name: Name of the trial, such as "07_01". Later pieces of a trial that was cut end in "/2", "/3", and so on.
+        name: Name of the recording, such as "07_01". If it was cut, names of later pieces end in "/2", "/3", and so on.
         points: (T, 19, 3) m, points in the order of `pose_datasets.mapping.POINTS`, in a world frame with y up.
-        times: (T,) s from the start of the trial.
+        times: (T,) s from the start of the recording.
     """
 
     subject: str

@@ -103,8 +103,8 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
     Args:
         rng: Random generator.
         bones: (B, T, 19, 3) m, bone vectors.
-        times: (B, T) s.
-        config: Fractions `straight` and `bent` of the sequences.
+        times: (B, T) s, times of the frames.
+        config: Settings, of which only `straight` and `bent` are used.
     """
     if config.straight + config.bent == 0:
         return
@@ -136,7 +136,7 @@ def bend_over_whole_range(rng: np.random.Generator, bones: F32, times: F64, conf
     Args:
         rng: Random generator.
         bones: (B, T, 19, 3) m, bone vectors.
-        times: (B, T) s.
+        times: (B, T) s, times of the frames.
         config: Settings, of which only `whole_range` is used.
     """
     for limbs, bend in ((ARMS, bend_elbow), (LEGS, bend_knee)):

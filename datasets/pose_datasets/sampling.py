@@ -60,8 +60,8 @@ class ClipPool:
 def clip_weights(clips: list[Clip]) -> F64:
     """Compute sampling probabilities (N,) of N clips, with a sum of 1.
 
-    The weight of a clip is the square root of its duration times the variety of its poses, so that long walks do not
-    dominate. The total weight of each subject is then replaced by its square root.
+    The weight of a clip is the square root of its duration times the mean standard deviation of its joints, so that
+    long walks do not dominate. The total weight of each subject is then replaced by its square root.
     """
     weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
     subjects = np.array([clip.subject for clip in clips])

@@ -37,7 +37,7 @@ class VirtualCamera:
         size: (width, height) of the images, px.
         matrix: (3, 3) px, true camera matrix.
         rotation: (3, 3) rotation: x_camera = rotation @ x_world + translation.
-        translation: (3,) m.
+        translation: (3,) m, position of the world origin in the camera frame.
         start: World time at which the recording starts, s.
         end: World time at which the recording ends, s.
         fps: Frame rate on the clock of the camera, frames/s.
@@ -112,11 +112,11 @@ def virtual_cameras(
 ) -> list[VirtualCamera]:
     """Place cameras around people so that at least 97 % of the points are in each image.
 
-    The clock of the first camera is world time.
+    World time is the time on the clock of the first camera.
 
     Args:
         rng: Random generator.
-        people: (T, 19, 3) m in the world frame, one array per person.
+        people: Points (T, 19, 3) m in the world frame, one array per person.
         seconds: Duration of the recording, s.
         config: Properties of the cameras.
     """

@@ -83,10 +83,11 @@ _OTHER_SUBJECTS = (
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the clips of all groups to one file, and return a summary line.
+    """Write the motion of Seoul National University as clips to one file, and return a summary line.
 
     Args:
-        source: Folder with the groups.
+        source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
+            file or folder.
         out: File to write.
         calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
     """
@@ -94,10 +95,11 @@ def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
 
 
 def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Load all groups in a folder as clips.
+    """Load the motion of Seoul National University as clips.
 
     Args:
-        source: Folder with the groups, as ZIP files `NAME.zip` or folders `NAME`.
+        source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
+            file or folder.
         calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
 
     Raises:
@@ -115,7 +117,7 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
-    """Read all recordings in the ZIP file or folder of a group.
+    """Read all recordings of one group, in its ZIP file or folder.
 
     Args:
         folder: Folder or ZIP file with .bvh files.

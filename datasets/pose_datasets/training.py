@@ -43,7 +43,12 @@ class MocapConfig:
 
 
 class MocapSource:
-    """Batches of the training subjects (a `pose.training.batches.BatchSource`), and fixed evaluation sets."""
+    """Batches of the training subjects (a `pose.training.batches.BatchSource`), and fixed evaluation sets.
+
+    Args:
+        config: Motion capture files and settings of the batches.
+        seed: Random seed of the training batches.
+    """
 
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed
@@ -95,6 +100,7 @@ class MocapSource:
 
         In this order, they have exact 2D joints, detected ones, detected ones whose scores are all 1, and exact ones of
         unusual poses.
+
         Subjects of UI-PRMD are excluded if there are others, since they mostly stand upright and face the camera. With
         these easy cases, sigma would become too small for unseen subjects.
         """
@@ -113,5 +119,5 @@ class MocapSource:
 
 
 def is_ui_prmd(clip: Clip) -> bool:
-    """Return whether the clip is from UI-PRMD."""
+    """Return whether the clip is from the data set UI-PRMD, by the name of its subject."""
     return clip.subject.startswith("uiprmd-")

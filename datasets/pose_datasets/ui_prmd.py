@@ -95,9 +95,9 @@ def _wanted(name: str) -> bool:
 
 
 def parse_positions(text: str, source: str) -> F64:
-    """Parse a position file to markers (T, 39, 3) m, NaN where not detected.
+    """Parse a file of marker positions, and return them as (T, 39, 3) m in the order of `markers.MARKERS`.
 
-    In the result y is up, people face z, and their left is x.
+    Markers that were not detected have NaN. In the result y is up, people face z, and their left is x.
 
     Args:
         text: Content of the file.

@@ -216,7 +216,7 @@ class Manifest:
                 self._rewrite()
 
     def add(self, line: Line) -> None:
-        """Append the line of a finished clip to the file."""
+        """Append the entry of a finished clip to the file of this shard. Call this within `writing`."""
         self.lines[line.name] = self._shard_lines[line.name] = line
         with file_errors(self.path), self.path.open("ab") as file:
             file.write(f"{json.dumps(asdict(line))}\n".encode())

@@ -29,7 +29,7 @@ class RayWorkers:
 
         Args:
             count: Number of workers; None for as many as the cluster's processors and memory allow.
-            job: Settings of the job.
+            job: Common settings of all clips.
             address: Address of the cluster; None for this machine.
             megabytes: Memory per worker, MB; used for placement only.
             max_workers: Maximum number of workers.

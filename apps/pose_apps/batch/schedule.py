@@ -22,7 +22,7 @@ class WorkerEvent:
         kind: Kind of the event. `ready`: the worker has started or restarted and can take a task. `frames`: some frames
             are finished. `done`: a task is finished. `died`: the worker died, and the engine restarts it.
         value: Details. For `frames`, the number of newly finished frames, and the number of frames of the clip or None.
-            For `done`, an `TaskResult`. For `died`, the reason.
+            For `done`, a `TaskResult`. For `died`, the reason.
     """
 
     worker: int

@@ -87,7 +87,7 @@ class Worker:
         self._pipeline: Pipeline | None = None
 
     def process(self, task: BatchTask, on_progress: ProgressCallback = lambda frames, total: None) -> TaskResult:
-        """Process one clip. Errors are not raised; the answer contains them.
+        """Process one clip. Errors are not raised; the result contains them.
 
         Args:
             task: Clip to process.

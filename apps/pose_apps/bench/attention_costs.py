@@ -151,7 +151,7 @@ def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: LayerCase, seconds: float) -> Cost:
-    """Measure time and memory of a forward pass on one CPU thread.
+    """Measure the shortest time and the memory of several forward passes on one CPU thread.
 
     Args:
         case: Attention layers and input to measure.
@@ -178,7 +178,7 @@ def measure_cpu(case: LayerCase, seconds: float) -> Cost:
 
 
 def measure_cuda(case: LayerCase, seconds: float) -> Cost:
-    """Measure time and memory of a forward pass on a GPU.
+    """Measure the shortest time and the memory of several forward passes on a GPU.
 
     Args:
         case: Attention layers and input to measure.

@@ -56,9 +56,9 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     """Calibrate the cameras of `config.videos`, write them to a file, and return the exit status.
 
     Args:
-        config: Options.
+        config: Options of `pose-calibrate`.
         networks: Options of the pipeline.
-        loaded: Function called before the first output.
+        loaded: Function called before the first output, for example to remove a status line.
 
     Raises:
         PoseError: If the cameras cannot be calibrated, or the output file exists already.

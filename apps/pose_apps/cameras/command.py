@@ -51,9 +51,9 @@ def run_several(
     Args:
         videos: Two or more video files, or one folder of video files.
         cameras: Options of the cameras.
-        config: Common options.
+        config: Options of `pose-run` that also apply to several cameras.
         pipeline_config: Options of the pipeline.
-        loaded: Function called before the first output.
+        loaded: Function called before the first output, for example to remove a status line.
 
     Raises:
         PoseError: If processing fails.
@@ -97,7 +97,7 @@ def process_cameras(
     Args:
         videos: Video file of each camera.
         cameras: Options of the cameras.
-        config: Common options.
+        config: Options of `pose-run` that also apply to several cameras.
         networks: Function that builds the pipeline.
         context: Callbacks of the command.
         workers: Number of cameras that are processed at the same time.

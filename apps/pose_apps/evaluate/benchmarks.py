@@ -60,7 +60,10 @@ class Labelled(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(Labelled):
-    """Options for Human3.6M with protocol V or M. Some options apply to one of the protocols only."""
+    """Options for Human3.6M with the protocol of VideoPose3D (V) or of MotionBERT (M).
+
+    Some options apply to one of the protocols only.
+    """
 
     purpose = "Human3.6M, protocol V or M."
 
@@ -117,7 +120,7 @@ class MpiInf3dhp(Labelled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnySequence(Labelled):
-    """Options for any other sequences with ground truth."""
+    """Options for sequences in files of the user, with 2D keypoints and 3D ground truth."""
 
     purpose = "2D keypoints with 3D ground truth."
 
@@ -170,8 +173,8 @@ def make_benchmark(
         protocol: Description of the protocol.
         input_2d: Description of the source of the 2D keypoints.
         sequences: Sequences of the benchmark.
-        averaging: How errors are averaged.
-        groups: Names of the groups that are averaged, such as actions.
+        averaging: Averaging of errors: "actions" (mean over the actions) or "frames" (mean over all frames).
+        groups: Names of all groups of the benchmark, such as actions.
 
     Raises:
         PoseError: If no frame has ground truth.

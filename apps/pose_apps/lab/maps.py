@@ -16,8 +16,9 @@ from pose.system.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
-    """Draw the attention maps of a lifter for a clip to an image file, and return a Markdown table of the metrics of
-    all heads.
+    """Draw the attention maps of a lifter for a clip to an image file, and return their metrics.
+
+    The metrics are a Markdown table with the entropy and reach of each attention head.
 
     Args:
         checkpoint: Name of a shipped lifter, or path of a checkpoint.
