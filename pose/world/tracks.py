@@ -49,17 +49,19 @@ class SceneTimes:
 
 
 def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Mask:
-    """Return (T,) whether frames show a person: False in short, isolated pieces of a track.
+    """Return a mask (T,) of the T frames of a track that show a person; False in short, isolated pieces of the track.
 
-    A piece ends where the person is missing for longer than `rules.max_pause_s`. It is dropped if all of these hold:
+    A piece ends where the person is missing for longer than `rules.max_pause_s` and 2.5 frames. It is dropped if all of
+    these hold:
 
-    - It is shorter than `rules.min_seen_s`, with frames weighted by their fraction of detected joints.
-    - Less than `rules.min_seen_share` of the time around it has detections.
-    - It does not touch an end of its scene, where people enter and leave.
+    - Its duration times its mean fraction of detected joints is less than `rules.min_seen_s`.
+    - In the time from `rules.around_s` before the piece to `rules.around_s` after it, less than the fraction
+      `rules.min_seen_share` has detections.
+    - It is further than `rules.min_seen_s` from the start and end of its scene, where people enter and leave.
 
     Args:
         person: The track.
-        scenes: Times of the scenes.
+        scenes: Times at which the scenes begin and end.
         rules: Thresholds.
     """
     share = _detected_share(person, rules)
