@@ -91,7 +91,8 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
     Args:
         sequence: Sequence with ground truth.
         poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the coordinate space of the ground truth.
-        sigma: Predicted uncertainties (T, 17) in mm; None without them.
+        sigma: Predicted uncertainties (T, 17) in mm, radii that contain the joints with probability 0.68; None without
+            them.
     """
     joints = len(H36M_NAMES)
     sums = {name: np.zeros(joints) for name in MEASURES}

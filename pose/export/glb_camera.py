@@ -34,7 +34,7 @@ class GlbCamera:
 
     Attributes:
         view: The exact camera.
-        positions: (F, 3) positions, m.
+        positions: (F, 3) positions in the file's axes (y up), m.
         quaternions: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's
             axes.
         fields_of_view: (F,) vertical fields of view, rad.

@@ -45,12 +45,12 @@ class Trunk:
 
 
 def markers() -> list[str]:
-    """Return the names of the markers in the TRC file that the tools use."""
+    """Return the names of the markers that OpenSim's tools use, in the order of the TRC file."""
     return [f"{side}_{joint}" for joint in _LIMBS for side in SIDES]
 
 
 def marker_set() -> str:
-    """Return the content of the marker set file for the model."""
+    """Return the marker set of the OpenSim model as XML."""
     lines = []
     for joint, body in _LIMBS.items():
         for side in SIDES:

@@ -156,7 +156,7 @@ def solve(points: F64, body: Body) -> SkeletonMotion:
 
 
 def joint_positions(body: Body, motion: SkeletonMotion) -> F64:
-    """Compute joint positions (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
+    """Compute joint positions (T, 17, 3) m in file axes (y up), in Human3.6M order, by forward kinematics."""
     points, _ = forward_kinematics(body, motion)
     placed = np.empty_like(points)
     placed[:, ORDER] = points
@@ -164,7 +164,15 @@ def joint_positions(body: Body, motion: SkeletonMotion) -> F64:
 
 
 def forward_kinematics(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
-    """Compute joint positions (T, 17, 3) m and quaternions (T, 17, 4) in file axes, in the order of `NAMES`."""
+    """Compute the positions and rotations of the joints in file axes (y up), in the order of `NAMES`.
+
+    Args:
+        body: Bone lengths of the person.
+        motion: Motion in T frames.
+
+    Returns:
+        Positions (T, 17, 3) m and quaternions (T, 17, 4), w first.
+    """
     points = np.empty((*motion.quaternions.shape[:2], 3))
     global_quaternions = np.empty_like(motion.quaternions)
     points[:, 0], global_quaternions[:, 0] = motion.root, motion.quaternions[:, 0]
@@ -233,12 +241,12 @@ def aimed(parent: F64, rest: F64, direction: F64) -> F64:
     """Return the rotation of a bone that points in a given direction, without twist relative to its parent.
 
     Args:
-        parent: (T, 4) quaternions of the parent bone in file axes.
-        rest: (3,) direction of the bone in the rest pose.
-        direction: (T, 3) directions of the bone in file axes.
+        parent: (T, 4) quaternions (w, x, y, z) of the parent bone in file axes (y up).
+        rest: (3,) unit vector, direction of the bone in the rest pose.
+        direction: (T, 3) unit vectors, directions of the bone in file axes.
 
     Returns:
-        (T, 4) quaternions of the bone in file axes.
+        (T, 4) quaternions (w, x, y, z) of the bone in file axes.
     """
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.shortest_rotation(rest, local))
@@ -248,13 +256,13 @@ def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
     """Twist an upper bone so that the hinge at its end can bend towards the lower bone.
 
     Args:
-        quaternions: (T, 4) quaternions of the upper bone in file axes.
-        upper: (T, 3) directions of the upper bone.
-        lower: (T, 3) directions of the lower bone.
+        quaternions: (T, 4) quaternions (w, x, y, z) of the upper bone in file axes (y up).
+        upper: (T, 3) directions of the upper bone in file axes.
+        lower: (T, 3) directions of the lower bone in file axes.
         hinge: (3,) axis of the hinge in the rest pose.
 
     Returns:
-        (T, 4) quaternions of the twisted upper bone.
+        (T, 4) quaternions (w, x, y, z) of the twisted upper bone in file axes.
     """
     expected = rotations.rotate(quaternions, hinge)
     normal = cross(upper, lower)
@@ -270,7 +278,7 @@ def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
     """Return the distances between tracked joints and the joints of `motion`.
 
     Args:
-        points: (T, 17, 3) m, tracked joints in file axes, Human3.6M order.
+        points: (T, 17, 3) m, tracked joints in file axes (y up), Human3.6M order.
         body: Bone lengths of the person.
         motion: Motion in the same frames.
 

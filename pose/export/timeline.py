@@ -36,10 +36,10 @@ class TrackSpan:
     Attributes:
         start: Index of the first of these frames in the track.
         times: (n,) s.
-        joints: (n, 17, 3) m, joints in camera axes, Human3.6M order.
-        sigma: (n, 17) mm, uncertainty of the joints; NaN where the person is missing.
+        joints: (n, 17, 3) m, joints in camera axes (x right, y down, z forward), Human3.6M order.
+        sigma: (n, 17) mm, radius that contains the joint with probability 0.68; NaN where the person is missing.
         score: (n, 17) scores of the 2D joints.
-        known: (n,) False where the person is missing.
+        known: (n,) mask of the frames with the person.
     """
 
     start: int
@@ -55,8 +55,9 @@ class HandSpan:
     """Hands in n frames of a track. The second axis is left, right.
 
     Attributes:
-        points: (n, 2, 21, 3) m, hand points in camera axes; NaN where a hand is not detected.
-        sigma: (n, 2, 21) mm, uncertainty of the points; NaN where a hand is not detected.
+        points: (n, 2, 21, 3) m, hand points in camera axes (x right, y down, z forward); NaN where a hand is not
+            detected.
+        sigma: (n, 2, 21) mm, radius that contains the point with probability 0.68; NaN where a hand is not detected.
         score: (n, 2, 21) scores of the 2D points.
     """
 

@@ -46,7 +46,7 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
 
     Args:
         recording: Exported recording.
-        space: Space of the poses, `recording.space` or `recording.world`.
+        space: Coordinate frame of the camera poses, `recording.space` or `recording.world`.
 
     Raises:
         PoseError: If the cameras of the result are invalid.

@@ -40,7 +40,11 @@ _TOLERANCE = 1e-3  # tolerance for the rounding of float32
 
 
 def check_times(times: F64) -> None:
-    """Check that times (F,) are finite, increasing, and in seconds."""
+    """Check that times (F,) are finite, increasing, and in seconds.
+
+    Raises:
+        ValueError: If they are not. Times far too large or too close together count as another unit.
+    """
     if not np.isfinite(times).all():
         raise ValueError(f"timestamps: NaN or infinity at frame {np.flatnonzero(~np.isfinite(times))[0]}")
     if np.abs(times).max(initial=0) > MAX_TIME_S:

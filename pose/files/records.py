@@ -42,7 +42,7 @@ class RecordError(ValueError):
 
 
 class PeopleRecords:
-    """Converter between `People` and binary records, with `joints` 2D keypoints per person."""
+    """Converter between the `People` of a frame and binary records, for a fixed number `joints` of 2D keypoints."""
 
     def __init__(self, joints: int) -> None:
         self.row = np.dtype(
@@ -130,7 +130,7 @@ class PosesRecords:
 
 
 class ResultRecords:
-    """Converter between `FrameResult` and binary records, with `joints` 2D keypoints per person.
+    """Converter between `FrameResult` and binary records, for a fixed number `joints` of 2D keypoints.
 
     World coordinates and camera views are not stored.
     """

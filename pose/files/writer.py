@@ -15,7 +15,7 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
     """Interface of writers that write the results of a run frame by frame, in constant memory."""
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame.
+        """Append the result of a frame to the file.
 
         Raises:
             PoseError: If the folder cannot be written (full, deleted, read-only).

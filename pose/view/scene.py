@@ -208,7 +208,7 @@ def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov:
         azimuth: Rotation of the viewing direction about the vertical, rad, counterclockwise from above; 0 is the
             viewing direction of the real camera (y).
         elevation: Elevation of the viewpoint above the horizontal plane through the centre of the ball, rad.
-        fov: Field of view, rad.
+        fov: Vertical field of view, rad, of an image that is at least as wide as high.
     """
     direction = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
     result: NDArray[np.float64] = middle - (direction - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(

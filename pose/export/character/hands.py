@@ -117,7 +117,7 @@ def twist_of(quaternions: F64) -> F64:
     """Compute the twist (T,) in radians of a hand about x, the axis of its bone.
 
     Args:
-        quaternions: (T, 4) rotations of the hand in the frame of the forearm.
+        quaternions: (T, 4) quaternions (w, x, y, z) of the hand relative to the forearm.
     """
     angle = 2 * np.arctan2(quaternions[:, 1], quaternions[:, 0]) - _NEUTRAL
     twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
