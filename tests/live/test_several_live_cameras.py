@@ -55,7 +55,7 @@ def test_the_people_calibrate_the_cameras(played):
     ratio = np.linalg.norm(found.cameras[1].position) / np.linalg.norm(exact[1].position)
     assert 0.9 < ratio < 1.1, "the scale is the lifter's"
     assert abs(found.cameras[1].offset) < 0.02
-    assert "2 cameras, rotation ±" in rigging.words()
+    assert "2 cameras, rotation ±" in rigging.status_text()
     assert rigging.message == ""
 
 
@@ -176,7 +176,7 @@ def test_without_people_nothing_is_calibrated():
     player = Player(stage_of(rigging), scenes.exact(views))
     player.play([replace(track[:1], camera=track.camera) for track in tracks])
     assert rigging.calibration is None
-    assert "calibrating: 0 of 10 s of motion" in rigging.words()
+    assert "calibrating: 0 of 10 s of motion" in rigging.status_text()
 
 
 def test_cameras_of_different_rates_are_calibrated():
@@ -198,7 +198,7 @@ def test_a_given_calibration_is_used_at_once():
     player.play(tracks)
     assert len(player.shown[-1].stream.cameras) == 2
     assert (player.shown[-1].result.poses.seen_by == 3).mean() > 0.8
-    assert rigging.words() == "2 cameras, calibration given"
+    assert rigging.status_text() == "2 cameras, calibration given"
     root = truth_at(scenes.person(1, 2.0), scenes.RATE, np.array([player.shown[-1].captured - player.begin]))[0, 0]
     expected = views[0].rotation @ root + views[0].translation
     assert np.linalg.norm(player.shown[-1].result.poses.root[0] - expected) < 0.06

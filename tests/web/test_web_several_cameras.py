@@ -19,7 +19,7 @@ from pose.camera import Camera
 from pose.files.cameras import write_cameras
 from pose.live import PushedFrames
 from pose.live.several import SeveralLoop
-from pose.live.several.calibration import GIVEN
+from pose.live.several.calibration import GIVEN_ACCURACY
 from pose.multiview.calibration_files import camera_json, read_cameras
 from pose.types import Frame, FrameResult, People, Poses3D
 from pose.view.colours import SIDE_COLOURS
@@ -43,7 +43,9 @@ class Scene(FakePipeline):
         ]
         self.exact = scenes.exact(views)
         self.file = folder / "given.json"
-        write_cameras(self.file, [camera_json(name, one, GIVEN) for name, one in zip("ab", self.exact, strict=True)])
+        write_cameras(
+            self.file, [camera_json(name, one, GIVEN_ACCURACY) for name, one in zip("ab", self.exact, strict=True)]
+        )
         self.sources = [PushedFrames("left"), PushedFrames("right")]
         self.begin = time.monotonic() - SECONDS  # capture time of the first image
         self.loop = SeveralLoop(self, self.sources, world=Steps(), cameras=self.file)

@@ -10,10 +10,10 @@ from pose.live.several.fusion import CurrentPose
 from pose.multiview.observations import BODY_HEIGHT
 
 STAY_SECONDS = 2.0  # time for which errors must stay high
-USUAL_SECONDS = 3.0  # time after a calibration in which the usual error is measured
-FEWEST = 20  # minimum number of frames for a median
-JUMP = 3.0  # minimum ratio of the latest to the usual error of a moved camera
-LEAST = 0.02  # minimum error of a moved camera, relative to the height of a body in the image
+BASELINE_SECONDS = 3.0  # time after a calibration in which the normal error is measured
+MIN_FRAMES = 20  # of a median
+MIN_ERROR_RATIO = 3.0  # ratio of the latest to the normal error of a moved camera
+MIN_ERROR = 0.02  # of a moved camera, relative to the height of a body in the image
 
 
 class Bumps:
@@ -22,10 +22,10 @@ class Bumps:
     def __init__(self, calibration: Calibration) -> None:
         self._calibration = calibration
         self._errors: dict[int, deque[tuple[float, float]]] = {index: deque() for index in calibration.cameras}
-        self._usual: dict[int, float] = {}
+        self._baseline: dict[int, float] = {}
         self._since: float | None = None  # time since which a camera is contradicted, s
 
-    def moved(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
+    def update(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
         """Add a frame, and return whether a camera was moved.
 
         The result does not say which one, because a moved camera increases the errors of all cameras.
@@ -42,7 +42,7 @@ class Bumps:
         elif self._since is None:
             self._since = time
         stays = self._since is not None and time - self._since >= 0.5 * STAY_SECONDS
-        return stays or any(self._jump(index, time) > JUMP for index in self._errors)
+        return stays or any(self._error_ratio(index, time) > MIN_ERROR_RATIO for index in self._errors)
 
     def _add(self, index: int, time: float, people: Sequence[CurrentPose]) -> None:
         """Add the reprojection error of a camera in a frame, relative to the body height in the image.
@@ -63,18 +63,23 @@ class Bumps:
                 shares.append(residual * depth / (camera.focal * BODY_HEIGHT))
         if shares:
             errors.append((time, median(shares)))
-        if index not in self._usual and errors and time - errors[0][0] > USUAL_SECONDS and len(errors) >= FEWEST:
-            self._usual[index] = median(share for _, share in errors)
-        while errors and index in self._usual and errors[0][0] < time - STAY_SECONDS:
+        if (
+            index not in self._baseline
+            and errors
+            and time - errors[0][0] > BASELINE_SECONDS
+            and len(errors) >= MIN_FRAMES
+        ):
+            self._baseline[index] = median(share for _, share in errors)
+        while errors and index in self._baseline and errors[0][0] < time - STAY_SECONDS:
             errors.popleft()
 
-    def _jump(self, index: int, time: float) -> float:
-        """Return the ratio of the latest to the usual error of a camera. It is 0 if the errors are small or too few.
+    def _error_ratio(self, index: int, time: float) -> float:
+        """Return the ratio of the latest to the normal error of a camera. It is 0 if the errors are small or too few.
 
         The latest error is the lower quartile of the last `STAY_SECONDS`, so most of these errors must be large.
         """
         errors = self._errors[index]
-        if index not in self._usual or len(errors) < FEWEST or time - errors[0][0] < 0.8 * STAY_SECONDS:
+        if index not in self._baseline or len(errors) < MIN_FRAMES or time - errors[0][0] < 0.8 * STAY_SECONDS:
             return 0.0
         now = quantiles((share for _, share in errors), method="inclusive")[0]
-        return now / max(self._usual[index], 1e-6) if now > LEAST else 0.0
+        return now / max(self._baseline[index], 1e-6) if now > MIN_ERROR else 0.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.live.several.sightings import Seen, tracks_of
+from pose.live.several.sightings import Observation, tracks_of
 from pose.multiview.bundle import start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
@@ -18,7 +18,7 @@ from pose.system.json_values import Json
 from pose.types import F64
 
 HEIGHT_FPS = 10.0  # rate of the frames from which the height of a person is estimated, frames/s
-GIVEN = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # accuracy of the cameras of a calibration file
+GIVEN_ACCURACY = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # accuracy of the cameras of a calibration file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,15 +60,15 @@ class CalibrationInput:
 
     Attributes:
         rows: Observations of people, from `Sightings.rows`.
-        told: Cameras with known or assumed intrinsics. Their poses are used only as stated in `known`.
+        cameras: Cameras with known or assumed intrinsics. Their poses are used only as stated in `known`.
         names: Names of the sources.
         known: Which parameters are given.
         height: Body height of the person seen longest, m; None if unknown.
         scale: Given factor of the size of lifted bodies; None to estimate it.
     """
 
-    rows: dict[int, dict[int, list[Seen]]]
-    told: dict[int, ViewCamera]
+    rows: dict[int, dict[int, list[Observation]]]
+    cameras: dict[int, ViewCamera]
     names: dict[int, str]
     known: Known
     height: float | None = None
@@ -85,14 +85,14 @@ def calibrate(given: CalibrationInput) -> Calibration:
     tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, given.rows[index])]
     middle = float(np.mean([track.times.mean() for track in tracks])) if tracks else 0.0
     tracks = [replace(track, times=track.times - middle) for track in tracks]
-    told, names = [given.told[index] for index in indices], [given.names[index] for index in indices]
+    cameras, names = [given.cameras[index] for index in indices], [given.names[index] for index in indices]
     hints = [ClockHint(a, b, 0.0, CAPTURE) for b in range(len(indices)) for a in range(b)]
-    rig = find_rig(tracks, told, names, given.known, hints)
+    rig = find_rig(tracks, cameras, names, given.known, hints)
     rig = replace(rig, cameras=[replace(camera, drift=0.0) for camera in rig.cameras])  # one clock stamps all images
     if given.scale is not None:
         rig = rescaled(rig, given.scale / rig.scale)
     elif given.height is not None:
-        rig = rescaled(rig, _factor(rig, tracks, given.height))
+        rig = rescaled(rig, _scale_factor(rig, tracks, given.height))
     described = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     return Calibration(
         dict(zip(indices, rig.cameras, strict=True)),
@@ -105,7 +105,7 @@ def calibrate(given: CalibrationInput) -> Calibration:
 
 
 def given_calibration(
-    told: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Seen]]]
+    cameras: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Observation]]]
 ) -> Calibration | None:
     """Make a calibration from the cameras of a calibration file.
 
@@ -113,23 +113,25 @@ def given_calibration(
     estimates clock offsets later.
 
     Args:
-        told: Cameras of the file, by index of the source.
+        cameras: Cameras of the file, by index of the source.
         names: Names of the cameras, by index of the source.
         rows: Observations by camera and track.
 
     Returns:
         The calibration; None if no person was observed for long enough.
     """
-    bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]
+    bones = [
+        _lifted_bones(track, cameras[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)
+    ]
     if not bones:
         return None
-    indices = range(len(told))
-    described = [camera_json(name, camera, GIVEN) for name, camera in zip(names, told, strict=True)]
+    indices = range(len(cameras))
+    described = [camera_json(name, camera, GIVEN_ACCURACY) for name, camera in zip(names, cameras, strict=True)]
     return Calibration(
-        dict(zip(indices, told, strict=True)),
+        dict(zip(indices, cameras, strict=True)),
         np.median(bones, axis=0),
         1.0,
-        dict.fromkeys(indices, GIVEN),
+        dict.fromkeys(indices, GIVEN_ACCURACY),
         dict(zip(indices, described, strict=True)),
     )
 
@@ -141,7 +143,7 @@ def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
     return bones
 
 
-def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
+def _scale_factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
     """Return the factor of all lengths at which the person seen longest has a given body height.
 
     Args:

@@ -17,12 +17,12 @@ from pose.types import F64
 
 INSTANTS = 4  # times of the fused window, of which only the last is used
 STEP = 1 / 30  # interval of these times, s
-LONGEST_PAUSE = 0.3  # maximum gap for which the correction of the previous frame is used, s
+MAX_PAUSE_SECONDS = 0.3  # gap for which the correction of the previous frame is used
 PAST = 0.3  # duration of the part of a track that is observed, s
 NEWEST = 0.15  # maximum age of the last frame of a track, s
 BONE_SECONDS = 3.0  # time constant of the adaptation of bone lengths, s
-MOST_RATIO = 1.5  # maximum ratio of a person's and the average bone length
-FORGET = 10.0  # time after which the bone lengths of an unseen person are forgotten, s
+MAX_BONE_RATIO = 1.5  # ratio of a person's and the average bone length
+FORGET_SECONDS = 10.0  # after which the bone lengths of an unseen person are forgotten
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Fusion:
             sightings: Observations to fuse, by index of the source.
             identities: Assignment of tracks to people.
         """
-        self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}
+        self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET_SECONDS}
         tracks = {
             number: own
             for number in sorted(set(identities.people.values()))
@@ -132,7 +132,7 @@ class Fusion:
         before = [self._people.get(number) for number in tracks]
         corrections = [
             one.correction
-            if one is not None and one.cameras == own.keys() and 0 < time - one.time <= LONGEST_PAUSE
+            if one is not None and one.cameras == own.keys() and 0 < time - one.time <= MAX_PAUSE_SECONDS
             else None
             for one, own in zip(before, tracks.values(), strict=True)
         ]
@@ -157,8 +157,8 @@ class Fusion:
         Returns:
             (P, B) m.
         """
-        share = np.array([0.0 if one is None else min((time - one.time) / BONE_SECONDS, 0.1) for one in before])
-        usual = self.calibration.bones
-        measured = np.clip(BONE_RESIDUALS.measure(points)[0], usual / MOST_RATIO, usual * MOST_RATIO)
-        adapted: F64 = bones + share[:, None] * (measured - bones)
+        weight = np.array([0.0 if one is None else min((time - one.time) / BONE_SECONDS, 0.1) for one in before])
+        average = self.calibration.bones
+        measured = np.clip(BONE_RESIDUALS.measure(points)[0], average / MAX_BONE_RATIO, average * MAX_BONE_RATIO)
+        adapted: F64 = bones + weight[:, None] * (measured - bones)
         return adapted

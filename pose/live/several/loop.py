@@ -100,7 +100,7 @@ class SeveralLoop(Loop):
         self.rigging = Rigging(self._names, self._camera, given, height)
         self._stage = FusionStage(self.rigging, world)
         self._people = 0
-        self._words = ""  # state of gravity
+        self._world_text = ""  # state of gravity
         self._thread = threading.Thread(target=self._run, name="fusion", daemon=True)
 
     @property
@@ -173,7 +173,7 @@ class SeveralLoop(Loop):
         dropped = sum(one.dropped for one in every) + sum(mailbox.dropped for mailbox in self._mailboxes)
         with self._lock:
             fps, median, high = self._meter.recent()
-            processed, people, words = self._meter.count, self._people, self._words
+            processed, people, world_text = self._meter.count, self._people, self._world_text
         return replace(
             every[self._stage.lead],
             fps=fps,
@@ -184,8 +184,8 @@ class SeveralLoop(Loop):
             processed=processed,
             dropped=dropped,
             message=self.source.message,
-            world=words,
-            cameras=self.rigging.words(),
+            world=world_text,
+            cameras=self.rigging.status_text(),
         )
 
     def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
@@ -252,7 +252,7 @@ class SeveralLoop(Loop):
         with self._delivery_lock, self._lock:
             number, self._published = self._published, self._published + 1
             self._people = len(live.result.people)
-            self._words = "" if live.world is None else gravity_text(live.world)
+            self._world_text = "" if live.world is None else gravity_text(live.world)
             subscribers = list(self._subscribers)
         for one in subscribers:
             one.deliver(number, live, refined=False)

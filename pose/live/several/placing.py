@@ -17,7 +17,7 @@ from pose.world.live import LiveWorld
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class DisplayedCamera:
     """The displayed camera in one frame.
 
     Attributes:
@@ -49,7 +49,7 @@ class Placing:
         self._world = None if used is None else LiveWorld(camera, used)
 
     def result(
-        self, now: Sequence[CurrentPose], shown: Shown, index: int, time: float, skeleton: Skeleton
+        self, now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
         """Return the result of a frame, and a description of the world; None in camera coordinates.
 
@@ -88,7 +88,7 @@ def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
     return np.array(bits, np.uint8).reshape(-1, 17)
 
 
-def _people(now: Sequence[CurrentPose], shown: Shown, index: int, time: float, joints: int) -> People:
+def _people(now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, joints: int) -> People:
     """Return boxes and keypoints of all people in the displayed camera.
 
     Of people that this camera does not see, the box surrounds the projected joints, and all scores are 0.

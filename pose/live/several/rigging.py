@@ -7,19 +7,19 @@ from dataclasses import replace
 from pose.errors import PoseError
 from pose.live.several.calibration import Calibration, CalibrationInput, calibrate, given_calibration
 from pose.live.several.identities import TrackAssignment
-from pose.live.several.sightings import Seen, Sightings, tracks_of
+from pose.live.several.sightings import Observation, Sightings, tracks_of
 from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_line
 from pose.live.several.worker import ThreadWorker
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
 from pose.multiview.videos import MIN_CAMERAS
 
-MORE_SECONDS = 5.0  # time between a failed calibration and the next attempt
+RETRY_SECONDS = 5.0  # between a failed calibration and the next attempt
 GRACE_SECONDS = 10.0  # maximum wait for cameras without enough motion, once two cameras have enough
 KEPT_SECONDS = 40.0  # duration of the frames used by a calibration
 MATCHED_SECONDS = 3.0  # duration of the frames used by an assignment of tracks to people
-MATCH_EVERY = 0.4  # interval of these assignments, s
-MOVED = "a camera was moved: calibrating again, let people move in view of all cameras"
+MATCH_INTERVAL_SECONDS = 0.4  # of these assignments
+MOVED_MESSAGE = "a camera was moved: calibrating again, let people move in view of all cameras"
 
 
 class Rigging:
@@ -53,11 +53,11 @@ class Rigging:
         self.identities = TrackAssignment()
         self.count = 0
         self._names, self._camera, self._read, self._height = names, camera, given, height
-        self._told: list[ViewCamera] | None = None  # cameras of the calibration file
+        self._given_cameras: list[ViewCamera] | None = None  # cameras of the calibration file
         self._clocks_open = given is not None  # whether the clocks of a given calibration are not estimated yet
         self._scale: float | None = 1.0 if given is not None else None
         self._problem = ""
-        self._moved = ""
+        self._moved_message = ""
         self._waiting = ""  # message about what a calibration waits for
         self._waits_since = math.inf  # time of the first frame or of the last change of the calibration, s
         self._two_since = math.inf  # time since which two cameras have enough motion, s
@@ -86,7 +86,7 @@ class Rigging:
             self._take(found, now)
         if isinstance(newer := self._matching.take(), TrackAssignment) and self._matches == self.count:
             self.identities = newer
-        if self._read is not None and self._told is None:
+        if self._read is not None and self._given_cameras is None:
             self._begin_given(now)
         self._match(now)
         if not self._calibrating.busy and now >= self._wait_until:
@@ -94,39 +94,39 @@ class Rigging:
         self._wait(now, live)
         return changed or self.count != before
 
-    def moved(self, now: float) -> None:
+    def discard_calibration(self, now: float) -> None:
         """Discard the calibration because a camera was moved, and calibrate from frames after the time `now` (s)."""
-        self._moved, self._problem = MOVED, ""
+        self._moved_message, self._problem = MOVED_MESSAGE, ""
         self._two_since, self._valid, self._waits_since = math.inf, False, now
         for one in self.sightings:
             one.restart(now)
         self.calibration, self._changed = None, True
 
-    def words(self) -> str:
+    def status_text(self) -> str:
         """Describe the state of the calibration in a few words."""
         if self._calibrating.busy:
             state = "calibrating"
         elif self.calibration is None:
-            least = min(one.moved for one in self.sightings)
+            least = min(one.motion_seconds for one in self.sightings)
             state = f"calibrating: {min(least, MOTION_SECONDS):.0f} of {MOTION_SECONDS:.0f} s of motion in every camera"
         else:
-            state = quality_words(self.calibration)
+            state = quality_text(self.calibration)
         return state
 
     @property
     def message(self) -> str:
         """Current problem; empty without one."""
         notes = () if self.calibration is None else self.calibration.notes
-        return "; ".join(part for part in (self._moved, self._problem, self._waiting, *notes) if part)
+        return "; ".join(part for part in (self._moved_message, self._problem, self._waiting, *notes) if part)
 
     def _take(self, found: tuple[Calibration, TrackAssignment] | PoseError, now: float) -> None:
         """Use a finished calibration, or store why it failed."""
         if isinstance(found, PoseError):
             self._problem = f"not calibrated: {found}"
-            self._wait_until = now + MORE_SECONDS
+            self._wait_until = now + RETRY_SECONDS
             return
         self.calibration, self.identities = found
-        self._problem = self._moved = ""
+        self._problem = self._moved_message = ""
         self.count += 1
         self._matched_at, self._waits_since = -math.inf, now
 
@@ -144,11 +144,11 @@ class Rigging:
         known = [size for size in sizes if size is not None]
         if self._read is None or len(known) < len(sizes):
             return
-        told = self._read(known)
+        cameras = self._read(known)
         rows = {index: one.rows(now - MATCHED_SECONDS) for index, one in enumerate(self.sightings)}
-        found = given_calibration(told, self._names, rows)
+        found = given_calibration(cameras, self._names, rows)
         if found is not None:
-            self._told = told
+            self._given_cameras = cameras
             self._take((found, matched(found, self.identities.next, rows)), now)
 
     def _begin(self, now: float, live: Collection[int]) -> None:
@@ -158,7 +158,7 @@ class Rigging:
         """
         done = set() if self.calibration is None else set(self.calibration.cameras)
         missing = set(live) - done
-        ready = {index for index in live if self.sightings[index].moved >= MOTION_SECONDS}
+        ready = {index for index in live if self.sightings[index].motion_seconds >= MOTION_SECONDS}
         refines = self._clocks_open and self.calibration is not None
         if len(ready) < MIN_CAMERAS or not (missing & ready or refines):
             self._two_since = math.inf
@@ -174,7 +174,7 @@ class Rigging:
         }
         given = CalibrationInput(
             rows,
-            {index: self._told_of(index, fixed) for index in chosen},
+            {index: self._input_camera(index, fixed) for index in chosen},
             dict(enumerate(self._names)),
             Known(poses=fixed, capture_times=True),
             self._height,
@@ -189,20 +189,20 @@ class Rigging:
 
         self._calibrating.start(work)
 
-    def _told_of(self, index: int, fixed: bool) -> ViewCamera:
+    def _input_camera(self, index: int, fixed: bool) -> ViewCamera:
         """Return the camera to start from. With `fixed`, this is the camera of the calibration file, including its
         clock.
         """
         size = self.sightings[index].size
         assert size is not None, "a camera with motion has images"
-        if self._told is None:
+        if self._given_cameras is None:
             return self._camera(size)
-        given = self._told[index]
+        given = self._given_cameras[index]
         return given if fixed else replace(given, offset=0.0, drift=0.0)
 
     def _match(self, now: float) -> None:
-        """Start to assign tracks to people, if the last assignment began at least `MATCH_EVERY` seconds ago."""
-        if self.calibration is None or self._matching.busy or now - self._matched_at < MATCH_EVERY:
+        """Start to assign tracks to people, at most once in `MATCH_INTERVAL_SECONDS`."""
+        if self.calibration is None or self._matching.busy or now - self._matched_at < MATCH_INTERVAL_SECONDS:
             return
         self._matched_at, self._matches = now, self.count
         cameras, before = self.calibration.cameras, self.identities
@@ -215,7 +215,9 @@ class Rigging:
         self._matching.start(match)
 
 
-def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> TrackAssignment:
+def matched(
+    calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Observation]]]
+) -> TrackAssignment:
     """Assign tracks to people at the start of a calibration.
 
     Args:
@@ -232,7 +234,7 @@ def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[in
     return TrackAssignment(next=following).updated(tracks, calibration.cameras)
 
 
-def quality_words(calibration: Calibration) -> str:
+def quality_text(calibration: Calibration) -> str:
     """Describe the accuracy of a calibration in a few words: the largest errors of rotation, position and
     reprojection.
     """

@@ -9,8 +9,8 @@ from pose.multiview.collect import MIN_FRAMES, Row, rows_of, track_of
 from pose.multiview.types import ViewTrack
 from pose.multiview.windows import MIN_SPEED_MPS
 
-LONGEST_STEP = 0.25  # maximum interval of frames in which motion is measured, s
-Seen = tuple[float, Row]  # capture time in s, and observation of a person
+MAX_STEP_SECONDS = 0.25  # between frames in which motion is measured
+Observation = tuple[float, Row]  # capture time in s, and observation of a person
 
 
 class Sightings:
@@ -33,14 +33,14 @@ class Sightings:
         self.camera, self.since, self.newest = camera, -np.inf, -np.inf
         self.size: tuple[int, int] | None = None
         self._seconds = seconds
-        self._tracks: dict[int, deque[Seen]] = {}
+        self._tracks: dict[int, deque[Observation]] = {}
         self._moves: deque[tuple[float, float]] = deque()  # time of each frame and duration of the motion before it, s
-        self._moved = 0.0  # total duration of motion, s
+        self._motion_seconds = 0.0  # total duration of motion, s
 
     @property
-    def moved(self) -> float:
+    def motion_seconds(self) -> float:
         """Time in s during which a person moved, in the kept frames since the last `restart`."""
-        return self._moved
+        return self._motion_seconds
 
     @property
     def rate(self) -> float:
@@ -64,9 +64,9 @@ class Sightings:
             return
         steps = [self._step(number, at, row) for number, row in found]
         self._moves.append((at, max(steps, default=0.0)))
-        self._moved += self._moves[-1][1]
+        self._motion_seconds += self._moves[-1][1]
         while self._moves[0][0] < at - self._seconds:
-            self._moved -= self._moves.popleft()[1]
+            self._motion_seconds -= self._moves.popleft()[1]
         self.newest, self.size = at, live.size
         for number, row in found:
             self._tracks.setdefault(number, deque()).append((at, row))
@@ -78,18 +78,18 @@ class Sightings:
                 del self._tracks[number]
 
     def restart(self, since: float) -> None:
-        """Exclude the frames before `since` (s) from calibrations, and reset `moved` and `rate`."""
-        self.since, self._moved = since, 0.0
+        """Exclude the frames before `since` (s) from calibrations, and reset `motion_seconds` and `rate`."""
+        self.since, self._motion_seconds = since, 0.0
         self._moves.clear()
 
-    def rows(self, since: float) -> dict[int, list[Seen]]:
+    def rows(self, since: float) -> dict[int, list[Observation]]:
         """Return a copy of the frames of each track from `since` (s) on, by track id. Another thread may use it."""
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
         """Return the part of the track with id `number` from `since` (s) on; None if there is none."""
-        kept: deque[Seen] = deque()
+        kept: deque[Observation] = deque()
         for one in reversed(self._tracks.get(number, ())):
             if one[0] < since:
                 break
@@ -105,7 +105,7 @@ class Sightings:
             row: Observation of the person in the new frame.
         """
         rows = self._tracks.get(number)
-        if not rows or not 0 < at - rows[-1][0] <= LONGEST_STEP:
+        if not rows or not 0 < at - rows[-1][0] <= MAX_STEP_SECONDS:
             return 0.0
         before, elapsed = rows[-1][1], at - rows[-1][0]
         off = (row[2] + row[3]) - (before[2] + before[3])
@@ -127,6 +127,6 @@ class Sightings:
                 return
 
 
-def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[ViewTrack]:
+def tracks_of(camera: int, rows: dict[int, list[Observation]]) -> list[ViewTrack]:
     """Convert the observations of a camera from `Sightings.rows` to tracks. Tracks with too few frames are omitted."""
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= MIN_FRAMES]

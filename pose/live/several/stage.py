@@ -14,7 +14,7 @@ from pose.live.result import STALL_SECONDS, LiveResult, Stream
 from pose.live.several.bumps import Bumps
 from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import CurrentPose, Fusion
-from pose.live.several.placing import Placing, Shown
+from pose.live.several.placing import DisplayedCamera, Placing
 from pose.live.several.rigging import Rigging
 from pose.types import FrameResult
 from pose.world.clean import Steps
@@ -125,7 +125,7 @@ class FusionStage:
         common = float(camera.common_time(np.array(live.captured)))
         people = self._fusion.at(common, known, self.rigging.identities)
         self._watch(people, common, live.captured)
-        shown = Shown(self.lead, camera, live.result)
+        shown = DisplayedCamera(self.lead, camera, live.result)
         return self._placing.result(people, shown, self._count, time, live.skeleton)
 
     def _watch(self, people: Sequence[CurrentPose], time: float, captured: float) -> None:
@@ -138,9 +138,9 @@ class FusionStage:
         """
         if self._bumps is None:
             return
-        if self._bumps.moved(time, people, bool(self.rigging.identities.contradicted)):
+        if self._bumps.update(time, people, bool(self.rigging.identities.contradicted)):
             self._bumps = None
-            self.rigging.moved(captured)
+            self.rigging.discard_calibration(captured)
 
     def _single(self, live: LiveResult, time: float) -> tuple[FrameResult, WorldInfo | None]:
         """Return the people of the displayed camera alone, at the time `time` (s) of the results."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from pose.live.several.sightings import LONGEST_STEP, Sightings
+from pose.live.several.sightings import MAX_STEP_SECONDS, Sightings
 from pose.multiview.linking import MOTION_REMEDY
 from pose.multiview.videos import MIN_CAMERAS
 
 PATIENCE_SECONDS = 30.0  # time without a message
 MOTION_SECONDS = 10.0  # duration of motion that a calibration needs in each camera
-SLOWEST = 1 / LONGEST_STEP  # minimum frame rate at which motion is measured, frames/s
+MIN_FPS = 1 / MAX_STEP_SECONDS  # frame rate at which motion is measured, frames/s
 
 
 def waiting_line(
@@ -27,10 +27,10 @@ def waiting_line(
     lacks, moves = [], True
     for index in sorted(set(live) - set(calibrated)):
         one = sightings[index]
-        if one.moved >= MOTION_SECONDS:
+        if one.motion_seconds >= MOTION_SECONDS:
             continue
-        if one.rate < SLOWEST:
-            lacks.append(f"{names[index]}: fewer than {SLOWEST:.0f} frames/s are processed")
+        if one.rate < MIN_FPS:
+            lacks.append(f"{names[index]}: fewer than {MIN_FPS:.0f} frames/s are processed")
             moves = False
         else:
             lacks.append(f"{names[index]}: {'too little motion of people' if one.sees else 'no person seen'}")

@@ -6,10 +6,10 @@ from typing import Generic, TypeVar
 
 from pose.errors import PoseError
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-class ThreadWorker(Generic[Made]):
+class ThreadWorker(Generic[Result]):
     """Runner of one task at a time in a separate thread.
 
     Attributes:
@@ -19,18 +19,18 @@ class ThreadWorker(Generic[Made]):
     def __init__(self, name: str) -> None:
         self.busy = False
         self._name = name
-        self._done: Made | PoseError | None = None
+        self._done: Result | PoseError | None = None
         self._failed: BaseException | None = None
         self._ended = threading.Event()
 
-    def start(self, work: Callable[[], Made]) -> None:
+    def start(self, work: Callable[[], Result]) -> None:
         """Start a task: run the function `work` in a separate thread."""
         self.busy = True
         self._done = self._failed = None
         self._ended.clear()
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
-    def take(self) -> Made | PoseError | None:
+    def take(self) -> Result | PoseError | None:
         """Return the result of the task, or its `PoseError`, once; None while there is no result.
 
         Any other error of the task is raised.
@@ -42,7 +42,7 @@ class ThreadWorker(Generic[Made]):
             raise self._failed
         return self._done
 
-    def _run(self, work: Callable[[], Made]) -> None:
+    def _run(self, work: Callable[[], Result]) -> None:
         """Run the task, and store its result or error."""
         try:
             self._done = work()
