@@ -49,7 +49,7 @@ def of_results(path: Path) -> list[tuple[F64, float]]:
             begun = time.process_time()
             frames = sum(len(span.times) for span, _ in motion.spans())
             spent = 1000 * (time.process_time() - begun) / frames
-            found.append((1000 * np.concatenate(motion.away), spent))
+            found.append((1000 * np.concatenate(motion.distances), spent))
     return found
 
 
