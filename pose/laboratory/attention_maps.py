@@ -18,7 +18,7 @@ from pose.lifter.reversible import ReversibleStack
 
 
 def attention_maps(network: LifterNetwork, observations: LifterInput, times: Tensor) -> Tensor:
-    """Compute the attention maps (L, B, H, T, S) of a network.
+    """Compute the attention maps (L, B, H, T, S) of L layers with H heads, for T queries and S keys.
 
     Args:
         network: Lifter with an attention mechanism that has maps.
@@ -50,7 +50,7 @@ def attention_maps(network: LifterNetwork, observations: LifterInput, times: Ten
 
 @dataclass(frozen=True, slots=True)
 class HeadMetrics:
-    """Statistics of the attention map of each head, (L, H), averaged over queries and sequences.
+    """Statistics of the attention maps of H heads in L layers, (L, H) each, averaged over queries and sequences.
 
     Attributes:
         entropy: Entropy of a query's weights, bits.
@@ -75,7 +75,7 @@ def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
     """Compute statistics of attention maps from the absolute values of the weights.
 
     Args:
-        maps: (L, B, H, T, S) attention maps.
+        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
         times: (B, T) frame times, s.
     """
     weights = _normalized(maps)
@@ -94,7 +94,7 @@ def next_layer_distances(maps: Tensor) -> Tensor:
     """Compute the Jensen-Shannon distances between the heads of each layer and those of the next layer.
 
     Args:
-        maps: (L, B, H, T, S) attention maps.
+        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
 
     Returns:
         Distances (L - 1, H, H) of base 2, from 0 to 1, averaged over queries and sequences.
@@ -110,7 +110,7 @@ def layer_similarities(maps: Tensor) -> Tensor:
     Each head is compared with the head of the same index.
 
     Args:
-        maps: (L, B, H, T, S) attention maps.
+        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
 
     Returns:
         Similarities (L, L), from 0 to 1.

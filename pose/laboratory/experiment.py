@@ -36,9 +36,9 @@ class Plot:
     """A plot of y over x with one line per value of `by`.
 
     Attributes:
-        x: Name of a setting.
-        y: Name of a result.
-        by: Name of a setting.
+        x: Name of the setting on the x axis.
+        y: Name of the result on the y axis.
+        by: Name of the setting that has one value per line.
         log: Whether both axes are logarithmic.
     """
 

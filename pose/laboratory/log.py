@@ -26,7 +26,7 @@ class Record:
         settings: Settings of the condition.
         steps: Number of optimiser steps.
         examples: Number of training sequences, repetitions included.
-        cpu_seconds: Processor time of all threads.
+        cpu_seconds: Processor time of all threads, s.
         results: Results by name.
     """
 

@@ -133,7 +133,7 @@ def format_cost(experiment: Experiment, records: RecordsByCondition) -> str:
 
 
 def format_total(experiments: Mapping[str, Experiment], folder: Path) -> str:
-    """Format the total processor time in the logs in one line."""
+    """Format one line with the processor time of all trials in the logs of `folder`."""
     all_records = [
         r
         for experiment in experiments.values()

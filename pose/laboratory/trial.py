@@ -137,7 +137,7 @@ class Outcome:
         results: Results by name.
         steps: Number of optimiser steps.
         examples: Number of training sequences, repetitions included.
-        cpu_seconds: Processor time of earlier calls, if the trial was resumed.
+        cpu_seconds: Processor time of earlier calls in s, if the trial was resumed.
     """
 
     results: Mapping[str, float]

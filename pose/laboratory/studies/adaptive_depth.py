@@ -34,7 +34,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDepthSettings(lifters.LifterSettings):
-    """Settings of a lifter whose model is a transformer.
+    """Settings for one condition of an `adaptive-depth` experiment, whose model must be a transformer.
 
     A model of fixed depth is trained and measured too, but its steps are not counted.
     """
@@ -63,10 +63,10 @@ class FrameMeasurements:
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
-    """Train as `lifters.run` does, and measure the number of steps for frames of the validation subjects.
+    """Train a lifter with adaptive depth, and measure its errors and numbers of steps on the validation subjects.
 
-    Results are the mean number of steps for all frames, for slow and for fast frames, and for the middle frames of
-    sequences, with and without their keypoints. The correlation of the number of steps with the error is also a result.
+    Returns:
+        `parameters`: number of parameters. The results of `lifters.metrics` and of `measure_steps`.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
@@ -78,7 +78,13 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
 
 
 def measure_steps(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
-    """Compute mean numbers of steps on the validation subjects, and their correlation with the error (see `run`)."""
+    """Compute mean numbers of steps on the validation subjects, and their correlation with the error.
+
+    Returns:
+        `steps`, `steps_detector`: mean for exact and for detected 2D. `steps_slow`, `steps_fast`: mean for the slowest
+            and the fastest quarter of the frames. `steps_hidden`, `steps_seen`: mean for the middle 15 frames of
+            sequences, without and with their keypoints. `to_error`: correlation of steps and MPJPE.
+    """
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
@@ -101,7 +107,7 @@ def measure_steps(network: LifterNetwork, settings: AdaptiveDepthSettings, setup
 
 
 def measure_frames(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
-    """Return the steps, speed and error of each valid frame."""
+    """Return the number of steps, the speed and the error of each valid frame of the batches."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
         joints, steps = steps_taken(network, batch)
@@ -120,7 +126,7 @@ def steps_in_gap(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, 
     Only sequences that continue after these frames are used.
 
     Returns:
-        Steps without the keypoints, as if the person were occluded, and steps with them, (N,) each.
+        Numbers of steps of N frames, (N,) each: without the keypoints, as if the person were occluded, and with them.
     """
     first = (batch.valid.shape[1] - GAP_FRAMES) // 2
     frames = slice(first, first + GAP_FRAMES)
@@ -132,7 +138,7 @@ def steps_in_gap(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, 
 
 
 def steps_taken(network: LifterNetwork, batch: LiftBatch) -> tuple[Tensor, Tensor]:
-    """Compute the joints (B, T, 17, 3) and the number of steps (B, T) of each frame in one pass."""
+    """Compute the joints (B, T, 17, 3) m, relative to the pelvis, and the number of steps (B, T) of each frame."""
     (block,) = (module for module in network.modules() if isinstance(module, AdaptiveBlock))
     taken: list[Tensor] = []
     handle = block.register_forward_hook(lambda module, given, answer: taken.append(block.run(*given)[1]))

@@ -33,7 +33,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchGradientsSettings:
-    """Settings of a trial of this study.
+    """Settings for one condition of a `branch-gradients` experiment.
 
     Attributes:
         method: One of `METHODS`.

@@ -68,10 +68,10 @@ OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterSettings:
-    """Settings of a trial of this study.
+    """Settings for one condition of a `lifters` experiment.
 
     Attributes:
-        model: A `LifterConfig`, or {model: ridge, before: frames, after: frames}.
+        model: Keys of a `LifterConfig`; or `model: ridge` with `before` and `after`, see `RidgeLifter`.
         steps: Number of optimiser steps.
         frames: Number of frames of a sequence.
         sequences: Number of sequences of a batch.
@@ -84,7 +84,7 @@ class LifterSettings:
         weight_decay: Weight decay of matrices.
         output: `rays`, as in the lifter (`pose.lifter.features.decode`), or `cube` (`CubeLifter`).
         ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.lifter.adaptive.ponder_cost`).
-        evaluated: Number of batches in the evaluation.
+        evaluated: Number of batches of the validation subjects in each measurement.
     """
 
     model: dict[str, Json]
@@ -128,7 +128,12 @@ class LifterSettings:
 
 
 def run(settings: LifterSettings, setup: Setup) -> Outcome:
-    """Train a lifter, then measure its errors on exact and on detected 2D of the validation subjects."""
+    """Train a lifter, then measure its errors on exact and on detected 2D of the validation subjects.
+
+    Returns:
+        `parameters`: number of parameters. The results of `metrics` and `learned_statistics`; for ridge regression
+            those of `measure_errors`.
+    """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     examples = settings.steps * settings.sequences
     if settings.model.get("model") == RIDGE:
@@ -249,8 +254,10 @@ def parameter_count(network: LifterNetwork) -> float:
 def metrics(
     network: LifterNetwork, trained: TrainingStatistics, settings: LifterSettings, setup: Setup
 ) -> dict[str, float]:
-    """Return the processor time of a training step in ms and the errors of `measure_errors`, which are infinite after
-    divergence.
+    """Return the errors on the validation subjects and the time of a training step.
+
+    Returns:
+        The results of `measure_errors`, infinite if the training diverged. `step_ms`: processor time of a step, ms.
     """
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measure_errors(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors

@@ -21,12 +21,12 @@ MAX_ERROR_RATIO = 1.01  # maximum ratio to the best error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings(lifters.LifterSettings):
-    """Settings of a trial of this study.
+    """Settings for one condition of a `memory` experiment.
 
     Attributes:
-        model: A streaming `LifterConfig` to train; empty if `lifter` is given.
-        lifter: Shipped lifter or checkpoint to measure, instead of a model to train.
-        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+        model: Keys of the `LifterConfig` of a streaming lifter to train; empty if `lifter` is given.
+        lifter: Name of a shipped lifter, or path of a checkpoint, to measure without training.
+        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
     """
 
     model: dict[str, Json] = field(default_factory=dict)
@@ -45,8 +45,11 @@ class MemorySettings(lifters.LifterSettings):
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
     """Measure the error of single frames of the test subjects for several contexts, on exact and detected 2D.
 
-    The context is the number of frames since the stream started. A further result is the shortest context whose error
-    is at most 1 % above the smallest.
+    The context is the number of frames since the stream started.
+
+    Returns:
+        `exact 2D, N frames`, `detector's 2D, N frames`: MPJPE after N frames, mm (`1 frame` for N = 1). `exact 2D,
+            effective frames`, `detector's 2D, effective frames`: result of `effective_context`.
     """
     network, before = _network(settings, setup)
     longest = max(CONTEXTS) + max(TARGETS)
@@ -70,7 +73,13 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
-    """Compute the mean MPJPE in mm of the last frame of streams that are `frames` frames long."""
+    """Compute the mean MPJPE in mm of the last frame of streams that are `frames` frames long.
+
+    Args:
+        network: Streaming lifter.
+        batch: Sequences of 324 frames, from which the streams are cut.
+        frames: Number of frames of a stream.
+    """
     length, errors = batch.valid.shape[1], []
     for target in TARGETS:
         last = max(CONTEXTS) + target

@@ -30,13 +30,15 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingSettings:
-    """Settings of a trial of this study. Attributes that are not listed are those of `lifters.LifterSettings`.
+    """Settings for one condition of a `pretraining` experiment.
+
+    Attributes that are not listed are those of `lifters.LifterSettings`.
 
     Attributes:
         objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.
         first: Number of steps of pre-training.
         steps: Number of steps of fine-tuning, which starts from the same pre-trained weights for each of `shares`.
-        shares: Fractions of the training subjects whose 3D poses are used.
+        shares: Fractions of the training subjects whose 3D poses are used, keys of `SHARES`.
     """
 
     model: dict[str, Json]
@@ -76,9 +78,13 @@ class PretrainingSettings:
 
 
 def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
-    """Measure the error on exact 2D of the validation subjects for each of `shares`, and the metrics of the objective.
+    """Pre-train a lifter, fine-tune it for each of `shares`, and measure errors on exact 2D of the validation subjects.
 
     After an interruption, the current training is continued.
+
+    Returns:
+        MPJPE in mm by the name of each share. `distance`, `simple`: results of `measure_objective`; missing without
+            pre-training.
     """
     motion = setup.motion()
     everybody = motion.training(settings.frames, settings.sequences, setup.seed)

@@ -23,12 +23,12 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWidthsSettings:
-    """Settings of a trial of this study.
+    """Settings for one condition of a `score-widths` experiment.
 
     Attributes:
-        score: Score function, one of those of `attention: composed`.
+        score: Score function, a key of `pose.attention.scores.SCORES`.
         width: Number of features of a head.
-        distribution: Distribution, one of those of `attention: composed`.
+        distribution: Function from scores to weights, a key of `pose.attention.distributions.DISTRIBUTIONS`.
         keys: Number of random keys.
         queries: Number of random queries.
     """

@@ -35,13 +35,13 @@ LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(ran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """Settings of a trial of `maps`.
+    """Settings for one condition of a `maps` experiment.
 
     Attributes:
         block: Number of the block, counted from 1. Results are means over the heads of the block and the sequences.
-        lifter: Shipped lifter or checkpoint.
-        frames: Number of frames of a sequence.
-        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+        lifter: Name of a shipped lifter, or path of a checkpoint.
+        frames: Number of frames of a sequence, at 30 frames/s.
+        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
     """
 
     block: int
@@ -58,6 +58,10 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
     """Compute statistics of the attention maps of one block for test subjects, with exact 2D at 30 frames/s.
 
     Sequences shorter than `frames` are left out.
+
+    Returns:
+        `seen`, `reach`, `rank`: means of `HeadMetrics`. `near`: likewise, in per cent. `apart`: mean distance of a head
+            to the nearest head of the next block. `apart_frames`: distance of the mean maps of the two blocks.
     """
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
@@ -77,16 +81,16 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """Settings of a trial of `gaps`.
+    """Settings for one condition of a `gaps` experiment.
 
     Attributes:
-        hidden: Limb whose joints are masked, one of `LIMBS`.
-        seconds: Duration of the gap, in the middle of sequences of `frames` at 30 frames/s.
-        fill: `none`, or `linear` interpolation in the image between the frames on both sides of the gap. Interpolated
-            joints keep their original scores.
-        lifter: Shipped lifter or checkpoint.
-        frames: Number of frames of a sequence.
-        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+        hidden: Joints that are masked, a key of `LIMBS`, for example "right arm".
+        seconds: Duration of the gap in s. The gap is in the middle of each sequence.
+        fill: `none` sets the scores in the gap to 0. `linear` interpolates the keypoints between the frames before and
+            after the gap, and keeps their scores.
+        lifter: Name of a shipped lifter, or path of a checkpoint.
+        frames: Number of frames of a sequence, at 30 frames/s.
+        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
     """
 
     hidden: str
@@ -106,7 +110,11 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Measure the errors of the masked joints during the gap, and of all other joints in the same frames."""
+    """Measure the errors of a lifter in the frames of a gap in the keypoints, on exact 2D of the test subjects.
+
+    Returns:
+        `mpjpe`: MPJPE of the masked joints, mm. `rest`: MPJPE of the other joints, mm; missing if all are masked.
+    """
     network, count = _network(settings.lifter), round(settings.seconds * 30)
     first = (settings.frames - count) // 2
     frames = slice(first, first + max(count, 1))  # without a gap, the middle frame
@@ -136,12 +144,12 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings of a trial of `groups`.
+    """Settings for one condition of a `groups` experiment.
 
     Attributes:
         by: Property by which sequences are grouped: `subject`, `exercise`, `size` or `speed`.
         condition: Kind of 2D input: `gt` (exact) or `detector`.
-        lifter: Shipped lifter or checkpoint.
+        lifter: Name of a shipped lifter, or path of a checkpoint.
         frames: Maximum length of a sequence, frames.
         batches: Number of batches per group.
     """
@@ -160,7 +168,7 @@ class GroupSettings:
 
 
 def groups(settings: GroupSettings, setup: Setup) -> Outcome:
-    """Measure the MPJPE of each group of the test subjects, mm."""
+    """Measure the MPJPE in mm for each group of sequences of the test subjects; results are named by group."""
     network = _network(settings.lifter)
     results, examples = {}, 0
     for group in setup.motion().groups(settings.by, settings.condition, settings.frames):
@@ -176,12 +184,12 @@ def groups(settings: GroupSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Settings of a trial of `context`.
+    """Settings for one condition of a `context` experiment.
 
     Attributes:
         context: Number of consecutive frames that the lifter sees, with the target frame in the middle.
-        lifter: Shipped lifter or checkpoint.
-        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+        lifter: Name of a shipped lifter, or path of a checkpoint.
+        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
     """
 
     context: int
@@ -199,7 +207,11 @@ CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJP
 
 
 def context(settings: ContextSettings, setup: Setup) -> Outcome:
-    """Measure the error of the middle frame of 81-frame sequences, of which the lifter sees only `context` frames."""
+    """Measure the error of the middle frame of 81-frame sequences, of which the lifter sees only `context` frames.
+
+    Returns:
+        `gt`, `detector`: MPJPE on exact and on detected 2D of the test subjects, mm.
+    """
     network = _network(settings.lifter)
     middle, half = SEQUENCE_FRAMES // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
@@ -226,6 +238,12 @@ def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Ite
     """Yield the first `sixteenths` of every 16 sequences of the test subjects, cut to `frames` frames.
 
     Sequences shorter than `frames` are left out.
+
+    Args:
+        setup: Inputs of the trial, with the motion data.
+        condition: Kind of 2D input: "gt" (exact) or "detector".
+        frames: Number of frames of a sequence.
+        sixteenths: Number of sequences to keep of every 16.
     """
     # Clips are cut into equal pieces. Pieces of up to twice the length stay long enough.
     for batch in setup.motion().evaluation("test", condition, 2 * frames):

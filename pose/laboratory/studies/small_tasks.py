@@ -36,14 +36,14 @@ CHUNK = 500  # questions per batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallTasksSettings:
-    """Settings of a trial of this study.
+    """Settings for one condition of a `small-tasks` experiment.
 
     Attributes:
         task: One of `TASKS`.
         letters: Number of letters of a word, for the task of the free group.
-        variant: Form of the answer, for the task of the free group.
-        model: A `LifterConfig` of the blocks, which are made causal.
-        form: `decoder`: one stack. `encoder-decoder`: two stacks, each with as many blocks.
+        variant: Form of the answer, one of `pose.laboratory.tasks.free_group.VARIANTS`, for the same task.
+        model: Keys of a `LifterConfig` for the blocks, which are made causal.
+        form: `decoder` for one stack of blocks, `encoder-decoder` for two stacks, each with the blocks of `model`.
         positions: Position encoding, see `TokenModel`.
         examples: Number of training questions.
         asked: Number of unseen questions in the evaluation.
@@ -90,13 +90,13 @@ class SmallTasksSettings:
         check_recipe(self.adam(), self.schedule(), self.stack().init)
 
     def build_task(self) -> Task:
-        """Build the task of the trial."""
+        """Build the task with the name `task`."""
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
         return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
 
     def network(self) -> TokenModel | EncoderDecoder:
-        """Build the network of the trial."""
+        """Build the network of the form `form`, with random initial weights."""
         task = self.build_task()
         sizes = self.stack(), len(task.vocabulary), task.length, self.positions
         if self.form == "encoder-decoder":
@@ -122,8 +122,9 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
     Returns:
         `right`: percentage of unseen questions with a completely correct answer. `harder`: the same percentage among
-            questions that all simple rules answer wrongly. `trick`: percentage that the best of these rules answers
-            correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable parameters.
+            questions that all simple rules (`Task.guesses`) answer wrongly. `trick`: percentage that the best of these
+            rules answers correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable
+            parameters.
     """
     task = settings.build_task()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
@@ -166,7 +167,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
 
 def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
-    """Compute the mean cross-entropy of the answers' tokens."""
+    """Compute the mean cross-entropy of the answer tokens of a batch, as a scalar."""
     tokens = torch.from_numpy(batch.tokens)
     chosen = torch.from_numpy(batch.answers)
     return F.cross_entropy(network(tokens[:, :-1])[chosen], tokens[:, 1:][chosen])
@@ -174,7 +175,7 @@ def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
-    """Return (N,) whether greedy decoding answers each question completely correctly.
+    """Return a mask (N,), True for examples whose questions greedy decoding answers completely correctly.
 
     A single pass with the correct answers as input gives the same result: as long as all earlier tokens are correct,
     the inputs are those of greedy decoding.
@@ -188,7 +189,15 @@ def answers_right(network: nn.Module, examples: list[Example], task: Task) -> ND
 
 
 def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
-    """Compute the fraction of questions that each simple rule answers correctly."""
+    """Compute the accuracy of the simple baseline rules of a task.
+
+    Args:
+        task: Task whose rules are `task.guesses`.
+        examples: Questions with their correct answers.
+
+    Returns:
+        Fraction of the questions that a rule answers correctly, 0 to 1, by name of the rule.
+    """
     return {
         name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
         for name, guess in task.guesses.items()

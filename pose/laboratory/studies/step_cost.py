@@ -23,10 +23,10 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCostSettings:
-    """Settings of a trial of this study.
+    """Settings for one condition of a `step-cost` experiment.
 
     Attributes:
-        model: A streaming `LifterConfig`.
+        model: Keys of the `LifterConfig` of a streaming lifter.
         past: Number of frames so far, including the newest.
         times: Number of repetitions in each of five rounds; the fastest round counts.
     """

@@ -26,7 +26,7 @@ LAST_NORMS = ("as it is", "layer", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutNormSettings(lifters.LifterSettings):
-    """Settings of a trial of this study.
+    """Settings for one condition of a `without-norm` experiment.
 
     Attributes:
         centred: Whether a bias removes the mean of the initial tokens.
@@ -49,10 +49,11 @@ class WithoutNormSettings(lifters.LifterSettings):
 
 
 def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
-    """Change the initial network as set, then train and measure as `lifters.run` does.
+    """Change the initial network as the settings state, then train and measure it.
 
-    There are two further results. `tokens` is the root mean square of the initial tokens. `differs` is that of the
-    tokens minus their mean over all frames, relative to `tokens`.
+    Returns:
+        The results of `lifters.metrics`. `tokens`: root mean square of the initial tokens. `differs`: root mean square
+            of the tokens minus their mean over all frames, divided by `tokens`.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     example = TensorBatch.of(batches(0))
@@ -73,7 +74,7 @@ def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tens
     Args:
         network: Network to change in place.
         settings: Settings of the trial.
-        features: (N, F) features of training frames.
+        features: (N, F) network inputs of N training frames.
     """
     embed = cast(nn.Linear, network.embed)
     if settings.centred:
