@@ -8,7 +8,7 @@ standard deviation of this solution.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -191,13 +191,15 @@ def _continued(scene: _FusionInput, lifted_start: F64, start: F64) -> tuple[Flag
         start: (P, K, N, 3) m, start of the solver.
 
     Returns:
-        Mask (P,), which people have a lower cost at `start` than at `lifted_start`, and their solution; None if there
-        are none.
+        Mask (P,), which people have a lower cost at `start` than at `lifted_start`, with and without the trust in
+        cameras, and their solution; None if there are none.
     """
     observed = with_sides(scene.observed, swapped_sides(scene.observed, scene.cameras, start))
     problem = scene.problem(observed, trust_of(observed, scene.cameras, scene.lifted, start))
     cost = problem.cost(start)
-    better = cost < problem.cost(lifted_start)
+    # Far from the person all cameras disagree with `start`. Their trust is then low, and so is the cost of any error.
+    trusting = replace(problem, trust=np.ones(problem.trust.shape))
+    better = (cost < problem.cost(lifted_start)) & (trusting.cost(start) < trusting.cost(lifted_start))
     if not better.any():
         return better, None
     if not better.all():

@@ -96,6 +96,18 @@ def test_the_people_of_the_crowd_differ_in_how_they_are_solved(crowd):
     assert [int(np.isfinite(one.fused.residual).sum()) for one in without] == [3, 1, 3, 3]
 
 
+@pytest.mark.parametrize("away", [1.0, 5.0, 50.0], ids="{:g} m".format)
+def test_a_correction_far_from_the_person_is_not_used(crowd, away):
+    """All cameras disagree with it, so that their trust is low there."""
+    cameras, people, bones, _ = crowd
+    batch, observed = CameraBatch.of(cameras), observe_people(people, cameras, KNOTS)
+    without = fuse_newest(observed, batch, [None] * 4, bones)
+    for axis in np.eye(3):
+        far = [one.correction + away * axis for one in without]
+        for found, expected in zip(fuse_newest(observed, batch, far, bones), without, strict=True):
+            np.testing.assert_allclose(found.points, expected.points, atol=1e-9)
+
+
 def test_cameras_at_once_project_like_each_camera(crowd, rng):
     cameras = crowd[0]
     batch = CameraBatch.of(cameras)
