@@ -15,7 +15,7 @@ _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
 def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
-    """Draw the mean and one standard deviation of one angle, left and right, with the published norm, as SVG.
+    """Draw the mean and one standard deviation of an angle for each side, with the published norm, as SVG.
 
     Args:
         curves: Curves of one movement and angle, at least one.

@@ -34,9 +34,16 @@ class _Cycles:
 
 
 def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve], str]:
-    """Return metrics and curves of the joint angles, and the reason if there are none (otherwise empty).
+    """Compute the joint angles of one person over the cycles of a movement, and their ranges of motion.
 
     A cycle is a stride of a straight walk, between foot strikes of the same side, or a complete repetition.
+
+    Args:
+        person: Track id.
+        motion: Segment of the person's motion.
+
+    Returns:
+        Metrics, curves, and the reason if there are no curves (otherwise empty).
     """
     metrics: list[Metric] = []
     curves: list[Curve] = []

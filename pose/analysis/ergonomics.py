@@ -45,7 +45,7 @@ class Inputs:
 
     @property
     def note(self) -> str:
-        """Text that lists the inputs."""
+        """Text for the note of a metric that lists the inputs."""
         if self == NEUTRAL:
             return "assumed: no load, neutral wrists, good grip"
         wrist = f"wrist {self.wrist}, twist {self.wrist_twist}"
@@ -57,19 +57,27 @@ NEUTRAL = Inputs()
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """RULA scores (1 to 7) and REBA scores (1 to 15) of T frames, (T,) each, for the worse side of the body."""
+    """RULA and REBA scores of T frames, for the worse side of the body.
+
+    Attributes:
+        rula: (T,) 1 to 7.
+        reba: (T,) 1 to 15.
+    """
 
     rula: I64
     reba: I64
 
 
 def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
-    """Return the RULA and REBA scores of every frame."""
+    """Return the RULA and REBA scores of every frame. `inputs` has the scores that a camera cannot observe."""
     return scores_of(posture_of(motion), inputs)
 
 
 def scores_of(posture: "PostureScores", inputs: Inputs = NEUTRAL) -> Scores:
-    """Return the RULA and REBA scores of every frame, given the scores of the body parts."""
+    """Return the RULA and REBA scores of every frame, given the scores of the body parts.
+
+    `inputs` has the scores that a camera cannot observe.
+    """
     wrist = np.full(len(posture.trunk_rula), inputs.wrist)
     twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
     rula_scores, reba_scores = [], []
@@ -93,10 +101,18 @@ def scores_of(posture: "PostureScores", inputs: Inputs = NEUTRAL) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class PostureScores:
-    """RULA and REBA scores of the body parts in T frames: (T,), or (T, 2) for the left and right arm.
+    """RULA and REBA scores of the body parts in T frames. Arms have the same scores in both methods.
 
-    Arms have the same scores in both methods. `across` is 1 where the hand crosses the midline or is far outside the
-    body, else 0.
+    Attributes:
+        upper_arm: (T, 2) scores of the left and the right upper arm, 1 to 6.
+        lower_arm: (T, 2) scores of the left and the right lower arm, 1 to 2.
+        across: (T, 2) 1 where the left or right hand crosses the midline or is far outside the body, else 0.
+        neck_rula: (T,) RULA score of the neck.
+        trunk_rula: (T,) RULA score of the trunk.
+        legs_rula: (T,) RULA score of the legs.
+        neck_reba: (T,) REBA score of the neck.
+        trunk_reba: (T,) REBA score of the trunk.
+        legs_reba: (T,) REBA score of the legs.
     """
 
     upper_arm: I64

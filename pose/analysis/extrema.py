@@ -63,7 +63,16 @@ def _complete(signal: F64, min_swing: float) -> list[tuple[int, int]]:
 
 
 def refined_time(signal: F64, times: F64, index: int) -> float:
-    """Return the time in s of the vertex of the parabola through a turning point and its neighbours."""
+    """Return the time of a turning point between frames: the vertex of the parabola through three samples.
+
+    Args:
+        signal: (T,) values in any unit.
+        times: (T,) s, times of the values.
+        index: Index of the turning point in `signal`.
+
+    Returns:
+        Time in s.
+    """
     if not 0 < index < len(signal) - 1:
         return float(times[index])
     before, at, after = signal[index - 1 : index + 2]

@@ -79,27 +79,31 @@ class Stride:
 
     @property
     def stance(self) -> float:
-        """Fraction of the stride in which the foot is on the floor."""
+        """Fraction of the stride, 0 to 1, in which the foot is on the floor."""
         return (self.off - self.start) / self.duration
 
     @property
     def double_support(self) -> float:
-        """Fraction of the stride in which both feet are on the floor."""
+        """Fraction of the stride, 0 to 1, in which both feet are on the floor."""
         first = max(self.other_off - self.start, 0.0)
         second = max(self.off - self.other_strike, 0.0)
         return (first + second) / self.duration
 
     @property
     def straight(self) -> bool:
-        """Whether the stride is not part of a turn."""
+        """Whether the heading changes by at most `MAX_TURN_DEGREES` in the stride."""
         return abs(self.turn) <= MAX_TURN_DEGREES
 
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Gait events and strides of one person, in the order of time, and whether the person runs.
+    """Gait events and strides of one person.
 
-    Event times are in s, ascending, by side.
+    Attributes:
+        strikes: Times of the foot strikes in s, ascending, under the keys 'left' and 'right'.
+        offs: Times at which the foot leaves the floor, as in `strikes`.
+        strides: Strides of both feet.
+        running: Whether the person runs.
     """
 
     strikes: dict[str, list[float]]

@@ -29,7 +29,7 @@ class Motion:
     Attributes:
         times: (T,) s, increasing.
         joints: (T, 17, 3) m, world frame (y up, floor at y = 0).
-        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
         visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
         camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
         contacts: (T, 2) contact probability of the left and right foot; None if unknown.
@@ -60,7 +60,7 @@ class Motion:
 
     @cached_property
     def leg_length(self) -> float:
-        """Median length of both legs, hip to knee to ankle, m."""
+        """Length of a leg, from hip over knee to ankle, m: the median over all frames and both sides."""
         lengths = [
             np.linalg.norm(self.joint(f"{side}_knee") - self.joint(f"{side}_hip"), axis=1)
             + np.linalg.norm(self.joint(f"{side}_ankle") - self.joint(f"{side}_knee"), axis=1)
@@ -105,7 +105,7 @@ def motions(
         times: (T,) s.
         joints: (T, 17, 3) m, world frame (y up, floor at y = 0), NaN where the person is missing. Frames with bone
             lengths outside `BONE_M` count as missing.
-        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
         visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
         camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
         contacts: (T, 2) contact probability of the left and right foot; None if unknown.

@@ -41,9 +41,13 @@ _DEVIATIONS = {
 
 
 def walking_norm(angle: str) -> tuple[F64, F64] | None:
-    """Return the published mean and standard deviation between people, (101,) degrees each, over the gait cycle.
+    """Return the published mean and standard deviation between people of an angle over the gait cycle.
 
-    None for angles without a published norm.
+    Args:
+        angle: Name of the angle, such as 'knee flexion'.
+
+    Returns:
+        Mean and standard deviation, (101,) degrees each, at 0 to 100 % of the cycle; None without a published norm.
     """
     if angle not in _MEANS:
         return None

@@ -22,13 +22,21 @@ JUMP_COLUMNS = {
 
 
 def frames_between(table: PoseTable, start: float, end: float) -> str:
-    """Describe the part of the video between two times as text, in seconds and frames."""
+    """Describe the part of the video from `start` to `end` (s) as text, in seconds and frame numbers.
+
+    `table` is the result, which gives the frames at these times.
+    """
     first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
 def metric_tables(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield tables of the metrics of one group, one for each movement and part of the video."""
+    """Yield the HTML of tables of metrics, one table for each movement and part of the video.
+
+    Args:
+        table: The analysed result.
+        metrics: Metrics of one group.
+    """
     for part in _split(metrics):
         subject = name_parts(part[0])[0]
         if part[0].group == "repetitions":
@@ -88,7 +96,7 @@ def _row(table: PoseTable, metric: Metric, source: tuple[float, float], shared: 
 
 
 def value_cell(metric: Metric, *, unit: bool = True) -> str:
-    """Format a value as HTML, with its interval on the line below."""
+    """Format a value as HTML, with its 95 % interval on the line below. `unit` tells whether to show the unit."""
     value, low, high, name = _numbers(metric)
     return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
 
@@ -113,7 +121,12 @@ def _rounded(value: float, digits: int = 0) -> str:
 
 
 def jump_table(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield a table with one row for each jump."""
+    """Yield the HTML of a table with one row for each jump.
+
+    Args:
+        table: The analysed result.
+        metrics: Metrics of the group 'jumps'.
+    """
     jumps: dict[str, dict[str, Metric]] = {}
     for metric in metrics:
         jumps.setdefault(f"{name_parts(metric)[0]} {metric.start}", {})[name_parts(metric)[1]] = metric
@@ -144,7 +157,13 @@ def _cell(metric: Metric | None) -> str:
 
 
 def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]) -> Iterator[str]:
-    """Yield a table of the range of motion: left, right and difference of each angle, or one value for the trunk."""
+    """Yield the HTML of a table of ranges of motion: left, right and difference, or one value for the trunk.
+
+    Args:
+        movement: Name of the movement, such as 'walking'.
+        angles: Names of the angles, one for each row.
+        by_name: Metrics of the group 'angles' by name.
+    """
     yield "<table class='narrow'><tr><th>angle</th><th>left</th><th>right</th><th>left \u2212 right</th></tr>"
     shown = []
     for angle in angles:
@@ -162,7 +181,7 @@ def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]
 
 
 def reasons(metrics: Iterable[Metric]) -> Iterator[str]:
-    """Yield why flags of a table are not green, each kind of reason once."""
+    """Yield the HTML of the reasons why quality flags of metrics are not green, each kind of reason once."""
     kinds: dict[str, str] = {}
     for part in (part for metric in metrics for part in metric.doubt.split("; ") if part):
         kinds.setdefault(re.sub(r"\d+", "", part), part)
@@ -172,7 +191,7 @@ def reasons(metrics: Iterable[Metric]) -> Iterator[str]:
 
 
 def light(quality: str) -> str:
-    """Return the HTML of a quality flag: a coloured sign with a word."""
+    """Return the HTML of a quality flag ('green', 'amber' or 'red'): a coloured sign with a word."""
     return f'<span class="q {quality}">{LIGHTS[quality]}</span>'
 
 

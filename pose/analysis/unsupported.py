@@ -21,7 +21,7 @@ SWAP_SHARE = 0.35  # maximum deviation of swapped tracks, relative to that of th
 
 
 def small_body_reason(table: PoseTable, person: int) -> str:
-    """Return why a person of small body height is excluded; empty if the height is unknown or large enough."""
+    """Return why the person with this track id is too small to analyse; empty if large enough or of unknown height."""
     heights = {} if table.world_info is None else table.world_info.heights
     height, sigma = heights.get(person, (np.inf, 0.0))
     if height + sigma >= CHILD_HEIGHT_M:
@@ -37,10 +37,10 @@ def no_world_reason(joints: F32) -> str:
 
 
 def too_short_reason(times: F64) -> str:
-    """Return why no part of a person's track is long enough to analyse.
+    """Return why no part of a person's track is long enough to analyse. The caller has found that none is.
 
     Args:
-        times: (T,) s, frames in which the person is fully visible.
+        times: (T,) s, times of the frames in which the person is fully visible.
     """
     if len(times) > MIN_FRAMES and float(np.median(np.diff(times))) > MAX_GAP_S:
         return f"frames are more than {MAX_GAP_S:g} s apart"
@@ -60,7 +60,11 @@ def unobserved_angles(table: PoseTable) -> list[str]:
 
 
 def seated_traveller_reason(parts: list[Motion]) -> str:
-    """Return why a person who travels without steps (wheelchair or vehicle) is excluded; otherwise empty."""
+    """Return why a person who travels without steps (wheelchair or vehicle) is excluded; empty for others.
+
+    Args:
+        parts: Segments of the person's motion.
+    """
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
@@ -75,10 +79,16 @@ def seated_traveller_reason(parts: list[Motion]) -> str:
 
 
 def id_switches(table: PoseTable) -> dict[int, str]:
-    """Find probable id switches: by track id, why the tracks of two people who come close are probably swapped.
+    """Find probable id switches between two people who come close.
 
     People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
     the later part of each fits the earlier part of the other far better than its own.
+
+    Args:
+        table: A result with world coordinates.
+
+    Returns:
+        A text that names the two people and the time, by the track id of each of them.
     """
     assert table.placed is not None
     found: dict[int, str] = {}

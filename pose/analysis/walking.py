@@ -21,7 +21,15 @@ SAME_EVENT_S = 0.2  # maximum difference between the two methods
 
 
 def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event], str]:
-    """Return metrics and events of the gait of one person, and the reason if there are none (otherwise empty)."""
+    """Compute the metrics of the gait of one person.
+
+    Args:
+        person: Track id.
+        motion: Segment of the person's motion.
+
+    Returns:
+        Metrics, events, and the reason if there are no metrics (otherwise empty).
+    """
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
     events = _events(person, gait)
