@@ -56,7 +56,7 @@ def camera_workers(count: int, device: str) -> int:
 
     Args:
         count: Number of cameras.
-        device: Device as in `PipelineConfig`.
+        device: Device of the networks: 'auto', 'cpu' or 'cuda'.
     """
     if resolve_device(device) != "cpu":
         return 1
@@ -77,7 +77,7 @@ class CameraRuns:
     Attributes:
         videos: Path of each camera's video.
         pipeline: Pipeline of the first worker; further workers build their own.
-        run_camera: Function that runs a pipeline on a source and returns the results.
+        run_camera: Function of a camera's index, its source and a pipeline that returns the results of all frames.
         folder: Folder for temporary files.
         stop: Event that stops all workers at their next frame.
         workers: Number of threads, each of which processes one camera at a time.

@@ -132,7 +132,7 @@ class PipelineConfig:
 
     @property
     def stage_options(self) -> StageOptions:
-        """Options of the detector and estimator networks."""
+        """Options of the detector and estimator networks: device, precision, threads, minimum score and input size."""
         return StageOptions(
             device=cast(Device, self.device),
             precision=cast(Precision, self.precision),
@@ -165,8 +165,8 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
     The lifter becomes `DEFAULT_LIVE_LIFTER` in live runs and `DEFAULT_LIFTER` otherwise. The estimator becomes
-    `DEFAULT_ESTIMATOR` in live runs, and if `config.detector` is not `auto`. Otherwise, fields with their default
-    values get those of the preset `default_preset`.
+    `DEFAULT_ESTIMATOR` in live runs, and if `config.detector` is not `auto`. Otherwise, all fields with their default
+    values get those of the preset that `default_preset` names.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter=DEFAULT_LIVE_LIFTER if live else DEFAULT_LIFTER)
@@ -216,7 +216,11 @@ def is_one_pass(config: PipelineConfig) -> bool:
 
 
 def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
-    """Return the weights of a one-pass network (see `is_one_pass`), and the configuration key that names them."""
+    """Return the configured weights of a one-pass network (see `is_one_pass`).
+
+    Returns:
+        Catalogue name or file, or None for the default weights; and the configuration key, such as "detector_model".
+    """
     if config.detector_model is not None:
         return config.detector_model, "detector_model"
     return config.estimator_model, "estimator_model"
@@ -279,7 +283,7 @@ def default_preset(device: str) -> str:
     """Return the name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
 
     Args:
-        device: Device as in `PipelineConfig`. 'auto' selects CUDA if a driver is present and ONNX Runtime, which runs
+        device: 'auto', 'cpu' or 'cuda'. 'auto' selects CUDA if a driver is present and ONNX Runtime, which runs
             the networks of 'accurate', supports CUDA.
     """
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):

@@ -74,7 +74,7 @@ class Faces:
         return cls(np.zeros((count, POINTS, 3), np.float32), np.zeros(count, np.float32))
 
     def with_undetected(self, count: int) -> "Faces":
-        """Return these faces, followed by `count` undetected ones."""
+        """Return these faces, followed by undetected faces of `count` people."""
         more = Faces.undetected(count)
         return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
 
@@ -88,7 +88,7 @@ def head_turns(points: NDArray[np.floating]) -> F64:
     """Compute head rotations relative to the line of sight.
 
     Args:
-        points: (..., 468, 3) px, as in `Faces`.
+        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
 
     Returns:
         (..., 3, 3) rotation matrices from head axes to camera axes. Head axes: to the person's left, up, out of the
@@ -103,10 +103,16 @@ def head_turns(points: NDArray[np.floating]) -> F64:
 
 
 def head_angles(points: NDArray[np.floating]) -> F64:
-    """Compute head angles (..., 3) in degrees, in the order of `ANGLES`, from points (..., 468, 3) px.
+    """Compute yaw, pitch and roll of heads relative to the line of sight.
 
     Yaw is positive to the person's left, pitch is positive upwards, and roll is positive towards the person's left
     shoulder. All are 0 if the face looks into the camera.
+
+    Args:
+        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
+
+    Returns:
+        (..., 3) degrees: yaw, pitch, roll.
     """
     turns = head_turns(points)
     yaw = np.arctan2(turns[..., 0, 2], turns[..., 2, 2])
@@ -123,11 +129,12 @@ def measures(points: NDArray[np.floating]) -> F64:
     from the centre of the eye.
 
     Args:
-        points: (..., 468, 3) px, as in `Faces`.
+        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
 
     Returns:
-        (..., 6) ratios in the order of `MEASURES`. Values of eyes and brows are relative to the width of the eye.
-        Values of the mouth are relative to the distance between the outer corners of both eyes.
+        (..., 6) ratios in the order of `MEASURES`: openness of the left and the right eye, height of the left and the
+        right brow, openness of the mouth, width of the mouth. Values of eyes and brows are relative to the width of the
+        eye. Values of the mouth are relative to the distance between the outer corners of both eyes.
     """
     p = np.asarray(points, np.float64)
 

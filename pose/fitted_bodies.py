@@ -103,13 +103,13 @@ class FittedBodies(Generic[Fitted]):
 
         Args:
             track_id: Track id of the person.
-            observations: Result of each of n frames, with the row of the person.
-            joints: (n, 17, 3) m, the joints in the camera frame.
+            observations: (result of the frame, index of the person in its arrays) for each of n frames.
+            joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
             matrix: (3, 3) px, camera intrinsics.
             skeleton: Skeleton of the 2D keypoints.
 
         Returns:
-            (n, 2, 2, 3) unit vectors (x right, y up, z towards the camera), for the left and the right foot: the
+            (n, 2, 2, 3) unit vectors (x right, y up, z towards the camera). Axis 1 is left, right foot. Axis 2 is the
             direction from heel to toe, and the upward normal of the sole.
         """
         keypoints, scores, focal = _observed(observations, matrix)
@@ -121,12 +121,13 @@ class FittedBodies(Generic[Fitted]):
     def heads(
         self, track_id: int, observations: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
     ) -> F64 | None:
-        """Estimate smoothed rotations that turn the lifted head to the face's 2D keypoints. Call `of` first.
+        """Estimate smoothed rotations of the lifted head with which it fits the 2D keypoints of nose, eyes and ears.
 
-        The arguments are those of `feet`.
+        The arguments are those of `feet`. Call `of` for the person first.
 
         Returns:
-            (n, 3) rotation vectors, rad, in the frame of the head; None if the skeleton has no nose, eyes and ears.
+            (n, 3) rotation vectors, rad, in the axes of the lifted head; None if the skeleton has no nose, eyes and
+            ears.
         """
         keypoints, scores, focal = _observed(observations, matrix)
         observed_heads = SeenHeads.of(skeleton, keypoints, scores, focal)
@@ -137,7 +138,7 @@ class FittedBodies(Generic[Fitted]):
 
 
 def visible_rows(result: FrameResult, min_score: float) -> list[int]:
-    """Return the rows of people with a 3D pose and at least one keypoint whose score exceeds `min_score`."""
+    """Return the indices, in the result's arrays, of people with a 3D pose and a keypoint score above `min_score`."""
     people, poses = result.people, result.poses
     visible = (people.scores > min_score).any(axis=1) & np.isfinite(poses.root).all(axis=1)
     visible &= np.isfinite(poses.joints).all(axis=(1, 2))
@@ -146,19 +147,20 @@ def visible_rows(result: FrameResult, min_score: float) -> list[int]:
 
 
 def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
-    """Return the rows of the `LIVE_PEOPLE` people who are nearest to the camera, out of the given rows."""
+    """Return the indices of the `LIVE_PEOPLE` people nearest to the camera, out of the indices `rows`, ascending."""
     return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
 
 
 def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
-    """Return the hands of one person in n frames, attached to the lifted wrists.
+    """Return the hands of one person in n frames, moved to the lifted wrists and scaled to the body.
 
     Args:
-        observations: Result of each frame, with the row of the person.
-        joints: (n, 17, 3) m in the camera frame.
+        observations: (result of the frame, index of the person in its arrays) for each of n frames.
+        joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
 
     Returns:
-        (n, 2, 21, 3) m in the camera frame (x right, y up, z towards the camera); None without hand tracking.
+        (n, 2, 21, 3) m, left and right hand in the camera frame, but with x right, y up, z towards the camera; NaN for
+        undetected hands. None without hand tracking.
     """
     found = [(result.people.hands, row) for result, row in observations]
     parts = [hands[row : row + 1] for hands, row in found if hands is not None]
@@ -171,12 +173,13 @@ def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | 
 
 
 def faces_in(observations: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
-    """Return the directions (n, 3) in which one person's face points; None without face tracking.
+    """Return the unit vectors (n, 3) of the directions in which one person's face points in n frames.
 
-    The axes are x right, y up, z towards the camera.
+    The axes are x right, y up, z towards the camera. Vectors are NaN where no face is detected. The result is None
+    without face tracking.
 
     Args:
-        observations: Result of each of n frames, with the row of the person.
+        observations: (result of the frame, index of the person in its arrays) for each of n frames.
         matrix: (3, 3) px, camera intrinsics.
     """
     found = [(result.people.faces, row) for result, row in observations]

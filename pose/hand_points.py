@@ -72,12 +72,12 @@ class Hands:
     A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
 
     Attributes:
-        points: (P, 2, 21, 2) px in the image.
+        points: (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below.
         scores: (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image.
         shapes: (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one
             camera have the size that the network assumes; shapes measured by several cameras have their true size.
-        sigma: (P, 2, 21) mm, radius of the 68 % interval of shapes measured by several cameras; NaN for shapes from one
-            camera. None if there is only one camera.
+        sigma: (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %, for
+            shapes measured by several cameras; NaN for shapes from one camera. None if there is only one camera.
     """
 
     points: F32
@@ -120,7 +120,7 @@ class Hands:
 
     @property
     def detected(self) -> NDArray[np.bool_]:
-        """(P, 2) whether a hand is detected."""
+        """(P, 2) whether the left and the right hand of each person is detected."""
         return np.asarray((self.scores > 0).any(axis=2))
 
 
@@ -131,7 +131,7 @@ def lengths(shapes: F32) -> F32:
 
 
 def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
-    """Return the radius (P, 2, 21) mm of the 68 % interval of each point relative to the wrist; NaN if unknown.
+    """Return the uncertainty of the points of left and right hands relative to the wrist.
 
     For one camera, it is a fixed fraction of the hand's length for each point, measured in docs/studies/hands.md.
 
@@ -139,6 +139,9 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
         hands: Hands of P people.
         joints: (P, 2, 21, 3) m, hands returned by `sized_to_body`.
         swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
+
+    Returns:
+        (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %; NaN if unknown.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:
@@ -171,8 +174,8 @@ def sized_to_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
             Hands are swapped with the arms.
 
     Returns:
-        (P, 2, 21, 3) m relative to the lifted wrist, in camera axes (x right, y down, z forward); NaN for undetected
-        hands.
+        (P, 2, 21, 3) m, left and right hand relative to the lifted wrist, in camera axes (x right, y down, z forward);
+        NaN for undetected hands.
     """
     shapes, seen = swapped_with_arms(hands.shapes, swapped), swapped_with_arms(hands.detected, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)

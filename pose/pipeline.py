@@ -233,7 +233,7 @@ class Pipeline:
         )
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
-        """Make a new lifter stage for a camera, with the configured repair and refinement."""
+        """Make a stage that lifts the people of one stream of images of `camera` to 3D, as configured."""
         config = self.config
         if self._lifter.streaming:
             from pose.lifter.refined import FinalResults
@@ -250,7 +250,7 @@ class Pipeline:
         )  # fmt: skip
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
-        """Start a stream of images with its own track ids. Its arguments are those of `camera`."""
+        """Start a stream of images of one size, (width, height) px, with its own track ids; see `camera`."""
         return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
@@ -440,7 +440,7 @@ class Session:
         return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
 
     def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames."""
+        """End the stream; return all remaining frames, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.flush()
 

@@ -102,7 +102,7 @@ def estimate_body(lifted: Sequence3D, observed: Sequence2D) -> BodyDimensions:
 
 
 def with_body_lengths(lifted: Sequence3D, body: BodyDimensions) -> Sequence3D:
-    """Set the bone lengths of a motion to those of a body.
+    """Return the motion with the bone lengths of a body.
 
     Bone directions are kept. If `body.legs` is below 1, thigh and shank are then scaled by this factor, by moving the
     knees. The hips stay in place, and so do the ankles if the shortened legs can reach them.
@@ -143,12 +143,17 @@ def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
 
 
 def bone_lengths(sequence: Sequence3D) -> F32:
-    """Return the bone lengths (16,) m that `constant_bones` uses, in the order of `H36M17.edges`."""
+    """Return the constant bone lengths (16,) m of a person, in the order of `H36M17.edges` (see `constant_bones`)."""
     return lengths_of(sequence.joints, sequence.sigma)
 
 
 def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32:
-    """Return the lengths (16,) m of `bone_lengths`, from joints (T, 17, 3) m and their sigma (T, 17) mm."""
+    """Return the constant bone lengths (16,) m of a person, like `bone_lengths`, from arrays.
+
+    Args:
+        joints: (T, 17, 3) m.
+        sigma: (T, 17) mm, uncertainty of each joint; the weight of a bone decreases with it.
+    """
     flip = np.array(H36M17.flip_order)
     bones = {edge: i for i, edge in enumerate(H36M17.edges)}
     mirrored = [bones[int(flip[a]), int(flip[b])] for a, b in H36M17.edges]

@@ -106,7 +106,7 @@ class Result:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the 17 joints."""
+        """Names of the 17 joints, in the order of the arrays."""
         return H36M17.names
 
     @property
@@ -166,7 +166,7 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 17) mm, radius of the 68 % interval.
+            (P, F, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
 
         Raises:
             UsageError: If an id is unknown.
@@ -225,7 +225,8 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 468, 3) px: x, y and depth; NaN where a face is not detected.
+            (P, F, 468, 3) px: x and y in the image, and depth, positive away from the camera, relative to the centre of
+            the head; NaN where a face is not detected.
 
         Raises:
             UsageError: If an id is unknown, or faces were not estimated.
@@ -239,11 +240,11 @@ class Result:
         """Return heels and toes in 3D, computed from their 2D keypoints. docs/studies/feet.md reports the error.
 
         Args:
-            space: See `joints`.
+            space: 'world' or 'camera', as for `joints`.
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 2, 2, 3) m, heel and big toe of left and right foot; NaN where not detected.
+            (P, F, 2, 2, 3) m. Axis 2 is left, right foot, axis 3 is heel, big toe; NaN where not detected.
 
         Raises:
             UsageError: If the space or an id is unknown, the result has no world, or the 2D skeleton has no heels and
@@ -263,7 +264,7 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 2, 2) 1 or 0, heel and toe of left and right foot; NaN where not detected.
+            (P, F, 2, 2) 1 or 0. Axis 2 is left, right foot, axis 3 is heel, big toe; NaN where not detected.
 
         Raises:
             UsageError: If an id is unknown, the result has no world, or the 2D skeleton has no heels and toes.
@@ -301,7 +302,7 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            Angles and standard deviations in degrees, (P, F, number of angles).
+            Angles and their standard deviations in degrees, (P, F, A) each, and the names of the A angles.
 
         Raises:
             UsageError: If an id is unknown.
@@ -315,10 +316,13 @@ class Result:
         return JointAngles(ALL_NAMES, degrees, np.array([part.deviations for part in parts]).reshape(shape))
 
     def to_dataframe(self, space: str | None = None) -> "pandas.DataFrame":
-        """Convert to a table with one row per joint, person and frame, and the columns of the export format `csv`.
+        """Convert to a table with one row per joint, person and frame.
+
+        The columns are video, frame, time (s), person, joint, x, y, z (m), sigma_mm, score, filled, doubtful and space,
+        as in the export format `csv`. Results of several cameras also have observers.
 
         Args:
-            space: See `joints`.
+            space: 'world' or 'camera', as for `joints`.
 
         Raises:
             UsageError: If the space is unknown, or the result has no world.

@@ -51,12 +51,14 @@ class Sequence2D:
 
 @dataclass(frozen=True, slots=True)
 class Sequence3D:
-    """One person in T frames in 3D.
+    """One person in T frames in 3D, with the joints of Human3.6M-17.
+
+    The sequence does not state its coordinate frame. Lifters return the camera frame (x right, y down, z forward).
 
     Attributes:
-        joints: (T, 17, 3) m, relative to the root.
-        root: (T, 3) m, position of the pelvis in the camera frame or the world.
-        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        joints: (T, 17, 3) m, relative to the pelvis.
+        root: (T, 3) m, position of the pelvis in the coordinate frame.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
         times: (T,) s.
     """
 
@@ -88,9 +90,9 @@ class LiftBatch:
         intrinsics: (B, 3, 3) px, camera intrinsics that the model receives.
         intrinsics_known: (B,) False if the intrinsics follow from the assumed field of view.
         image_size: (B, 2) px, width and height.
-        joints: (B, T, 17, 3) m, relative to the root, camera axes.
-        root: (B, T, 3) m in the camera frame. With assumed intrinsics its depth is scaled by assumed / true focal
-            length, so that it projects to the same pixels.
+        joints: (B, T, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward).
+        root: (B, T, 3) m, position of the pelvis in the camera frame. With assumed intrinsics its depth is
+            scaled by assumed / true focal length, so that it projects to the same pixels.
     """
 
     keypoints: F32
@@ -106,7 +108,7 @@ class LiftBatch:
 
 
 def mirror_observations(sequence: Sequence2D) -> Sequence2D:
-    """Mirror a 2D sequence with its image. Left and right joints are swapped, and the intrinsics are mirrored."""
+    """Return the 2D sequence of the mirrored image: left and right joints swapped, and intrinsics mirrored."""
     order = list(get_skeleton(sequence.skeleton).flip_order)
     keypoints = sequence.keypoints[:, order] * _SIDES[:2]
     keypoints[..., 0] += sequence.camera.size[0] - 1

@@ -26,7 +26,7 @@ class Estimator(Protocol):
     skeleton: Skeleton
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return the image regions to crop for detected boxes."""
+        """Return the region of the image to crop for each box, in the same order."""
         ...
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
@@ -77,11 +77,11 @@ class LifterStage(Protocol):
     """Stage that lifts tracked people from 2D to 3D, in the order of the frames and with bounded delay."""
 
     def push(self, people: People) -> list[FrameResult]:
-        """Process the next frame, and return the frames that are now ready, oldest first."""
+        """Process the people of the next frame; return the results that are now final, oldest first."""
         ...
 
     def flush(self) -> list[FrameResult]:
-        """End the stream, and return all remaining frames, oldest first."""
+        """End the stream, and return the results of all remaining frames, oldest first."""
         ...
 
 

@@ -32,7 +32,8 @@ def place_middle(
         points: (T, J, 3) m.
         joints: Indices of the near end, middle joint and far end of the limb.
         lengths: Required lengths of the near and the far bone, m.
-        typical_bend: (T, 3) typical bending direction, which determines the plane of limbs that are nearly straight.
+        typical_bend: (T, 3) typical direction from the line between both ends to the middle joint. It determines the
+            plane of limbs that are nearly straight. With None, the middle joint alone determines it.
     """
     start, middle, end = joints
     near, far = lengths

@@ -50,7 +50,7 @@ class Frame:
 
     @classmethod
     def from_bgr(cls, image: U8, index: int, time: float) -> Self:
-        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order."""
+        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order. `time` is in s from the first frame."""
         return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
 
     @property
@@ -87,12 +87,12 @@ class Regions:
 
     @classmethod
     def empty(cls) -> Self:
-        """Return zero regions."""
+        """Return `Regions` without any region."""
         return cls(np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
     @classmethod
     def concatenate(cls, parts: list["Regions"]) -> Self:
-        """Concatenate regions."""
+        """Return the regions of all parts, in order."""
         if not parts:
             return cls.empty()
         return cls(
@@ -132,7 +132,7 @@ class Boxes:
 
     @classmethod
     def empty(cls) -> Self:
-        """Return zero detections."""
+        """Return `Boxes` without any detection."""
         return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
 
 
@@ -171,7 +171,7 @@ class Background:
     """Background motion of one frame relative to key frames (`pose.camera_motion.measure`).
 
     Attributes:
-        links: (2, 6), one row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none.
+        links: (2, 6), a row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none.
             Columns 1 to 3 are the rotation vector (rad) from this frame's camera axes to those of the key frame. Column
             4 is the logarithm of the ratio of focal lengths, this frame over key frame. Column 5 is the standard
             deviation of the rotation (rad).
@@ -268,9 +268,9 @@ class Poses3D:
     """3D poses of the P people of a frame (Human3.6M-17), one row for each row of `People`.
 
     Attributes:
-        joints: (P, 17, 3) m, relative to the pelvis, camera axes.
+        joints: (P, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward).
         root: (P, 3) m, position of the pelvis in the camera frame.
-        sigma: (P, 17) mm, radius of the 68 % interval of each joint.
+        sigma: (P, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
         swapped: (P, 2), whether repair swapped left and right before lifting: column 0 for the legs, column 1 for the
             arms; default False.
         ahead: (P,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
@@ -371,7 +371,7 @@ class FrameResult:
 
     Attributes:
         people: People in 2D.
-        poses: Poses in 3D, camera frame.
+        poses: Poses in 3D in the camera frame, in the order of `people`.
         placed: Poses in world coordinates; None if the result has no world.
         view: Pose of a moving camera; None if the camera is static or its motion unknown.
     """

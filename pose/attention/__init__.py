@@ -80,7 +80,10 @@ def build_attention(
     length: int | None = None,
     **options: Option,
 ) -> Attention:
-    """Build one attention layer; the arguments are those of `build_attentions`."""
+    """Build one attention layer.
+
+    `options` are further arguments of the mechanism's class. The other arguments are those of `build_attentions`.
+    """
     return build_attentions(name, 1, dim, heads, options, causal=causal, streaming=streaming, length=length)[0]
 
 

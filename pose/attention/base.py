@@ -314,8 +314,10 @@ class Attention(nn.Module):
     def begin_step(self, step: int, generator: torch.Generator) -> None:
         """Prepare for a training step; mechanisms with random parts sample them here.
 
-        `generator` depends only on the seed of the run, the step and the layer, so a resumed run repeats the same
-        numbers.
+        Args:
+            step: Number of the step, from 0.
+            generator: Source of random numbers. It depends only on the seed of the run, the step and the layer, so a
+                resumed run repeats the same numbers.
         """
 
     def penalty(self) -> Tensor | None:
