@@ -41,7 +41,8 @@ class BodyUnknowns:
 class Freedom:
     """Selection of the free camera parameters, and their priors.
 
-    The PARAMETERS of a camera are rotation (3), translation (3), log focal length, k1, clock offset (s) and drift.
+    Each of C cameras has PARAMETERS = 10 parameters: rotation (3), translation (3), log focal length, k1, clock
+    offset (s) and drift.
 
     Attributes:
         free: (C, PARAMETERS), whether a parameter is free.
@@ -63,8 +64,8 @@ class Solution:
         cameras: The refined cameras.
         bodies: The refined bodies.
         cost: Half the sum of squared residuals, with the robust loss.
-        deviation: (C, PARAMETERS) standard deviations of the free parameters for independent residuals, 0 elsewhere.
-            All 0 if not requested.
+        deviation: (C, PARAMETERS) standard deviations of the free parameters of each camera, in the order of
+            `Freedom`, for independent residuals; 0 elsewhere. All 0 if not requested.
         covariance: (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested.
     """
 
@@ -320,7 +321,11 @@ class BundleAdjustment:
 
 
 def start_body(points: F64) -> BodyUnknowns:
-    """Return an initial body with the given points (K, N, 3) m and their median bone lengths."""
+    """Return an initial body with given points and their median bone lengths.
+
+    Args:
+        points: (K, N, 3) m in the world, the N points `types.POINTS` at K times.
+    """
     return BodyUnknowns(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 

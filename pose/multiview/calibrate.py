@@ -70,12 +70,13 @@ def start_cameras(initial_cameras: Sequence[ViewCamera], links: Sequence[Link]) 
 
 
 def start_points(observed: Observed, cameras: CameraBatch, scale: float = 1.0) -> F64:
-    """Return initial points (..., K, N, 3) m: the mean of the cameras' lifted points, in the world.
+    """Return initial points (..., K, N, 3) m in the world: the mean of the cameras' lifted points.
 
-    At knots where no camera has the person, they are interpolated linearly over time.
+    At times at which no camera has the person, points are interpolated linearly. Axes: K times and N points of
+    `observed`; leading axes `...` are people.
 
     Args:
-        observed: Observations of the person, or of several.
+        observed: Observations of one or several people.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
     """
@@ -156,14 +157,21 @@ def adjust(
     weights: Weights | None = None,
     rough: bool = False,
 ) -> Adjusted:
-    """Calibrate the cameras by bundle adjustment in stages. Each stage samples the 2D keypoints again.
+    """Calibrate the cameras from people, by bundle adjustment in stages.
+
+    Each stage frees more camera parameters (`freedom`). It uses samples of the 2D keypoints at several times, which
+    are taken again with the clock offsets of the previous stage.
 
     Args:
         people: Tracks of each matched person, by camera; at least one must be seen by two cameras at the same time.
         cameras: Initial cameras.
         known: Given parameters; None if nothing is given.
         weights: Weights of the residuals; None for the defaults.
-        rough: Whether to use fewer knots and stages, without standard deviations.
+        rough: Whether to calibrate faster, with fewer sampled times and stages. Distortion, drifts and standard
+            deviations are then not computed.
+
+    Returns:
+        The calibrated cameras, and the bodies and observations that were used.
     """
     known = known or Known()
     windows = calibration_windows(people, cameras, MAX_ROUGH_KNOTS if rough else MAX_KNOTS)

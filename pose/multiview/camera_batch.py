@@ -45,7 +45,7 @@ class CameraBatch:
         return len(self.focals)
 
     def to_world_axes(self, vectors: F64) -> F64:
-        """Rotate vectors (C, ..., 3) of each camera's frame to the axes of the world."""
+        """Rotate vectors (C, ..., 3) from each camera's axes to those of the world."""
         turned: F64 = (vectors.reshape(len(self), -1, 3) @ self.rotations).reshape(vectors.shape)
         return turned
 
@@ -61,7 +61,12 @@ class CameraBatch:
         return pixels.reshape(len(self), *points.shape[:-1], 2)
 
     def projected(self, points: F64) -> tuple[F64, F64]:
-        """Return the pixels (C, ..., 2) of points (..., 3) m, and their derivatives (C, 2, ..., 3) by the points."""
+        """Project points (..., 3) m in the world, with derivatives.
+
+        Returns:
+            Pixels (C, ..., 2) in each camera, and derivatives (C, 2, ..., 3) px/m of pixel x and y with respect to the
+            world coordinates of the points.
+        """
         depth, ray, square, factor = self._rays(points)
         focal, (k1, k2) = self.focals[:, None], self.radial.T[..., None]
         pixels = (focal * factor)[..., None] * ray + self.centres[:, None]

@@ -53,7 +53,14 @@ def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
-    """Return the track id and the row of a track for each person of a frame who has a 3D pose."""
+    """Return the track id and the data of each person in a frame who has a 3D pose.
+
+    The data are keypoints, scores, joints, root and sigma, as in `ViewTrack` but without the axis of time.
+
+    Args:
+        result: Results of the frame.
+        skeleton: Joint set of its 2D keypoints.
+    """
     if not len(result.people):
         return []
     sided, scores = with_lifted_sides(result, skeleton)
@@ -71,7 +78,7 @@ def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Vie
     Args:
         camera: Index of the camera.
         number: Id of the track.
-        seen: Time in s and row of each frame.
+        seen: Time in s and data of each frame; the data have the format that `rows_of` returns.
     """
     times = np.array([time for time, _ in seen])
     return ViewTrack(camera, number, times, *map(np.array, zip(*(row for _, row in seen), strict=True)))

@@ -17,13 +17,13 @@ _MEASURED = [row for row, joint in enumerate(POINTS) if joint not in DERIVED]
 
 
 def complete(points: F64, joints: F64, present: Flags, sigma: F64) -> F64:
-    """Complete points (..., K, N, 3) m to joints (..., K, 17, 3) m.
+    """Complete triangulated points to Human3.6M-17, and return joints (..., K, 17, 3) m in the world.
 
-    At knots where no camera has the person, the trunk shape of the nearest knot with a camera is used.
+    At times at which no camera has the person, the trunk shape of the nearest time with a camera is used.
 
     Args:
-        points: (..., K, N, 3) m, triangulated points.
-        joints: (C, ..., K, 17, 3) m, lifted joints of each camera, root-relative in world axes.
+        points: (..., K, N, 3) m in the world, N triangulated points at K times; leading axes `...` are people.
+        joints: (C, ..., K, 17, 3) m, lifted joints of each of C cameras, root-relative in world axes.
         present: (C, ..., K) whether the camera has the person.
         sigma: (C, ..., K, 17) mm, uncertainty of the lifted joints.
     """
@@ -72,6 +72,11 @@ def _spread(points: F64) -> F64:
 
 
 def residuals_px(observed: Observed, pixels: F64) -> F64:
-    """Return residuals (C, ..., K, N) px between observations and `pixels` (C, ..., K, N, 2); NaN if not detected."""
+    """Return the distances (C, ..., K, N) px between observed and projected points; NaN if not detected.
+
+    Args:
+        observed: Observations of one or several people by C cameras.
+        pixels: (C, ..., K, N, 2) px, projections of N points at K times; axes `...` are people.
+    """
     off = np.linalg.norm(observed.pixels - pixels, axis=-1)
     return np.where(observed.seen, off, np.nan)

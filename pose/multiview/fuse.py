@@ -54,7 +54,7 @@ class Fused:
     present: Flags
 
     def person(self, index: int) -> "Fused":
-        """Return one of several people, whose arrays have an axis P before K."""
+        """Return the person with an index, if the arrays hold several people in an additional axis before K."""
         parts = self.joints[index], self.sigma[index], self.observed[:, index], self.residual[:, index]
         return Fused(self.instants, *parts, self.present[index])
 
@@ -68,7 +68,7 @@ def fuse(
         tracks: Tracks of the person, by camera index.
         cameras: The cameras.
         instants: (K,) s, common times.
-        bones: (B,) m, bone lengths.
+        bones: (B,) m, lengths of the bones `residuals.BONES`.
         scale: Factor by which lifted bodies are scaled.
 
     Yields:
@@ -103,7 +103,7 @@ class Newest:
 
     Attributes:
         fused: The person at this instant.
-        points: (N, 3) m, the points of the solver.
+        points: (N, 3) m in the world, the triangulated points `types.POINTS`.
         correction: (N, 3) m, offset of these points from the mean of the lifted points of all cameras.
     """
 
@@ -123,9 +123,9 @@ def fuse_newest(
     Args:
         observed: The people in the window (`observations.observe_people`).
         cameras: The cameras.
-        corrections: (N, 3) m, `Newest.correction` of each person's previous frame with the same cameras; None if there
-            is none.
-        bones: (P, B) m, bone lengths.
+        corrections: Start of the solver for each person: `Newest.correction` (N, 3) m of the previous frame with the
+            same cameras; None without one.
+        bones: (P, B) m, lengths of the bones `residuals.BONES`.
         scale: Factor by which lifted bodies are scaled.
     """
     scene = _FusionInput.of(observed, cameras, bones, scale)

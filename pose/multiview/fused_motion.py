@@ -34,12 +34,12 @@ class FusedMotion:
 
     @classmethod
     def of(cls, rows: Rows) -> "FusedMotion":
-        """Return the motion in rows of the type `row_type`, as views."""
+        """Return the motion from a structured array of the type `row_type`, without copying."""
         return cls(rows["frames"], rows["joints"], rows["sigma"], rows["seen_by"], rows["residual"].T)
 
 
 def row_type(cameras: int) -> RowType:
-    """Return the type of one frame of a motion, with a number of cameras. 0.3 kB."""
+    """Return the structured NumPy type of one frame of a motion (about 0.3 kB), for a number of cameras."""
     return np.dtype(
         [
             ("frames", np.int64),
@@ -53,7 +53,13 @@ def row_type(cameras: int) -> RowType:
 
 
 def rows_of(fused: Fused, fps: float, kind: RowType) -> Rows:
-    """Return the rows of a window, of a time line with `fps` frames/s."""
+    """Convert fused joints to a structured array with one entry per frame.
+
+    Args:
+        fused: Fused joints of one person.
+        fps: Frame rate of the time line, frames/s.
+        kind: Type of the array, from `row_type`.
+    """
     rows = np.zeros(len(fused.instants), kind)
     rows["frames"] = np.rint(fused.instants * fps)
     rows["joints"], rows["sigma"], rows["residual"] = fused.joints, fused.sigma, fused.residual.T
@@ -66,9 +72,9 @@ def stored_motions(portions: Iterable[Rows], counts: Sequence[int], kind: RowTyp
     """Store the motions of people in one temporary file that is mapped into memory; small ones stay in memory.
 
     Args:
-        portions: Rows of the first person, then those of the next ones.
-        counts: Number of rows of each person.
-        kind: Type of the rows.
+        portions: Structured arrays from `rows_of`: all frames of the first person, then those of the next ones.
+        counts: Number of frames of each person.
+        kind: Type of the arrays, from `row_type`.
 
     Raises:
         PoseError: If the disk is full.

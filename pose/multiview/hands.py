@@ -59,7 +59,7 @@ class SeenHands:
 
 @dataclass(frozen=True, slots=True)
 class FusedHands:
-    """Fused hands at one instant.
+    """K fused hands at one instant.
 
     Attributes:
         shapes: (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand.
@@ -78,10 +78,10 @@ def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, fore
     camera.
 
     Args:
-        seen: Observations of the hands, in the order left and right hand of each person.
+        seen: Observations of K hands, in the order left and right hand of each person.
         cameras: The cameras.
-        wrists: (K, 3) m, wrists of the bodies, in the world.
-        forearms: (K,) m, lengths of the forearms, from which the lengths of the hands follow.
+        wrists: (K, 3) m in the world, the body's wrist of each hand.
+        forearms: (K,) m, length of the forearm of each hand, from which the length of the hand follows.
     """
     seen = _assigned_to_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
     sizes = np.stack([_size_px(camera, wrists, HAND_PER_FOREARM * forearms) for camera in cameras])
@@ -213,12 +213,12 @@ class HandStream:
 
         Args:
             time: Common time, s; must not decrease from call to call.
-            people: (P,) indices of people in `tracks`.
+            people: (P,) indices of people in the argument `tracks` of the constructor.
             wrists: (P, 2, 3) m, left and right wrists, in the world.
             forearms: (P,) m, lengths of the forearms.
 
         Returns:
-            Shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm, as in `FusedHands`.
+            Shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm of the left and right hand, as in `FusedHands`.
         """
         count = len(people)
         seen = SeenHands.none(len(self._cameras), 2 * count)

@@ -28,8 +28,10 @@ class Agreement:
     """Result of the comparison of two tracks.
 
     Attributes:
-        cost: Mismatch of the tracks. It is about 1 for one person, and inf if the tracks are certainly two people.
-        overlap_s: Duration of the overlap, s.
+        cost: Mismatch of the tracks: (r / `RAY_DISTANCE_M`)^2 + (d / `JOINT_DISTANCE_M`)^2. Here r is the
+            median distance between both cameras' rays to a joint, and d that between both lifted positions relative to
+            the root. The cost is inf if r or d is too large for one person.
+        overlap_s: Time for which both tracks exist, s.
     """
 
     cost: float
@@ -105,7 +107,7 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
 
 
 def compare_tracks(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
-    """Compare two tracks of two cameras; return None if they have too few common detections.
+    """Compare tracks of two cameras; return None if too few times have detections in both.
 
     Args:
         one: Track of the first camera.

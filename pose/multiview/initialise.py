@@ -34,8 +34,8 @@ class Link:
         lag: Time in s that converts the second camera's clock to the first's when added to it.
         rotation: (3, 3), from the axes of the first camera to those of the second.
         translation: (3,) m.
-        pairs: Indices of matched tracks, of the first and the second camera.
-        quality: Sum over the pairs of overlap in s, weighted by agreement.
+        pairs: Indices (first, second) of matched tracks of the first and the second camera.
+        quality: Sum over `pairs` of the duration in s that both tracks share, times their agreement (0 to 1).
         significance: Significance of the lag from joint speeds, in standard deviations from chance; inf if the lag was
             given.
         other_lag: Another lag that fits about equally well, s; NaN if there is none.
@@ -162,8 +162,8 @@ def align(source: F64, target: F64) -> tuple[F64, float]:
     """Return the rotation R (3, 3) with target = R source, found robustly, and the median residual in m.
 
     Args:
-        source: (K, J, 3) m, motion in the axes of the first camera.
-        target: (K, J, 3) m, the same motion in the axes of the second camera.
+        source: (K, J, 3) m, J joints at K times relative to the root, in the axes of the first camera.
+        target: (K, J, 3) m, the same joints in the axes of the second camera.
     """
     weight = np.ones(source.shape[:2])
     rotation = np.eye(3)

@@ -33,7 +33,9 @@ _KERNEL = np.array([1, 4, 6, 4, 1]) / 16  # smooths the information over neighbo
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The linear systems of a Gauss-Newton step, one for each person.
+    """The linear systems of a Gauss-Newton step: one system for each person, with 3 K N unknown coordinates.
+
+    The axes `...` are the people, K the instants, and N the points of `types.POINTS`.
 
     Attributes:
         blocks: (..., K, 3 N, 3 N) 1/m^2, the matrix of each instant, without the coupling between instants.
@@ -44,13 +46,18 @@ class System:
     bend: float
 
     def apply(self, points: F64) -> F64:
-        """Return the product of the matrices with points (..., K, 3 N)."""
+        """Multiply each person's matrix by the coordinates `points` (..., K, 3 N) of N points at K instants."""
         out: F64 = (self.blocks @ points[..., None])[..., 0]
         out += self.bend * _bent(points)
         return out
 
     def solve(self, right: F64, tolerance: float) -> F64:
-        """Solve for right-hand sides (..., K, 3 N) up to a relative residual of `tolerance` for each person."""
+        """Solve each person's system iteratively, and return the solutions (..., K, 3 N).
+
+        Args:
+            right: (..., K, 3 N) right-hand sides, for N points at K instants.
+            tolerance: Maximum norm of each person's residual, relative to the norm of the right-hand side.
+        """
         count = right.shape[-2]
         values, space = np.linalg.eigh(self.blocks.mean(axis=-3))
         back = np.swapaxes(space, -1, -2)
@@ -78,7 +85,7 @@ class System:
         return found
 
     def variances(self) -> F64:
-        """Return the approximate variance (..., K, N) m^2 of the points per axis, averaged over the three axes.
+        """Return the approximate variances (..., K, N) m^2 of N points at K instants, as the mean of x, y and z.
 
         Only the block of every second instant is inverted, without its neighbours. The effect of smoothness is then
         added as for a long motion with constant information (`_smoothed`).
@@ -99,7 +106,8 @@ class System:
 class Problem:
     """Least-squares problems of the joints of people, solved at once. People share no unknowns.
 
-    Leading axes `...` are the people; there are none for a single person.
+    Axes: C cameras, K instants, N points, B bones. Leading axes `...` are the people; there are none for a single
+    person.
 
     Attributes:
         observed: Observations of the people by all cameras.
@@ -118,15 +126,15 @@ class Problem:
     weights: Weights
 
     def of_people(self, people: Indices) -> "Problem":
-        """Return the problems of some of P people."""
+        """Return the problems of the people with the indices `people`, for a problem with one axis of people."""
         parts = self.lifted.of_people(people), self.bones[people], self.trust[:, people]
         return Problem(self.observed.of_people(people), self.cameras, *parts, self.weights)
 
     def solve(self, points: F64, steps: int, tolerance: float = COST_TOLERANCE) -> F64:
-        """Minimise the cost of each person with Gauss-Newton steps, and return points (..., K, N, 3) m.
+        """Minimise the cost of each person with Gauss-Newton steps, and return the points (..., K, N, 3) m.
 
         Args:
-            points: (..., K, N, 3) m, initial points.
+            points: (..., K, N, 3) m in the world, initial positions of N points at K instants.
             steps: Maximum number of steps, at least 1.
             tolerance: Relative decrease of the cost below which the iteration stops.
         """
@@ -135,13 +143,16 @@ class Problem:
     def solved(
         self, points: F64, steps: int, tolerance: float = COST_TOLERANCE, cost: F64 | None = None
     ) -> tuple[F64, System]:
-        """Minimise like `solve`, and also return the system of each person's last step.
+        """Minimise like `solve`, and also return the linear systems.
 
         Args:
-            points: (..., K, N, 3) m, initial points.
+            points: (..., K, N, 3) m in the world, initial positions of N points at K instants.
             steps: Maximum number of steps, at least 1.
             tolerance: Relative decrease of the cost below which the iteration stops.
             cost: Result of `cost` at `points`; None to compute it.
+
+        Returns:
+            The points (..., K, N, 3) m, and the linear system of each person's last step.
         """
         cost = self.cost(points) if cost is None else cost
         system, right = self.linearised(points)
@@ -170,7 +181,11 @@ class Problem:
         return points, cost
 
     def cost(self, points: F64) -> F64:
-        """Return half the sum of squared residuals (...), with the Cauchy loss for reprojections."""
+        """Return half the sum of squared residuals of each person (...), with the Cauchy loss for reprojections.
+
+        Args:
+            points: (..., K, N, 3) m in the world, positions of N points at K instants.
+        """
         square = self._squares(self.cameras.project(points) - self.observed.pixels) / self.weights.cauchy**2
         cost = (self.trust * np.log1p(square)).sum(axis=(0, -2, -1)) * self.weights.cauchy**2
         stretch = (BONE_RESIDUALS.measure(points)[0] - self.bones[..., None, :]) / BONE_SIGMA
@@ -188,9 +203,13 @@ class Problem:
         return half
 
     def linearised(self, points: F64) -> tuple[System, F64]:
-        """Return the linear systems of a Gauss-Newton step from `points` (..., K, N, 3) m, and the right-hand sides.
+        """Linearise the problem for a Gauss-Newton step.
 
-        The right-hand side (..., K, 3 N) is the negative gradient.
+        Args:
+            points: (..., K, N, 3) m in the world, positions of N points at K instants before the step.
+
+        Returns:
+            One linear system for each person, and the right-hand sides (..., K, 3 N): the negative gradients.
         """
         own, right = self._reprojections(points)
         lifted, middle = self.lifted, middle_of_hips(points)

@@ -28,7 +28,7 @@ for _number, _limb in enumerate(LIMBS):
 
 @dataclass(frozen=True, slots=True)
 class LifterPrior:
-    """Combined lifter prior of N points at K instants.
+    """Combined lifter prior of N points at K instants; leading axes `...` are people.
 
     Attributes:
         points: (..., K, N, 3) m relative to the midpoint of the hips, in world axes.
@@ -43,13 +43,13 @@ class LifterPrior:
     root_precision: F64
 
     def of_people(self, people: Indices) -> "LifterPrior":
-        """Return the prior of some of P people, the first axis of all arrays."""
+        """Return the prior of the people with the indices `people` along the first axis of all arrays."""
         return LifterPrior(self.points[people], self.precision[people], self.root[people], self.root_precision[people])
 
 
 @dataclass(frozen=True, slots=True)
 class LiftedViews:
-    """Lifted points of each camera, in world axes.
+    """N lifted points of C cameras at K instants, in world axes; axes `...` are people.
 
     Attributes:
         points: (C, ..., K, N, 3) m relative to the midpoint of the hips.
@@ -60,15 +60,15 @@ class LiftedViews:
     precision: F64
 
     def of_people(self, people: Indices) -> "LiftedViews":
-        """Return the points of some of P people, the second axis of all arrays."""
+        """Return the points of the people with the indices `people` along the second axis of all arrays."""
         return LiftedViews(self.points[:, people], self.precision[:, people])
 
 
 def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> LiftedViews:
-    """Return the lifted points of all cameras. They do not depend on the 2D.
+    """Return the lifted points of all cameras. They do not depend on the 2D keypoints in `observed`.
 
     Args:
-        observed: Observations of the person, or of several.
+        observed: Observations of one or several people.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
     """
@@ -85,17 +85,20 @@ def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> Lift
 
 
 def trust_of(observed: Observed, cameras: CameraBatch, lifted: LiftedViews, points: F64) -> F64:
-    """Return factors (C, ..., K, N) on each camera's precision, from its agreement with fused points.
+    """Return factors on each camera's precision, from its agreement with fused points.
 
     Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about
     `AGREEMENT_WINDOW_S`, the camera gets a smaller weight there. The weight is that of a t-distribution of
-    `T_DEGREES_OF_FREEDOM` degrees of freedom. The factor is 1 where only one camera sees the person.
+    `T_DEGREES_OF_FREEDOM` degrees of freedom.
 
     Args:
-        observed: Observations of the person, or of several.
-        cameras: The cameras.
+        observed: Observations of one or several people.
+        cameras: The C cameras.
         lifted: Result of `lifted_views`.
-        points: (..., K, N, 3) m, fused points in the world.
+        points: (..., K, N, 3) m in the world, N fused points at K times; leading axes `...` are people.
+
+    Returns:
+        Factors (C, ..., K, N), at most 1; 1 where only one camera sees the person.
     """
     away = cameras.project(points) - observed.pixels
     square = np.where(observed.seen, np.vecdot(away, away) * observed.noise**-2.0, 0.0)
@@ -125,12 +128,12 @@ def lifted_prior(
     """Return the combined prior from the lifters of all cameras.
 
     Args:
-        observed: Observations of the person, or of several.
+        observed: Observations of one or several people.
         cameras: The cameras.
         lifted: Result of `lifted_views`.
         scale: Factor by which lifted bodies are scaled.
         weights: Weights of the residuals; only `root` is used.
-        trust: (C, ..., K, N) factors on each camera's precision.
+        trust: Factors on each camera's precision, from `trust_of`.
     """
     precision = trust[..., None, None] * lifted.precision
     total = precision.sum(axis=0)

@@ -66,12 +66,16 @@ def find_links(
 
 
 def remedy(known: Known) -> str:
-    """Return advice for the user about cameras that do not match, for a message."""
+    """Return advice about cameras that do not match, for an error message; `known` says what the user gave."""
     return MOTION_REMEDY if known.capture_times else f"{MOTION_REMEDY}, or give the start times with --offsets"
 
 
 def same_scene(known: Known) -> str:
-    """Return a question to the user about the most common cause of a failure."""
+    """Return the question whether all cameras show the same people or moment, for an error message.
+
+    Args:
+        known: Given parameters; with `capture_times`, the question is about live cameras.
+    """
     return "do the cameras show the same people" if known.capture_times else "are these videos of the same moment"
 
 
@@ -137,10 +141,16 @@ def _cost(tracks: Sequence[ViewTrack], initial_cameras: Sequence[ViewCamera], li
 def clock_sources(
     cameras: Sequence[ViewCamera], tracks: Sequence[ViewTrack], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
-    """Return the evidence for each camera's clock.
+    """Return the evidence for each camera's clock: a tuple of names for each camera.
 
-    It is 'given' alone, or a list: 'motion' if the motion supports the offset, and the sources of hints that agree. It
-    is empty for the first camera, whose clock defines the common time.
+    The tuple is ('given',) for a given clock. Otherwise it contains 'motion' if the motion supports the offset, and
+    the sources of hints that agree. It is empty for the first camera, whose clock defines the common time.
+
+    Args:
+        cameras: Calibrated cameras.
+        tracks: Tracks of all cameras.
+        known: Description of which parameters are given.
+        hints: Clock offsets from sound and time stamps.
     """
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
@@ -154,7 +164,13 @@ def clock_sources(
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:
-    """Return messages about given clocks that contradict the motion."""
+    """Return messages about given clocks that contradict the motion, at most one for each camera.
+
+    Args:
+        cameras: Cameras with the given clocks.
+        names: Names of the cameras, for the messages.
+        tracks: Tracks of all cameras.
+    """
     speeds = all_speeds(tracks)
     notes = []
     for index in range(1, len(cameras)):
@@ -194,7 +210,7 @@ def clock_notes(
 ) -> list[str]:
     """Return messages about uncertain clocks, one line each.
 
-    Delays after capture times are normal and not mentioned.
+    With `known.capture_times`, offsets from capture times are normal and not reported.
 
     Args:
         cameras: Calibrated cameras.

@@ -68,7 +68,7 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
     Args:
         rig: Cameras and people, from `on_time_line`.
         line: The time line.
-        step: Callback that receives the number of frames finished since the last call.
+        step: Callback that receives the number of frames finished since its last call.
 
     Raises:
         PoseError: If the disk is full.
@@ -174,6 +174,12 @@ def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None 
 
 
 def contacts_of(motion: FusedMotion, world: World, line: FusedTimes) -> F64:
-    """Return the probabilities (K, 2) of contact of the left and right foot with the floor of the world."""
+    """Return the probabilities of contact of the left and right foot with the floor, (K, 2) in the K frames.
+
+    Args:
+        motion: Motion of one person in K frames.
+        world: Vertical and floor, relative to the first camera.
+        line: The time line, to which the frames of the motion refer.
+    """
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

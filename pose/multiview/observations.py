@@ -17,9 +17,9 @@ NOISE = 0.015  # standard deviation of a point with score 1, relative to the bod
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of one person at K knots in C cameras, with the N points of `types.POINTS`.
+    """Observations of one person by C cameras at K common times, the knots, with the N points of `types.POINTS`.
 
-    Of P people, the axes are (C, P, K, ...) instead of (C, K, ...), except for `knots` and `own`.
+    For P people, the axes are (C, P, K, ...) instead of (C, K, ...), except for `knots` and `own`.
 
     Attributes:
         knots: (K,) s, common times, evenly spaced.
@@ -48,12 +48,12 @@ class Observed:
     own: F64
 
     def part(self, rows: slice) -> "Observed":
-        """Return the observations at the knots in `rows`."""
+        """Return the observations at some of the K times, selected by the slice `rows`."""
         place = (*(slice(None),) * (self.present.ndim - 1), rows)
         return self._chosen(place, self.knots[rows], self.own[:, rows])
 
     def of_people(self, people: Indices) -> "Observed":
-        """Return the observations of some of P people."""
+        """Return the observations of the people with the indices `people`, for observations of several people."""
         return self._chosen((slice(None), people), self.knots, self.own)
 
     def _chosen(self, place: tuple[slice | Indices, ...], knots: F64, own: F64) -> "Observed":
@@ -62,12 +62,12 @@ class Observed:
 
     @property
     def step(self) -> float:
-        """Time between knots, s."""
+        """Time between two successive knots (common times), s."""
         return float(self.knots[1] - self.knots[0])
 
     @property
     def seen(self) -> Flags:
-        """Mask (C, K, N) of detected points."""
+        """Mask (C, K, N) of detected points, by camera, time and point."""
         return np.isfinite(self.noise)
 
 
@@ -80,7 +80,7 @@ def observe(
         tracks: Tracks of the person, by camera index.
         cameras: The cameras.
         knots: (K,) s, common times, evenly spaced.
-        width: Width of the smoothing kernel in s, as in `sampling.sample`.
+        width: Standard deviation of the Gaussian smoothing kernel, s; None for one that fits each track's frame rate.
     """
     seen = _unseen((len(cameras), len(knots)), cameras, knots)
     for index, track in tracks.items():
@@ -89,12 +89,12 @@ def observe(
 
 
 def observe_people(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], knots: F64) -> Observed:
-    """Sample the observations of P people at a few knots.
+    """Sample the observations of P people at a few times.
 
     Args:
-        people: Tracks of each person in each camera; at least one track.
-        cameras: The cameras.
-        knots: (K,) s.
+        people: Tracks of each person, by camera index; at least one track in total.
+        cameras: The C cameras.
+        knots: (K,) s, common times, evenly spaced.
 
     Returns:
         Observations with axes (C, P, K) instead of (C, K).
@@ -154,9 +154,14 @@ def _from_hips(found: Samples) -> tuple[F64, F64]:
 
 
 def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:
-    """Return the part of an evenly spaced grid (K,) s in which any camera has the person.
+    """Return the times of a grid from the person's first to last frame in any camera.
 
-    The result has an even number of knots, at least two.
+    The result has an even number of times, at least two; for this, times after the last frame may be added.
+
+    Args:
+        tracks: Tracks of the person, by camera index.
+        cameras: The cameras.
+        grid: (K,) s, common times, evenly spaced.
     """
     first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
     last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())

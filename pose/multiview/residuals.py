@@ -54,11 +54,11 @@ class Weights:
 
 
 def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
-    """Project points (K, N, 3) m in the world to the image.
+    """Project N points at K times, (K, N, 3) m in the world, to the image.
 
     Returns:
         Pixels (K, N, 2), their derivatives (K, N, 2, 3) px/m, and the points (K, N, 3) m in the camera frame. The
-        derivatives are with respect to these points.
+        derivatives of pixel x and y are with respect to x, y and z of these points.
     """
     seen = camera.to_camera(points)
     depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
@@ -80,8 +80,9 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
 def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
     """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residuals with respect to its parameters.
 
-    The residual is the projection minus the observation. The rotation parameter w replaces the camera's rotation R by
-    exp(w) R.
+    The residual (x, y) in px of each of N points at K times is the projection minus the observation. The parameters
+    are rotation (3), translation (3), log focal length, k1, clock offset (s) and drift. The rotation parameter w
+    replaces the camera's rotation R by exp(w) R.
 
     Args:
         camera: The camera.
@@ -118,8 +119,8 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
         weights: Weights of the residuals.
 
     Returns:
-        Points (K, N, 3) m relative to the midpoint of the hips, in world axes, and their precision (K, N), 1/m^2; 0
-        without a prior.
+        N points at K times, (K, N, 3) m relative to the midpoint of the hips, in world axes. Their precisions (K, N)
+        1/m^2, 0 without a prior.
     """
     precision = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf) ** -2.0
     turned = np.stack([points @ camera.rotation for points, camera in zip(observed.limbs, cameras, strict=True)])
@@ -132,13 +133,14 @@ def root_prior(observed: Observed, cameras: CameraBatch, scale: float, weights: 
     """Return the prior of the midpoint of the hips from the lifter, where only one camera sees the person.
 
     Args:
-        observed: Observations of the person, or of several.
+        observed: Observations of one or several people.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
-        weights: Weights of the residuals.
+        weights: Weights of the residuals; only `root` is used.
 
     Returns:
-        Points (..., K, 3) m in the world, and their precision (..., K) 1/m^2; 0 without a prior.
+        Midpoints (..., K, 3) m in the world at K times, and their precisions (..., K) 1/m^2, 0 without a prior.
+        Leading axes `...` are people.
     """
     place = cameras.to_world(scale * observed.root)
     far = scale * np.maximum(observed.root[..., 2], MIN_DEPTH_M)
@@ -149,14 +151,14 @@ def root_prior(observed: Observed, cameras: CameraBatch, scale: float, weights: 
 
 
 def middle_of_hips(points: F64) -> F64:
-    """Return the midpoint of the hips (..., 3) of points (..., N, 3)."""
+    """Return the midpoint of the hips (..., 3) from the N points `types.POINTS`, (..., N, 3)."""
     left, right = HIPS
     middle: F64 = 0.5 * (points[..., left, :] + points[..., right, :])
     return middle
 
 
 def hip_weights() -> F64:
-    """Return the weights (N,) that give the midpoint of the hips from the points."""
+    """Return the weights (N,) with which the points `types.POINTS` give the midpoint of the hips."""
     out = np.zeros(len(POINT_NAMES))
     out[list(HIPS)] = 0.5
     return out

@@ -51,13 +51,14 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
 
 
 def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> Rows:
-    """Store rows in a temporary file that is mapped into memory, read-only; up to `MAX_ROWS_IN_MEMORY` rows stay in
-    memory.
+    """Store a structured array in a temporary file that is mapped into memory, read-only.
+
+    An array of up to `MAX_ROWS_IN_MEMORY` entries stays in memory.
 
     Args:
-        portions: Blocks of the rows.
-        kind: Type of the rows.
-        count: Number of all rows.
+        portions: Successive parts of the array.
+        kind: Type of the array.
+        count: Number of entries of the whole array.
 
     Raises:
         PoseError: If the disk is full.
@@ -97,7 +98,7 @@ def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
 
 
 def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
-    """Return an array of `TRACK_ROW`.
+    """Return a structured array of the type `TRACK_ROW`, with one entry per frame.
 
     Args:
         columns: Time, keypoints, scores, joints, root and sigma of each frame, as in `ViewTrack`.

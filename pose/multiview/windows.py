@@ -55,12 +55,14 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 def calibration_windows(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MAX_KNOTS
 ) -> list[F64]:
-    """Return evenly spaced common times in s, one array (K,) per window.
+    """Choose windows of time for the calibration, and return the times to sample in each window.
+
+    Times are common times in s, evenly spaced, with one array (K,) per window.
 
     Args:
         people: Tracks of each person, by camera index.
         cameras: The cameras.
-        max_knots: Approximate maximum number of knots, counted over all windows and people.
+        max_knots: Approximate maximum number of samples: the sum of K over all windows and people.
     """
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
