@@ -121,7 +121,7 @@ class ResidualMLP(ForecasterNetwork):
     def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
-        """Return the result of `predict`, because steps do not depend on each other."""
+        """Return `predict(past)`. The other arguments are not used, because steps do not depend on each other."""
         return self.predict(past)
 
 

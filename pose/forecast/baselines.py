@@ -29,8 +29,8 @@ class LastFrame:
 
     Attributes:
         joints: (P, 17, 3) m, relative to the pelvis.
-        root: (P, 3) m.
-        sigma: (P, 17) mm.
+        root: (P, 3) m, position of the pelvis in the camera frame.
+        sigma: (P, 17) mm, radius that contains the true joint with a probability of 68 %.
         ahead: (P, Q, 1) time from the last frame to each query, s; at least 0.
     """
 
@@ -82,7 +82,7 @@ class ZeroVelocity:
     name = "zero-velocity"
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`."""
+        """Predict the motion, see `pose.forecast.types.Forecaster.predict`."""
         now = last_frame(past, times)
         return _forecast(self.name, now, np.zeros_like(now.joints), np.zeros_like(now.root))
 
@@ -97,7 +97,7 @@ class DampedVelocity:
     name = "damped-velocity"
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`."""
+        """Predict the motion, see `pose.forecast.types.Forecaster.predict`."""
         return _forecast(self.name, last_frame(past, times), *recent_velocity(past))
 
 

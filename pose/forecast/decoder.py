@@ -59,7 +59,10 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process one more token (B, 1, D) with the cache. The output equals that of `forward` for this token."""
+        """Process one more token (B, 1, D) with the cache of the earlier ones, and return its output and the new cache.
+
+        The output equals that of `forward` for this token. `remembered` holds keys and values of the past.
+        """
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y
@@ -105,7 +108,16 @@ class Decoder(nn.Module):
         return [cast(DecoderBlock, block) for block in self.blocks]
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
-        """Decode embedded tokens (B, T, D) at times (B or 1, T) s."""
+        """Decode tokens.
+
+        Args:
+            x: (B, T, D) embedded tokens.
+            times: (B or 1, T) times of the tokens after the last frame, s.
+            remembered: Keys and values of the past for every block, returned by `remember`.
+
+        Returns:
+            Decoded tokens (B, T, D).
+        """
         context = context_at(times, self.head_dim)
         for block, known in zip(self.blocks, remembered, strict=True):
             x = block(x, context, known)
@@ -136,14 +148,14 @@ class OneShot(ForecasterNetwork):
         return self.read(self.tokens(past, ahead), past, ahead)
 
     def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """Return the decoded tokens (B, Q, D) of the requested times."""
+        """Return decoded tokens (B, Q, D) for `ahead` (B, Q) s after the last frame of `past` (B, K, F)."""
         memory, context = self.encoder(past)
         x = self.decoder.embed(_time_features(ahead)) + memory[:, -1:]
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
         return decoded
 
     def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Displacements:
-        """Convert decoded tokens to displacements."""
+        """Convert tokens `x` (B, Q, D), which `tokens` returned for `past` and `ahead`, to displacements."""
         correction, log_sigma = self.head(x, ahead)
         weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, 1, PAST_STEPS - 1))
         past_displacements = (
@@ -175,7 +187,10 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict all steps, one after the other. Keys and values are cached."""
+        """Predict all S steps from network inputs `past` (B, K, F), one after the other.
+
+        Keys and values are cached. `ahead` is ignored.
+        """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         times = step_times(past.device)

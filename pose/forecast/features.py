@@ -45,7 +45,10 @@ class ReferenceFrames:
 
 
 def describe(past: Past) -> tuple[F32, ReferenceFrames]:
-    """Return the network inputs (P, K, F), with the features of `pose.forecast.format`, and the frames of reference."""
+    """Return the network inputs (P, K, F) for K ages and the frames of reference of P people.
+
+    The F features are x, y, z displacements of 17 points, velocities, log sigma, gap, and direction from the camera.
+    """
     p, t = past.valid.shape
     last = np.arange(p), past.last()
     joints, root = past.joints[last], past.root[last]
@@ -74,10 +77,14 @@ def describe(past: Past) -> tuple[F32, ReferenceFrames]:
 
 
 def heading_rotations(joints: F32) -> F32:
-    """Return rotations (P, 3, 3) about y that align hips and shoulders of joints (P, 17, 3) with x, as seen from above.
+    """Return the rotations (P, 3, 3) about y from camera axes to axes whose x is along hips and shoulders.
 
+    Seen from above, x points from the person's right to the left.
     The rotation is the identity if these joints have no horizontal extent, for example for a person who lies on one
     side.
+
+    Args:
+        joints: (P, 17, 3) m, Human3.6M-17 joints, camera axes.
     """
     x, _, z = (_LATERAL_WEIGHTS @ joints).T
     length = np.hypot(x, z)
@@ -91,16 +98,19 @@ def heading_rotations(joints: F32) -> F32:
 
 
 def seconds_ahead(reference: ReferenceFrames, times: F64) -> F64:
-    """Return the seconds (P, Q) from the last frame to `times` (P, Q); 0 for times before the last frame."""
+    """Return the seconds (P, Q) from `reference.time` to `times` (P, Q) s; 0 for times before the last frame."""
     return np.maximum(times - reference.time[:, None], 0.0)
 
 
 def restore(reference: ReferenceFrames, displacements: F32, ahead: F64) -> tuple[F32, F32]:
-    """Convert displacements since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m.
+    """Convert displacements since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m in the camera frame.
+
+    The joints are relative to the pelvis.
 
     Args:
         reference: Frames of reference of the people.
-        displacements: (P, Q, 51) displacements along the person's axes, m.
+        displacements: (P, Q, 51) m, along the person's axes: x, y, z of the 16 joints other than the pelvis, then those
+            of the pelvis.
         ahead: (P, Q) times after the last frame, s. For 0 the result is the last frame.
     """
     moved = displacements.reshape(*ahead.shape, 17, 3) @ reference.rotation[:, None]
@@ -111,7 +121,13 @@ def restore(reference: ReferenceFrames, displacements: F32, ahead: F64) -> tuple
 
 
 def displacements(reference: ReferenceFrames, joints: F32, root: F32) -> F32:
-    """Convert joints (P, Q, 17, 3) m and root (P, Q, 3) m to displacements (P, Q, 51) m; the inverse of `restore`."""
+    """Convert poses to displacements (P, Q, 51) m since the last frame, the inverse of `restore`.
+
+    Args:
+        reference: Frames of reference of the people.
+        joints: (P, Q, 17, 3) m, relative to the pelvis, camera axes.
+        root: (P, Q, 3) m, position of the pelvis in the camera frame.
+    """
     moved = np.concatenate(
         [(joints - reference.joints[:, None])[:, :, 1:], (root - reference.root[:, None])[:, :, None]], axis=2
     )

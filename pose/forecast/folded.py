@@ -67,13 +67,13 @@ class RememberingDecoder(nn.Module):
             block.register_module("cross", Cross(block.cross))
 
     def remember(self, memory: Tensor, _: Context) -> list[Remembered]:
-        """Compute keys and values (B, K, D) of the past for every block."""
+        """Return keys and values (B, K, D each) for every block, from the encoded past `memory` (B, K, D) at K ages."""
         keys, *values = self.project(memory).split([self.depth * self.dim] + self.depth * [self.dim], dim=-1)
         turned = self.rotary(keys, self.depth * self.heads).split(self.dim, dim=-1)
         return list(zip(turned, values, strict=True))
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
-        """See `pose.forecast.decoder.Decoder`."""
+        """Decode tokens, see `pose.forecast.decoder.Decoder.forward`."""
         y: Tensor = self.inner(x, times, remembered)
         return y
 
@@ -86,7 +86,7 @@ class Cross(nn.Module):
         self.heads, self.q_proj, self.out_proj = cross.heads, cross.q_proj, cross.out_proj
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
-        """Return the output (B, Q, D) of the attention from tokens (B, Q, D) to the keys and values in `remembered`."""
+        """Return the output (B, Q, D) of attention from tokens `x` (B, Q, D) to the keys and values of the past."""
         queries = ops.rotary_embedding(self.q_proj(x), context.cos, context.sin, num_heads=self.heads)
         y: Tensor = self.out_proj(attend(queries, *remembered, self.heads))
         return y
@@ -106,13 +106,13 @@ class AgeRotation(nn.Module):
         self.register_buffer("rows", torch.arange(PAST_STEPS)[None])
 
     def forward(self, x: Tensor, heads: int) -> Tensor:
-        """Encode tokens (B, K, D), each of which consists of `heads` vectors."""
+        """Rotate the vectors of `heads` heads in tokens (B, K, D) of B people at K ages."""
         rows = self.rows.expand(x.shape[0], -1)  # `len(x)` would become a constant in the export
         return ops.rotary_embedding(x, self.cos, self.sin, rows, num_heads=heads)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
-    """Compute scaled dot-product attention of each head; all tensors are (B, tokens, D)."""
+    """Compute scaled dot-product attention. Arguments and output are (B, tokens, D), with all heads side by side."""
     return ops.attention(queries, keys, values, q_num_heads=heads, kv_num_heads=heads)[0]
 
 

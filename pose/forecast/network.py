@@ -80,13 +80,16 @@ class ForecasterNetwork(nn.Module):
         return predicted.displacement, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
-        """Return the prediction at `ahead` (B, Q) s, at most the last of `HORIZONS`, without calibration of sigma."""
+        """Predict from `past` (B, K, F) at `ahead` (B, Q) s, at most 1 s, without calibration of sigma."""
         if self.predicts_steps:
             return interpolate_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict at `ahead` (B, Q) s. Networks with `predicts_steps` ignore `ahead` and predict all S steps."""
+        """Predict from network inputs `past` (B, K, F) at `ahead` (B, Q) s after the last frame.
+
+        Networks with `predicts_steps` ignore `ahead` and predict all S steps.
+        """
         raise NotImplementedError
 
     def scheduled_sampling(
@@ -189,7 +192,7 @@ def step_times(device: torch.device) -> Tensor:
 
 
 def interpolate_steps(steps: Displacements, ahead: Tensor) -> Displacements:
-    """Interpolate predictions at the steps linearly to `ahead` (B, Q) s. The displacement at 0 s is 0."""
+    """Interpolate predictions at all S steps linearly to `ahead` (B, Q) s. The displacement at 0 s is 0."""
     reached = ahead / STEP
     position = (reached - 1).clamp(min=0.0)
     index = torch.arange(FUTURE_STEPS, device=ahead.device)
@@ -199,7 +202,7 @@ def interpolate_steps(steps: Displacements, ahead: Tensor) -> Displacements:
 
 
 def interpolate_horizons(values: Tensor, ahead: Tensor) -> Tensor:
-    """Interpolate values (B, len(HORIZONS), .) linearly to `ahead` (B, Q) s, constant beyond the ends."""
+    """Interpolate values (B, len(HORIZONS), N) from `HORIZONS` linearly to `ahead` (B, Q) s; constant outside."""
     knots = torch.tensor(HORIZONS, device=ahead.device, dtype=ahead.dtype)
     fraction = ((ahead[..., None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0.0, 1.0)
     return values[:, :1] + fraction @ values.diff(dim=1)

@@ -50,7 +50,10 @@ class NetworkForecaster(ABC):
         """
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`. The forecast for times more than 1 s ahead is that for 1 s."""
+        """Predict the motion, see `pose.forecast.types.Forecaster.predict`.
+
+        The forecast for times more than 1 s after the last frame is that for 1 s.
+        """
         if times.ndim != 2 or len(times) != len(past):
             raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
         described, reference = describe(past)

@@ -36,7 +36,7 @@ class StabilizedForecaster:
         self._inner, self.name = forecaster, forecaster.name
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`."""
+        """Predict the motion, see `pose.forecast.types.Forecaster.predict`."""
         prediction = self._inner.predict(past, times)
         newest = np.arange(len(past)), past.last()
         joints, root = past.joints[newest][:, None], past.root[newest]
