@@ -45,9 +45,9 @@ _IMAGE = (1280, 720)
 
 
 class WindowLift(nn.Module):
-    """Offline lifter for export, from the keypoints of windows to poses.
+    """Exportable form of an offline lifter: one module from 2D keypoints in px to 3D poses in m.
 
-    Includes the computation of features and the decoding of outputs (`pose.lifter.features`).
+    The module contains the computation of features, the network, and the decoding of its outputs.
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
@@ -69,15 +69,15 @@ class WindowLift(nn.Module):
         derived: Tensor,
         intrinsics_known: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Lift a batch of windows.
+        """Lift B windows of T frames each.
 
         Args:
             keypoints: (B, T, 17, 2) px.
             scores: (B, T, 17).
             times: (B, T) float64 s.
             intrinsics: (B, 3, 3) float64 px.
-            derived: (B,) bool, see `pose.sequences.LiftBatch`.
-            intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
+            derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
+            intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
 
         Returns:
             The fields of `pose.lifter.features.Lifted`: joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
@@ -93,7 +93,7 @@ _FORMATS = {WindowLift: WINDOW_FORMAT, StreamStep: STEP_FORMAT, SlidingStep: SLI
 def export_lifter(
     network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "", *, sliding: bool = False
 ) -> float:
-    """Write a streaming network's step or an offline network's window to `path`.
+    """Export a lifter: a streaming network as a step for one frame, an offline network as a function of a window.
 
     The sizes of batch, time and look-ahead stay dynamic.
 

@@ -78,8 +78,8 @@ def observe(
         scores: (B, T, J).
         times: (B, T) s.
         intrinsics: (B, 3, 3) px.
-        derived: (B,) bool, see `pose.sequences.LiftBatch`.
-        intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
+        derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
+        intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None, None])
@@ -109,8 +109,8 @@ def observe_next(
         previous: (B, F) features of the previous frame; for the first frame, those that
             `pose.lifter.format.nothing_observed` returns.
         intrinsics: (B, 3, 3) px.
-        derived: (B,) bool, see `pose.sequences.LiftBatch`.
-        intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
+        derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
+        intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])

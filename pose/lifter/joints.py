@@ -64,7 +64,7 @@ def _expanded_to_joints(common: Tensor) -> Tensor:
 
 
 def joints_within_hops(hops: int) -> list[list[int]]:
-    """Return, for each joint, the joints at most `hops` bones away. The first entry is the joint itself."""
+    """Return, for each Human3.6M-17 joint, the indices of the joints at most `hops` bones away, itself first."""
     neighbours = [[joint] for joint in range(JOINTS)]
     for _ in range(hops):
         for seen in neighbours:
@@ -167,7 +167,7 @@ class JointBlock(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if combined else 3))
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        """Apply the block to (B, T, J, C)."""
+        """Apply the block to joint tokens (B, T, J, C)."""
         each = _repeated_per_joint(context)
 
         def over_time(x_BTJC: Tensor) -> Tensor:

@@ -108,12 +108,21 @@ class LifterNetwork(nn.Module):
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
     def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """Process one token (B, 1, 2 F + 1) per stream; returns network outputs (B, 1, OUTPUTS) and the new caches."""
+        """Process one token per stream.
+
+        Args:
+            token: (B, 1, 2 F + 1) input, see `streaming_token`.
+            context: Times of the tokens.
+            caches: Cache of each block.
+
+        Returns:
+            Network outputs (B, 1, OUTPUTS), and the new caches.
+        """
         x, caches = self.mixed_step(token, context, caches)
         return self.head(x), caches
 
     def mixed_step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """Process one token per stream like `step`, but return the input of the head instead of its output."""
+        """Process one token per stream like `step`, but return the input (B, 1, D) of the head, and the new caches."""
         x = self.embed(token)
         following = []
         for block, cache in zip(self.blocks, caches, strict=True):
@@ -161,11 +170,11 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """Return the input (..., 2 F + 1) of a streaming network's embedding.
+    """Concatenate the inputs of a streaming network for one output, (..., 2 F + 1).
 
     Args:
         newest: (..., F) features of the newest frame.
-        target: (..., F) features of the target frame.
-        delay: (...) age of the target frame, s.
+        target: (..., F) features of the target frame, whose pose is returned.
+        delay: (...) time from the target frame to the newest frame, s.
     """
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)

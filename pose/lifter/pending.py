@@ -52,7 +52,7 @@ class PersonFrame:
         keypoints: (J, 2) px; repaired keypoints replace the original ones.
         scores: (J,) confidences; repaired ones replace the original ones.
         swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
-        lifted: (71,) current 3D; None before lifting.
+        lifted: (71,) current 3D in the order of `pose.lifter.predict.join_outputs`; None before lifting.
     """
 
     pending: PendingFrame
@@ -65,7 +65,7 @@ class PersonFrame:
 
     @classmethod
     def of(cls, pending: PendingFrame, row: int) -> "PersonFrame":
-        """Return the person in row `row` of a frame."""
+        """Return the person with index `row` in a frame, before lifting."""
         people = pending.people
         return cls(pending, row, people.time, people.keypoints[row], people.scores[row], np.zeros(2, bool))
 

@@ -74,7 +74,7 @@ class Lifter(ABC):
         """
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Return the mean of the outputs (T, 71) for each window and for its mirror image.
+        """Return, for each window, the mean (T, 71) of the outputs for it and for its mirror image.
 
         Only offline networks are supported.
         """
@@ -126,7 +126,7 @@ class Lifter(ABC):
         ]
 
     def run_stream(self, window: Sequence2D, lookahead: int) -> F32:
-        """Run the stream over a sequence, one step per frame, and return outputs (T - lookahead, 71)."""
+        """Run the stream over T frames, one step per frame; returns outputs (T - lookahead, 71) for `split_outputs`."""
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
         person = PeopleState(StreamSettings(self.step, lookahead, seen), 1)
@@ -188,13 +188,13 @@ def join_outputs(lifted: "Lifted") -> F32:
 
 
 def mirror_mean(plain: F32, mirrored: F32) -> F32:
-    """Return the mean (..., D) of two outputs, after mirroring the second one back.
+    """Return the mean (..., 71) of two outputs, after mirroring the second one back.
 
     The mean of sigma is geometric, because sigma is calibrated in the logarithm.
 
     Args:
-        plain: (..., D) output for a window.
-        mirrored: (..., D) output for the mirror image of the window.
+        plain: (..., 71) output for a window, in the order of `join_outputs`.
+        mirrored: (..., 71) output for the mirror image of the window.
     """
     back = mirrored[..., _MIRROR_ORDER] * _MIRROR_SIGNS
     mean: F32 = np.float32(0.5) * (plain + back)

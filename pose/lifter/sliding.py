@@ -79,7 +79,7 @@ class SlidingStep(nn.Module):
 
     @property
     def cache_layout(self) -> CacheLayout:
-        """The empty state of a person."""
+        """Initial caches of one person and their layout."""
         empty = torch.zeros(2, self.heads, self.window, self.head_dim).numpy()
         return CacheLayout(dict.fromkeys(self.state_names, empty), pinned=0, ages=AGES)
 
@@ -100,11 +100,12 @@ class SlidingStep(nn.Module):
 
         The arguments are those of `pose.lifter.step.StreamStep`, with these differences: `frames` counts the frames
         before this one; `recent` (P, 37, F) and `recent_times` (P, 37) hold the last 37 frames, oldest first; `state`
-        holds keys and values (P, M, H, S, K).
+        holds keys and values (P, M, H, S, K) of H heads with K features in S slots. M is 2: the plain window and its
+        mirror image.
 
         Returns:
-            Joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames of all `AGES`, then the next
-            `frames`, `recent` and `recent_times`, and the update (P, 2 depth, M, H, N, K).
+            Joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames with the N ages in `AGES`.
+                Then the next `frames`, `recent` and `recent_times`, and the update (P, 2 depth, M, H, N, K).
         """
         elapsed = torch.where(frames == 0, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
@@ -159,10 +160,10 @@ class SlidingBlock(WindowedBlock):
         """Apply the block.
 
         Args:
-            x: (P, M, N, D) refreshed tokens.
+            x: (P, M, N, D) N refreshed tokens of the plain window and its mirror image (M is 2).
             rotary: Rotary position encoding of the tokens.
             attn_bias: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
-            keys: (P, M, H, S, K) cached keys.
+            keys: (P, M, H, S, K) cached keys of H heads in S slots.
             values: (P, M, H, S, K) cached values.
 
         Returns:

@@ -55,7 +55,7 @@ class StreamStep(nn.Module):
 
     @property
     def cache_layout(self) -> CacheLayout:
-        """The empty state of a person."""
+        """Initial caches of one person and their layout."""
         empty = (part[0].cpu().numpy() for part in self.core.empty_state())
         pinned = self.core.window.pinned if isinstance(self.core, WindowedCore) else None
         return CacheLayout(dict(zip(self.core.state_names, empty, strict=True)), pinned)
@@ -80,8 +80,8 @@ class StreamStep(nn.Module):
             scores: (P, 17).
             time: (P,) float64 s.
             intrinsics: (P, 3, 3) float64 px.
-            derived: (P,) bool, see `pose.sequences.LiftBatch`.
-            intrinsics_known: (P,) bool, see `pose.sequences.LiftBatch`.
+            derived: (P,) bool, whether trunk and head joints were computed from joints of a detector.
+            intrinsics_known: (P,) bool, False if the intrinsics follow from an assumed field of view.
             frames: (P,) number of earlier frames minus the look-ahead L.
             recent: (P, L + 1, F) features of the last frames, oldest first.
             recent_times: (P, L + 1) times of these frames, s.
@@ -153,9 +153,9 @@ class RecurrentCore(nn.Module):
 class WindowedCore(nn.Module):
     """Part of a `StreamStep` that runs networks of windowed softmax attention, faster than `RecurrentCore`.
 
-    The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. Instead of copies of them, `forward`
-    returns `update` (P, 2 depth, H, K) with one new entry for each. The caller writes the entries to slot
-    `CacheLayout.slot(token_index)`.
+    The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each for H heads of K features and S slots.
+    Instead of copies of them, `forward` returns `update` (P, 2 depth, H, K) with one new entry for each. The caller
+    writes the entries to slot `CacheLayout.slot(token_index)`.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
@@ -265,7 +265,7 @@ class WindowedBlock(nn.Module):
             x: (P, D) tokens.
             rotary: Rotary position encoding of the tokens.
             attn_bias: (P, 1, 1, S) attention mask to add: 0, or -inf for slots to ignore.
-            keys: (P, H, S, K) cached keys.
+            keys: (P, H, S, K) cached keys of H heads in S slots.
             values: (P, H, S, K) cached values.
 
         Returns:

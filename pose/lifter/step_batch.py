@@ -32,12 +32,12 @@ class CacheLayout:
     def supported_lookahead(self, requested: int) -> int:
         """Return the largest supported look-ahead of at most `requested` frames.
 
-        This is `requested` itself, or for a sliding window its largest age up to `requested`.
+        This is `requested` itself, or for a sliding window the largest of `ages` up to `requested`.
         """
         return requested if self.ages is None else max(age for age in self.ages if age <= requested)
 
     def slots_of(self, newest: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots (P, N) of the frames that a step of a sliding window lifts.
+        """Return the slots (P, N) of the frames with the N `ages`, which a step of a sliding window lifts.
 
         Slots of frames before the first one are arbitrary and never read.
 
@@ -74,7 +74,7 @@ class StreamSettings:
 
     Attributes:
         step: The step.
-        lookahead: Delay of the outputs in frames. A sliding window supports only its `ages`.
+        lookahead: Delay of the outputs in frames; for a sliding window one of `CacheLayout.ages`.
         camera: The step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person.
     """
 
@@ -156,7 +156,7 @@ class PeopleState:
         return joined[:, ages.index(self._settings.lookahead)]
 
     def output_of(self, row: int, age: int) -> F32 | None:
-        """Return the output (71,) of row `row`, as `StreamState.output_of` does."""
+        """Return the output of `StreamState.output_of` for the person in row `row`."""
         ages = self._settings.step.cache_layout.ages
         if self.outputs_by_age is None or ages is None or self.state["frames"][row] <= age:
             return None
@@ -175,7 +175,7 @@ class PeopleState:
             self._windows[:, self._rows[:, None], :, :, cache_layout.slots_of(frames)] = update
 
     def ready(self, row: int) -> bool:
-        """Return whether the next frame yields an output."""
+        """Return whether the next frame yields an output for the person in row `row`."""
         min_index = 0 if self._settings.step.cache_layout.ages is None else self._settings.lookahead
         return bool(self.state["frames"][row] >= min_index)
 
@@ -197,7 +197,7 @@ class StreamState:
         """Delay the outputs of a person by a number of frames.
 
         Args:
-            output: Output of the newest frame, stored for later calls.
+            output: (71,) output of the newest frame, stored for later calls; None if there is none.
             delay: Delay in frames.
 
         Returns:
@@ -215,20 +215,23 @@ class StreamState:
 
     @property
     def ready(self) -> bool:
-        """Whether the next frame yields an output."""
+        """Whether the next frame yields an output for this person."""
         return self.batch.ready(self.row)
 
     def output_of(self, age: int) -> F32 | None:
         """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
 
         Args:
-            age: Age of the frame, in frames. Must be one of the ages of the step.
+            age: Age of the frame, in frames; one of `CacheLayout.ages`.
         """
         return self.batch.output_of(self.row, age)
 
 
 def gather(settings: StreamSettings, people: Sequence[StreamState]) -> PeopleState:
-    """Collect people as the rows of one batch, in their order. Copies nothing if the batch is unchanged."""
+    """Collect the states of people as the rows of one batch, in the given order.
+
+    If they are the rows of one batch already, this batch is returned without a copy.
+    """
     batch = people[0].batch
     if len(batch) == len(people) and all(p.batch is batch and p.row == i for i, p in enumerate(people)):
         return batch

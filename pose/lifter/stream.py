@@ -31,7 +31,8 @@ class LifterStream:
         lifter: The network.
         skeleton: Joint set of the keypoints.
         camera: Camera of the keypoints.
-        lookahead: Delay of the output in frames. A sliding window uses its largest age up to this delay.
+        lookahead: Delay of the output in frames. A sliding window lifts frames only at certain ages
+            (`pose.lifter.sliding.AGES`), so its output is the estimate at the largest of these up to `lookahead`.
 
     Raises:
         ValueError: If the lifter is offline, or the look-ahead is negative.
@@ -115,7 +116,7 @@ class StreamLifter:
             stream: The network.
             repair: Whether to repair the 2D before lifting, from earlier frames only.
             refine: Number of frames after which `take_refined` returns each frame again, with its improved pose; 0 for
-                never. Needs a sliding window, and is rounded down to one of its ages.
+                never. Needs a sliding window, and is rounded down to one of `LifterStream.refinement_ages`.
         """
         self._stream, self._repair = stream, repair
         self._refined = Refinements(stream.refinement_ages(refine)[-1]) if refine else None

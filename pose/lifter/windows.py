@@ -1,4 +1,7 @@
-"""Lifting of one person's frames during a video, in bounded memory. The results equal those of `Lifter.lift`."""
+"""Frame-by-frame input for an offline lifter: frames of one person are collected and lifted in overlapping windows.
+
+Memory is bounded, whatever the length of the video. The results equal those of `pose.lifter.predict.Lifter.lift`.
+"""
 
 from pose.camera import Camera
 from pose.gaps import MAX_TRACK_GAP_S
@@ -9,7 +12,7 @@ from pose.skeletons import Skeleton
 
 
 class PersonWindows:
-    """Step that lifts the frames of one person in overlapping, blended windows.
+    """Buffer that collects the frames of one person and lifts them in overlapping, blended windows.
 
     After a long gap between detections (`pose.gaps.MAX_TRACK_GAP_S`), the windows start again.
     """
