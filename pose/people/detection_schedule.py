@@ -17,10 +17,10 @@ class DetectionSchedule:
     """Schedule of the detection passes."""
 
     def __init__(self, interval_s: float, memory_s: float) -> None:
-        """Set the intervals. The first frame has a pass.
+        """Set the intervals. A detection pass is due on the first frame.
 
         Args:
-            interval_s: Seconds between two passes; 0 runs the detector on every frame.
+            interval_s: Seconds between two detection passes; 0 runs the detector on every frame.
             memory_s: Seconds for which the detector searches in every frame after a person was lost.
         """
         self._interval = interval_s

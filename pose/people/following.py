@@ -21,7 +21,7 @@ MIN_DETECTION_IOU = 0.35  # minimum IoU of a detection and the box around the jo
 
 
 class TrackFollower:
-    """Estimator of the poses of existing tracks in the next frame."""
+    """Estimator that follows tracked people to the next frame, where it estimates their poses."""
 
     def __init__(
         self, networks: PeopleNetworks, search: OcclusionSearch, model: PersonModel, config: TrackingConfig
@@ -50,7 +50,7 @@ class TrackFollower:
             upright[row].region = regions[[column]]
 
     def observe(self, image: U8, tracks: list[PersonTrack]) -> Observations:
-        """Estimate the poses of all tracks, in the order of `tracks`.
+        """Estimate the poses of all tracks in an image (H, W, 3) uint8 RGB; the result has the order of `tracks`.
 
         The pose of an occluded person is estimated after those of the people in front, with these people masked.
         """
@@ -68,10 +68,16 @@ class TrackFollower:
         return observations.select(np.array([observations.tracks.index(track) for track in tracks]))
 
     def find_drifted(self, observations: Observations, image: U8, time: float) -> dict[int, int]:
-        """Find the tracks whose pose shows the body of another track.
+        """Find the tracks that have drifted: their pose shows the person of another track.
+
+        Args:
+            observations: Tracks and poses in this frame, returned by `observe`.
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s.
 
         Returns:
-            The row of the other track, by row of the drifted track.
+            Mapping from the index of each drifted track to the index of the other track. Both are indices in
+                `observations`.
         """
         drifted: dict[int, int] = {}
         for row in range(1, len(observations)):
@@ -86,7 +92,7 @@ class TrackFollower:
         return drifted
 
     def is_doubtful(self, observations: Observations) -> bool:
-        """Return whether the presence of a person in one of the regions is below `TrackingConfig.min_presence`."""
+        """Return whether any track has a probability of presence below `TrackingConfig.min_presence`."""
         return bool((observations.keypoints.presence < self._min_presence).any())
 
     def confirm(

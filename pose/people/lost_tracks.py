@@ -78,14 +78,14 @@ class LostTracks:
 
 
 def touching_rows(track: PersonTrack, observations: Observations) -> I64:
-    """Return the rows of `observations` whose boxes touch the last box of a track."""
+    """Return the indices (N,) of the people in `observations` whose boxes touch the last box of a track."""
     assert track.state is not None
     last = crops.bounds(track.state.xy[None], track.state.visible[None])
     return np.flatnonzero(boxes_touch(last, observations.boxes)[0])
 
 
 def predict(track: PersonTrack, time: float) -> tuple[PersonState, Regions]:
-    """Predict state and region of a lost track at `time` (s), with a velocity that decays."""
+    """Predict the state and the crop region of a lost track at `time` (s). Its velocity decays exponentially."""
     state = track.state
     assert state is not None
     offset = state.displacement(time)

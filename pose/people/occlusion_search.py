@@ -38,7 +38,14 @@ class OcclusionSearch:
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
 
     def is_near(self, track: PersonTrack, observations: Observations, image: U8, time: float) -> bool:
-        """Return whether the pose in the first row of `observations` fits the state of a track."""
+        """Return whether a pose is similar to the predicted pose and the appearance of a track.
+
+        Args:
+            track: The track, with a state.
+            observations: Pose to compare, in the first row.
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s.
+        """
         assert track.state is not None
         xy = observations.keypoints.xy[0]
         return self._model.distance(track.state, image, xy, time) < MAX_SEARCH_DISTANCE

@@ -58,7 +58,10 @@ class PersonState:
 
 
 class PersonModel:
-    """Model that updates the states of people and compares states with poses, for one skeleton."""
+    """Methods that update a `PersonState` (position, velocity, size, colours) and compare it with new poses.
+
+    An instance works for the joints of one skeleton, given to the constructor. It stores no people.
+    """
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._body = np.array(
@@ -71,7 +74,12 @@ class PersonModel:
         self._trunk = self._body[:2].ravel()
 
     def clothing_colours(self, image: U8, xy: F32) -> F32:
-        """Return the median RGB (2, 3) of trunk and thighs in [0, 1], for a pose (J, 2) px."""
+        """Return the median RGB colours (2, 3) of trunk and thighs in [0, 1].
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            xy: (J, 2) positions of the joints, px.
+        """
         shoulders, hips, knees, _ = xy[self._body]
         upper, lower = (side[0] + _ACROSS * (side[1] - side[0]) for side in (shoulders, hips))
         trunk = upper + _DOWN * (lower - upper)
@@ -86,7 +94,7 @@ class PersonModel:
     def update(
         self, state: PersonState | None, image: U8, xy: F32, scores: F32, time: float, learn_colours: bool
     ) -> PersonState:
-        """Return the state after a new pose.
+        """Return the state of a person after a new pose.
 
         Args:
             state: The previous state; None for a new person.
@@ -128,7 +136,7 @@ class PersonModel:
         """Return how much a pose differs from a person's predicted pose and appearance, in body sizes.
 
         Args:
-            state: The person.
+            state: State of the person at an earlier time.
             image: (H, W, 3) uint8 RGB.
             xy: (J, 2) positions of the joints, px.
             time: Time of the pose, s.
@@ -137,7 +145,13 @@ class PersonModel:
         return offset + self.appearance_distance(state, image, xy)
 
     def appearance_distance(self, state: PersonState, image: U8, xy: F32) -> float:
-        """Return how much a pose (J, 2) px differs from a person in body size and clothing colours, in body sizes."""
+        """Return how much a pose differs from a person in appearance: weighted changes of body size and colours.
+
+        Args:
+            state: State of the person at an earlier time.
+            image: (H, W, 3) uint8 RGB.
+            xy: (J, 2) positions of the joints, px.
+        """
         size_change = abs(float(np.log(self.body_size(xy) / state.size)))
         colour_change = float(np.abs(self.clothing_colours(image, xy) - state.colours).mean())
         return SIZE_WEIGHT * size_change + COLOUR_WEIGHT * colour_change
