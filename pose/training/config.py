@@ -113,7 +113,8 @@ class NewestConfig:
         future: Number of frames at the end of each sequence that only the teacher sees.
         weight: Weight of the newest frame in the loss, at least 1. Weights decrease with the age of a frame towards 1.
         half_life: Age in frames after which the difference between weight and 1 has halved.
-        teacher: Offline lifter or checkpoint whose output for the whole sequence is a second target.
+        teacher: Name of an offline lifter, or path of a checkpoint. Its output for the whole sequence is a second
+            target.
         share: Weight of the loss with the teacher's output as target, above 0 to 1; the loss with the ground truth has
             the weight 1 - `share`.
     """
@@ -145,8 +146,8 @@ class TrainConfig(TrainingRunConfig):
     Attributes:
         model: Architecture.
         loss: Weights of the loss terms.
-        start_from: Shipped lifter or checkpoint of equal architecture whose weights are loaded first; optimiser and
-            schedule restart.
+        start_from: Name of a shipped lifter, or path of a checkpoint, of equal architecture. Its weights are loaded
+            first; optimiser and schedule restart.
         start_share: Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is
             often more accurate than either (Wortsman et al., 2022).
         lookaheads: Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it
@@ -254,8 +255,8 @@ class ForecasterTrainConfig(TrainingRunConfig):
     Attributes:
         model: Architecture.
         loss: Weights of the loss terms.
-        start_from: Checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster,
-            a `one-shot` and an `mlp`. Optimiser and schedule restart.
+        start_from: Paths of checkpoints whose weights are loaded first: one of equal architecture, or, for a blended
+            forecaster, a `one-shot` and an `mlp`. Optimiser and schedule restart.
         frozen: Whether these weights are fixed, so that a blended forecaster only learns how to blend its two parts.
         forcing: Constant k of scheduled sampling (Bengio et al., 2015), in training steps, for autoregressive networks.
             The input of a predicted step is the true earlier step with probability k / (k + exp(step / k)), otherwise

@@ -29,8 +29,8 @@ class Predictions(NamedTuple):
     """N predictions at H horizons each.
 
     Attributes:
-        error: (N, H, 17) logarithm of the errors in m.
-        sigma: (N, H, 17) logarithm of sigma in m.
+        error: (N, H, 17) logarithm of the errors in m, of 16 joints and then of the pelvis.
+        sigma: (N, H, 17) logarithm of sigma in m, in the same order.
         speed: (N,) logarithm of the speed before the prediction, from `log_speed`.
         lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `lifted_weight`.
     """

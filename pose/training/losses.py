@@ -76,7 +76,7 @@ def _likelihood(sigma: Tensor, error: Tensor) -> Tensor:
 def sequence_losses(
     lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
 ) -> Tensor:
-    """Return the losses (B,) of `lifting_loss` for each sequence separately, without gradients."""
+    """Return the loss (B,) of each sequence without gradients, for the arguments of `lifting_loss`."""
 
     def one(*parts: Tensor) -> Tensor:
         predicted, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
@@ -87,7 +87,9 @@ def sequence_losses(
 
 
 def bends(joints: Tensor) -> Tensor:
-    """Return the flexion (..., 4) of both knees and elbows as 2 sin(angle / 2), which is 0 for a straight limb.
+    """Return the flexion (..., 4) of knees and elbows as 2 sin(angle / 2), which is 0 for a straight limb.
+
+    The order is right knee, left knee, right elbow, left elbow.
 
     Args:
         joints: (..., 17, 3) joints.

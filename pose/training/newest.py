@@ -40,10 +40,10 @@ class NewestFrames:
                 raise PoseError(f"train.newest.teacher: {config.teacher} is causal; use an offline lifter")
 
     def without_future(self, batch: TensorBatch) -> TensorBatch:
-        """Return the batch without the last frames, which only the teacher receives.
+        """Return the batch without the last `NewestConfig.future` frames, which only the teacher receives.
 
         Raises:
-            PoseError: If too few frames remain.
+            PoseError: If fewer than 3 frames remain.
         """
         count = batch.times.shape[1] - self.config.future
         if count < MIN_FRAMES:

@@ -37,11 +37,11 @@ class PretrainingPredictions(NamedTuple):
     """Predictions of an objective.
 
     Attributes:
-        density: Predicted densities (B, T, J, 2, K).
-        truth: (B, T, J, 2) true offsets from the pelvis, in units of the body's spread.
+        density: Predicted mixtures (B, T, J, 2, K) of K densities for x and y of each joint.
+        truth: (B, T, J, 2) true x and y offsets from the pelvis, in units of the body's spread.
         target_mask: (B, T, J) bool, whether the joint is to be predicted.
-        baseline: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for `next` the previous
-            pose.
+        baseline: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for the objective
+            `next` the previous pose.
     """
 
     density: Mixture
@@ -169,10 +169,15 @@ def check_objective(model: LifterConfig, name: str) -> None:
 
 
 def sample_mask(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
-    """Sample masks (B, T, J), which consist of spans over all joints and of spans over single joints.
+    """Sample masks (B, T, J) bool, True for masked joints: spans over all joints and spans over single joints.
 
-    Starts and durations (0.1 s to `longest`) of the spans are random. Their number is such that the expected fractions
-    of masked frames and joints are those of the objective.
+    Starts and durations of the spans are random. Their number is such that the expected fractions of masked frames and
+    joints are those of the objective.
+
+    Args:
+        times_BT: (B, T) times of the frames, s.
+        objective: Fractions and longest span, see `ObjectiveConfig`; the shortest span is 0.1 s.
+        generator: Source of random numbers.
     """
     count, frames = times_BT.shape
     device = times_BT.device

@@ -19,10 +19,10 @@ def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: 
     """Sample a continuation of a batch's motion, pose by pose.
 
     The time between poses is that between the last two frames of the batch. The pelvis stays at its last position,
-    because `next` models joints relative to it.
+    because the network predicts joints relative to it.
 
     Args:
-        network: The network.
+        network: Streaming lifter trained on the objective `next`.
         batch: B sequences to continue.
         frames: Number of poses to sample.
         generator: Source of random numbers.
@@ -31,7 +31,7 @@ def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: 
         Keypoints (B, frames, J, 2) px.
 
     Raises:
-        ValueError: If the network is not a streaming lifter trained on `next`.
+        ValueError: If the network is not such a lifter.
     """
     lifter = network.lifter
     if network.objective.name != "next" or not lifter.config.streaming:
