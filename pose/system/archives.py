@@ -100,7 +100,7 @@ class Archive:
         """Return the content of a member.
 
         Raises:
-            PoseError: As for `stream`.
+            PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
         """
         with self.stream(name) as stream:
             return stream.read()

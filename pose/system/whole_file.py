@@ -40,8 +40,8 @@ class WholeFile:
 
         Args:
             folder: The folder.
-            is_target: Function that returns whether to remove the temporary files for the target of a name. No process
-                may be writing such a target.
+            is_target: Function of the name of a target file that returns whether to remove its temporary files. Long
+                names are cut to 50 characters. No process may be writing these targets.
         """
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)

@@ -78,7 +78,7 @@ class WrittenFiles:
             self._hashes[path.name] = [_sha256(path)]
 
     def move_user_file(self, path: Path) -> None:
-        """Rename an existing file at `path` if this program did not write it, so that the path can be used."""
+        """Rename a file at `path` to an unused name in the same folder, if this program did not write it."""
         if not os.path.lexists(path) or self.owns(path):
             return
         kept = _free_name(path)
