@@ -104,7 +104,7 @@ def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool)
     Args:
         camera: Camera of the images.
         skeleton: Skeleton of the 2D keypoints.
-        inset: Whether to draw the 3D inset.
+        inset: Whether to draw a small 3D view of the people in a corner of the image or beside it.
         body: Whether to draw body meshes.
     """
     return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)

@@ -197,6 +197,9 @@ def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32
     A derived joint is the mean of its source joints. Its score is the minimum of their scores, so it counts as seen
     only if all source joints are seen. Units and coordinate frame are those of the input.
 
+    Returns:
+        Keypoints (..., 17, 2 or 3) and scores (..., 17).
+
     Raises:
         ValueError: If J does not match the skeleton.
     """

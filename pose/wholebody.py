@@ -56,7 +56,7 @@ def _line(points: tuple[str, ...], *, closed: bool = False) -> Iterator[Edge]:
 
 
 def edges() -> tuple[Edge, ...]:
-    """Return the edges of feet, hands and face, to draw in addition to those of the body."""
+    """Return pairs of joint names: the edges of feet, hands and face to draw in addition to those of the body."""
     feet = (
         (f"{side}_ankle", f"{side}_{part}") for side in ("left", "right") for part in ("big_toe", "small_toe", "heel")
     )

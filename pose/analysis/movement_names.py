@@ -14,7 +14,7 @@ def movement_name(courses: F64) -> str:
     """Return the name of a movement, or 'movement A' if no known movement matches.
 
     Args:
-        courses: (R, S, 17, 3) m, poses of R repetitions in S samples. x is left, y up and z forward; horizontal
+        courses: (R, S, 17, 3) m, poses at S times of each of R repetitions. x is left, y up and z forward; horizontal
             positions are relative to the pelvis.
     """
     course = np.median(courses, axis=0)

@@ -100,7 +100,7 @@ def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
 
     Args:
         motion: Motion of the person; its camera position must be known.
-        rows: (T,) whether a frame counts.
+        rows: (T,) True for the frames over which the median is taken.
         plane: 'sagittal' or 'frontal'.
     """
     assert motion.camera is not None

@@ -37,7 +37,7 @@ def no_world_reason(joints: F32) -> str:
 
 
 def too_short_reason(times: F64) -> str:
-    """Return why no part of a person's track is long enough to analyse. The caller has found that none is.
+    """Return the reason to report for a person's track of which no part is long enough to analyse.
 
     Args:
         times: (T,) s, times of the frames in which the person is fully visible.

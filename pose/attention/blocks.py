@@ -38,7 +38,7 @@ class BlockPattern(Pattern):
 
     @property
     def reach(self) -> int:
-        """See `Pattern.reach`."""
+        """Number of frames from the farthest visible frame to the query, both included; see `Pattern.reach`."""
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:

@@ -40,7 +40,10 @@ class HeadWindows(Pattern):
         return Window(self.span, self.causal, dilation, self.pinned)
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `query` sees frame number `key`, (H, ...); the arguments are broadcast."""
+        """Return whether queries see keys, as bool, given their frame numbers.
+
+        The arguments are broadcast. The result has the heads as its third axis from last.
+        """
         age, dilation = query - key, torch.tensor(self.dilations, device=query.device)[:, None, None]
         seen = (age.abs() <= (self.span - 1) * dilation) & (age % dilation == 0)
         if self.pinned:

@@ -33,7 +33,7 @@ class Pattern(ABC):
     def reach(self) -> int:
         """Number of frames from the farthest visible frame to the query, both included.
 
-        Patterns that are not causal may exceed it.
+        Patterns that are not causal may also show frames that are farther away.
         """
 
     @abstractmethod
@@ -93,11 +93,11 @@ class Window(Pattern):
 
     @property
     def reach(self) -> int:
-        """See `Pattern.reach`."""
+        """Number of frames from the farthest visible frame to the query, both included; see `Pattern.reach`."""
         return (self.span - 1) * self.dilation + 1
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """See `Pattern.allows`."""
+        """Return whether queries see keys, as bool, given their frame numbers; see `Pattern.allows`."""
         age = query - key
         seen = (age.abs() < self.reach) & (age % self.dilation == 0)
         if self.pinned:
@@ -105,7 +105,7 @@ class Window(Pattern):
         return seen & (age >= 0) if self.causal else seen
 
     def is_triangular(self, length: int) -> bool:
-        """See `Pattern.is_triangular`."""
+        """Return whether the mask of `length` frames is lower triangular; see `Pattern.is_triangular`."""
         return self.causal and self.dilation == 1 and length <= self.span
 
 
@@ -155,8 +155,9 @@ class SoftmaxAttention(Attention):
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute softmax(q k^T / sqrt(K)) v where `mask` is True, or over all keys if it is None.
+        """Compute softmax(q k^T / sqrt(K)) v over the keys where `mask` is True, or over all keys if it is None.
 
+        Queries have shape (B, H, T, K), keys and values (B, H, S, K), and the mask broadcasts to (B, H, T, S).
         Mechanisms whose mask can have empty rows override this method.
         """
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)

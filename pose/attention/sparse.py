@@ -49,18 +49,25 @@ class SparsePattern(Pattern):
     pinned: int = 0
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """See `Pattern.allows`."""
+        """Return whether queries see keys, as bool, given their frame numbers; see `Pattern.allows`."""
         seen = self._for_heads(self.near, self.is_near(query, key)) | self._for_heads(self.far, self.is_far(query, key))
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `key` is a near frame of frame number `query`; the arguments are broadcast."""
+        """Return whether frame number `key` is near frame number `query`; the arguments are broadcast.
+
+        Near means less than `stride` frames away ("strided"), or in the same block ("fixed").
+        """
         if self.kind == "fixed":
             return query // self.stride == key // self.stride
         return (query - key).abs() < self.stride
 
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `key` is a far frame of frame number `query`; the arguments are broadcast."""
+        """Return whether frame number `key` is one of the selected far frames of frame number `query`.
+
+        These are the frames at multiples of `stride` from the query ("strided"), or the last `summary` frames of every
+        block ("fixed"). The arguments are broadcast.
+        """
         if self.kind == "fixed":
             # `query >= -1` is always True; it broadcasts the result over the queries.
             return (key % self.stride >= self.stride - self.summary) & (query >= -1)
@@ -190,7 +197,7 @@ def _attend_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, v
 
 
 class KeyMask(Protocol):
-    """Function that returns whether a query may attend to a key, for broadcast indices."""
+    """Function that returns whether frame number `query` may attend to frame number `key`; arguments are broadcast."""
 
     def __call__(self, query: Tensor, key: Tensor, /) -> Tensor: ...
 

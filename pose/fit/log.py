@@ -21,7 +21,7 @@ class FitLog:
     windows: list[tuple[int, float, float]] = field(default_factory=list)
 
     def add(self, before: NDArray[np.floating], after: NDArray[np.floating], distance: F64) -> None:
-        """Add a window.
+        """Add the statistics of one fitted window.
 
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.

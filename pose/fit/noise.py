@@ -35,7 +35,7 @@ def noise_of(residual: F64, detected: Flags, derived: bool = False) -> F64:
         derived: Whether the joints are converted from a detector's skeleton (`pose.skeletons`).
 
     Returns:
-        (17,) m, standard deviation of each of both image coordinates of a joint, at the depth of the body.
+        (17,) m, standard deviation of x, and of y, of each joint in the image, converted to m at the depth of the body.
     """
     distance = np.where(detected, np.linalg.norm(residual, axis=-1), np.nan)
     total = _spread(distance)

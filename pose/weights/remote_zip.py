@@ -44,25 +44,25 @@ class RemoteFile(io.RawIOBase):
         self.size = self._request(0, 1)[1]
 
     def readable(self) -> bool:
-        """See `io.RawIOBase`."""
+        """Return True: the file can be read."""
         return True
 
     def seekable(self) -> bool:
-        """See `io.RawIOBase`."""
+        """Return True: the position can be changed."""
         return True
 
     def tell(self) -> int:
-        """See `io.RawIOBase`."""
+        """Return the current position in the file, in bytes."""
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """See `io.RawIOBase`."""
+        """Move to a position and return it, in bytes from the start; the arguments are those of `io.IOBase.seek`."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self.size}[whence]
         self._place = max(0, start + offset)
         return self._place
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """See `io.RawIOBase`."""
+        """Read bytes into `buffer`, and return their number; 0 at the end of the file."""
         count = min(len(buffer), self.size - self._place)
         if count <= 0:
             return 0
