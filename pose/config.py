@@ -87,7 +87,7 @@ class PipelineConfig:
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
     face: bool = option(
         False,
-        "find the faces of tracked people: 468 points each, head pose, open eyes and mouth; nobody is recognised",
+        "find the faces of tracked people: 468 points each, head pose, open eyes and mouth; people are not identified",
     )
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; output 2D is unchanged")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
