@@ -72,8 +72,8 @@ class Recording:
             rig: Bone names of characters, one of `RIGS`.
 
         Raises:
-            UsageError: If the part is empty, no person has an id of `heights`, or the world was requested and is
-                unavailable because camera motion is not compensated.
+            UsageError: If the part is empty, no person has an id of `heights`, or world coordinates are selected
+                but camera motion is not compensated.
         """
         self._up, self._trim, self.rig = up, trim, rig
         self._scale = scale_factors(table, heights or {})

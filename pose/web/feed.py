@@ -61,7 +61,10 @@ class Feed:
             self.ended.set()
 
     async def newer_message(self, image_index: int) -> tuple[int, str | bytes]:
-        """Wait for a message with a number above `image_index`; return the number and the message."""
+        """Wait for a message that is newer than message number `image_index`; return its number and the message.
+
+        Messages are numbered from 1; 0 returns the newest message.
+        """
         while self._message_number <= image_index:
             await self._changed.wait()
         return self._message_number, self._newest
