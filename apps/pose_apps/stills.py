@@ -33,7 +33,17 @@ PASSES = 2  # estimations per image: the first crops people by the detector's bo
 
 @dataclass(frozen=True, slots=True)
 class ImagesRequest:
-    """Options of `pose-run` that apply to single images."""
+    """Options of `pose-run` that apply to single images.
+
+    Attributes:
+        pictures: Image file, folder of images, or glob pattern.
+        out: Output folder; None for the default.
+        formats: Formats of the result files, separated by commas.
+        overlay: Whether to write the gallery: sheets that show all images with their results.
+        overwrite: Whether existing results may be replaced.
+        inset: Position of the 3D view in the gallery; see `pose.view.overlay.Overlay`.
+        body: Whether to draw shaded bodies.
+    """
 
     pictures: str
     out: str | None

@@ -44,7 +44,8 @@ class BodyConfig:
             s^(1 + c).
         other_legs: Fraction of sequences that get the legs of another clip, of those that do not keep their recorded
             poses (`SynthesisConfig.natural`).
-        other_arms: Fraction of the same sequences that get the arms of another clip.
+        other_arms: Fraction of sequences that get the arms of another clip, of those that do not keep their recorded
+            poses.
         mirror: Fraction of mirrored sequences.
     """
 

@@ -27,7 +27,7 @@ class FilmConfig:
             (`cameras.assumed_intrinsics`).
         steep: Fraction filmed from 15 to 45 degrees above or below.
         white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
-            size. The level is uniform from 0 and applies to half of the sequences, including exact ones. This models
+            size. Half of the sequences, including exact ones, get noise with a random level up to this. This models
             small people, whose joints are detected to the nearest pixel, and files from other programs.
         chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
         definitions: Variation of joint definitions.

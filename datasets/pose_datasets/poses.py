@@ -72,7 +72,7 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
     Args:
         rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         times: (B, T) s, times of the frames.
         config: Fractions and magnitudes of the changes: `straightened`, `folded`, `raised`, and `turned` with the
             angles of the body parts.
@@ -102,7 +102,7 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
     Args:
         rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         times: (B, T) s, times of the frames.
         config: Settings, of which only `straight` and `bent` are used.
     """
@@ -135,7 +135,7 @@ def bend_over_whole_range(rng: np.random.Generator, bones: F32, times: F64, conf
 
     Args:
         rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         times: (B, T) s, times of the frames.
         config: Settings, of which only `whole_range` is used.
     """
@@ -201,7 +201,7 @@ def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
     """Rotate bones in place.
 
     Args:
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         rows: Indices of the sequences to change.
         joints: Indices of the bones to rotate.
         vector: (N, T, 3) or (N, 1, 3) rotation vectors of the N sequences `rows`, radians, in the world frame.
@@ -238,7 +238,7 @@ def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
     """Increase the flexion of a knee in place, and keep it between straight and 155 degrees.
 
     Args:
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         rows: Indices of the sequences to change.
         leg: Indices of the thigh and the shank.
         angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
@@ -251,7 +251,7 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
     """Increase the flexion of an elbow in place, and keep it between straight and 150 degrees.
 
     Args:
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         rows: Indices of the sequences to change.
         arm: Indices of the upper arm and the forearm.
         angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
@@ -265,7 +265,7 @@ def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, default_axis: F32,
     """Increase the flexion of a limb in place.
 
     Args:
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         rows: Indices of the sequences to change.
         limb: Indices of the two bones.
         angle: (rows, T or 1) increase of the flexion, radians.

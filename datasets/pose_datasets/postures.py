@@ -63,8 +63,8 @@ class Posture:
     """Ranges of the angles of a posture, (minimum, maximum) in degrees.
 
     Attributes:
-        first: Range of one leg, the left or the right with equal probability.
-        second: Range of the other leg.
+        first: Ranges of the angles of one leg, the left or the right with equal probability.
+        second: Ranges of the angles of the other leg.
         lean: Forward lean of the trunk relative to the pelvis.
         pitch: Forward rotation of the whole body.
     """
@@ -108,7 +108,7 @@ def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: Post
 
     Args:
         rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         times: (B, T) s, times of the frames.
         config: Fractions of the sequences with each change.
     """
@@ -192,7 +192,7 @@ def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: lis
 
     Args:
         rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors.
+        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
         times: (B, T) s.
         rows: Indices of the sequences to change.
         arm: Indices of the upper arm and the forearm.

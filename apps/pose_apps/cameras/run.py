@@ -33,7 +33,7 @@ class CamerasRequest:
     Attributes:
         videos: Video file of each camera.
         cameras: Options of the cameras.
-        height: Body heights in m, as text; see `read_heights`.
+        height: Body height of the person seen longest, m, as text such as "1.82"; None if unknown.
         pitch: Pitch of the first camera, degrees, positive if it looks up; None if unknown.
         roll: Clockwise roll of the first camera, degrees; None if unknown.
         refine: Whether to refine the camera poses of a given calibration. Its intrinsics are fixed.
