@@ -45,7 +45,11 @@ class AdaptiveBlock(nn.Module):
         return output
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block until all frames have halted.
+        """Apply the block to tokens (B, T, D) until all frames have halted.
+
+        Args:
+            x: (B, T, D) tokens.
+            context: Times of the tokens.
 
         Returns:
             Output (B, T, D), number of steps (B, T) of each frame, and weight (B, T) of its last state.
@@ -63,7 +67,7 @@ class AdaptiveBlock(nn.Module):
         return tuple(f"step{n}_{field}" for n in range(self.max_steps) for field in self.block.cache_fields)
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Return empty caches, one for each of the `max_steps` steps, as one tuple in the order of the steps."""
+        """Return empty caches for `batch` streams: one tuple of the tensors of all `max_steps` steps, in order."""
         steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.max_steps))
         return tuple(part for cache in steps for part in cache)
 
@@ -71,9 +75,10 @@ class AdaptiveBlock(nn.Module):
         self.block.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache. The output equals that of a causal block's `forward`.
+        """Process one new token (B, 1, D) with the cache; returns its output and the new cache.
 
-        Always computes `max_steps` steps, because later frames may attend to the token at any depth.
+        `context` holds the time of the token. The output equals that of a causal block's `forward`. Always computes
+        `max_steps` steps, because later frames may attend to the token at any depth.
         """
         halting, following = _Halting(self, x), []
         size = len(self.block.cache_fields)

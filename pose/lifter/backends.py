@@ -63,7 +63,7 @@ class OnnxGraph:
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     def run(self, inputs: Arrays) -> Arrays:
-        """Run the model and return all outputs by name."""
+        """Run the model for input arrays by name; returns all outputs by name."""
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def filled_input(self, name: str, value: float) -> Array:

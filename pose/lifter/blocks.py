@@ -73,7 +73,7 @@ def residual_connection(config: LifterConfig) -> nn.Module:
 
 
 class Residual(nn.Module):
-    """Residual branch with LayerNorm before the branch, after the sum, or without LayerNorm."""
+    """Residual connection around a branch, with LayerNorm before the branch, after the sum, or not at all."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -129,6 +129,9 @@ class Block(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache. The output equals that of a causal block's `forward`."""
+        """Process one new token (B, 1, D) with the cache; returns its output and the new cache.
+
+        `context` holds the time of the token. The output equals that of a causal block's `forward`.
+        """
         y, cache = self.attention.step(self.attention_input(x), context, cache)
         return self.finish(x, y), cache

@@ -17,7 +17,7 @@ def save_checkpoint(network: LifterNetwork, path: Path) -> None:
 
 
 def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
-    """Load a network in evaluation mode.
+    """Load a network from a checkpoint file to `device`, in evaluation mode.
 
     Raises:
         PoseError: If the file is not a complete lifter checkpoint.

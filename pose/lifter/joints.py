@@ -167,7 +167,7 @@ class JointBlock(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if combined else 3))
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        """Apply the block to joint tokens (B, T, J, C)."""
+        """Apply the block to joint tokens (B, T, J, C), for `context` with their times."""
         each = _repeated_per_joint(context)
 
         def over_time(x_BTJC: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class JointBlock(nn.Module):
         return self.attention.cache_fields
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Return an empty cache, whose parts are (B, J, ...) each."""
+        """Return an empty cache for `batch` streams; its tensors are (batch, J, ...) each for J joints."""
         parts = self.attention.init_cache(batch * JOINTS, device=device, dtype=dtype)
         return tuple(part.unflatten(0, (batch, JOINTS)) for part in parts)
 
@@ -195,7 +195,10 @@ class JointBlock(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the tokens (B, 1, J, C) of one new frame. The output equals that of a causal block's `forward`."""
+        """Process the tokens (B, 1, J, C) of one new frame; returns their output and the new cache.
+
+        `context` holds the time of the frame. The output equals that of a causal block's `forward`.
+        """
         following: list[Cache] = []
 
         def over_time(x_B1JC: Tensor) -> Tensor:

@@ -61,10 +61,15 @@ class LifterNetwork(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
-        """Lift (B, T) frames at `times` (B, T) float64 s.
+        """Lift B sequences of T frames.
 
         A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
         network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
+
+        Args:
+            observations: Network inputs of the sequences.
+            times: (B, T) float64 s, times of the frames.
+            lookahead: Number of later frames that each output uses; 0 for an offline network.
 
         Raises:
             ValueError: If an offline network has a look-ahead.
@@ -78,11 +83,14 @@ class LifterNetwork(nn.Module):
         return self.decode(self.head(self.norm(x)), target)
 
     def decode(self, outputs: Tensor, observations: LifterInput) -> Lifted:
-        """Decode network outputs (B, T, OUTPUTS) to metres, with the calibration of sigma."""
+        """Decode network outputs (B, T, OUTPUTS) for `observations` to 3D poses, with the calibration of sigma."""
         return decode(outputs, observations, self.calibration)
 
     def tokens(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
-        """Return the input (B, T - lookahead, D) of the first block, and the context that tells attention the times."""
+        """Return the input (B, T - lookahead, D) of the first block, and the context that tells attention the times.
+
+        The arguments are those of `forward`. With joint tokens, the input is (B, T - lookahead, J, C).
+        """
         x = self.embed(self.features(observations, times, lookahead))
         return self.add_time_encoding(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
@@ -131,7 +139,10 @@ class LifterNetwork(nn.Module):
         return self.norm(x), following
 
     def features(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Tensor:
-        """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network."""
+        """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network.
+
+        The arguments are those of `forward`.
+        """
         if not self.config.streaming:
             return observations.features
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]

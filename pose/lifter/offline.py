@@ -25,7 +25,7 @@ from pose.types import FrameResult, People
 class OfflineLifter:
     """Lifter stage for an offline `Lifter`. Follows `pose.stages.LifterStage`.
 
-    Results contain the original keypoints, and flags for the limbs whose left and right sides repair swapped.
+    Results contain the original keypoints, and flags that state whether repair swapped left and right limbs.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class PersonFrame:
 
 
 def keypoint_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
-    """Return the repaired 2D of one person's frames."""
+    """Return the current 2D of one person's frames as a sequence of keypoints of `skeleton`, seen by `camera`."""
     keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
     return Sequence2D(keypoints, scores, np.array([frame.time for frame in frames]), camera, skeleton.name)
 

@@ -10,7 +10,7 @@ from pose.skeletons import Skeleton
 
 
 class PersonFit:
-    """Step that fits the frames of one person window by window. Bone lengths must be constant already."""
+    """Step that fits the 3D motion of one person to the 2D, window by window. Bone lengths must be constant already."""
 
     def __init__(self, skeleton: Skeleton, camera: Camera, log: FitLog | None = None) -> None:
         self._skeleton, self._camera = skeleton, camera

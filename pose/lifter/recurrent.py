@@ -128,7 +128,7 @@ class FrameCell(Cell):
 
 
 class RecurrentBlock(nn.Module):
-    """One cell with LayerNorm before it, LayerNorm after it, or none."""
+    """Block of one recurrent cell, with LayerNorm before the cell, after it, or not at all."""
 
     def __init__(self, config: LifterConfig, cell: Cell) -> None:
         super().__init__()
@@ -146,7 +146,10 @@ class RecurrentBlock(nn.Module):
         return output
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new frame (B, 1, D) with the state. The output equals that of `forward` for this frame."""
+        """Process one new frame (B, 1, D) with the state `cache`; returns its output and the new state.
+
+        The output equals that of `forward` for this frame. `context` is not used.
+        """
         y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
         return self.norm2(y_BD)[:, None], cache
 

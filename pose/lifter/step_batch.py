@@ -73,7 +73,7 @@ class StreamSettings:
     """Settings that all people of a stream share.
 
     Attributes:
-        step: The step.
+        step: Step that processes one frame.
         lookahead: Delay of the outputs in frames; for a sliding window one of `CacheLayout.ages`.
         camera: The step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person.
     """

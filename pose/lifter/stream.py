@@ -106,7 +106,7 @@ class StreamLifter:
     """Lifter stage for live pipelines, which runs a `LifterStream`. Follows `pose.stages.LifterStage`.
 
     Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
-    contain the original keypoints, and flags for the limbs whose left and right sides repair swapped.
+    contain the original keypoints, and flags that state whether repair swapped left and right limbs.
     """
 
     def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
