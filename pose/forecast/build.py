@@ -39,7 +39,7 @@ def save_forecaster(network: ForecasterNetwork, path: Path) -> None:
 
 
 def load_network(path: Path) -> ForecasterNetwork:
-    """Load a network in evaluation mode.
+    """Load a forecaster network from a checkpoint file, in evaluation mode.
 
     Raises:
         PoseError: If the file is not a complete forecaster checkpoint.

@@ -220,7 +220,7 @@ class Autoregressive(ForecasterNetwork):
         """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019).
 
         In the second pass, outputs of the first pass replace some of the true earlier steps. No gradient flows through
-        the replaced steps.
+        the replaced steps. `ForecasterNetwork.scheduled_sampling` describes the arguments.
         """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)

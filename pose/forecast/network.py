@@ -33,9 +33,9 @@ class Displacements(NamedTuple):
     """Predicted displacements.
 
     Attributes:
-        displacement: (B, Q, 51) m, displacements since the last frame: 16 joints relative to the pelvis, then the
-            pelvis.
-        log_sigma: (B, Q, 17) logarithm of sigma in m, in the same order.
+        displacement: (B, Q, 51) m, displacements since the last frame along the person's axes: x, y, z of 16 joints
+            relative to the pelvis, then of the pelvis.
+        log_sigma: (B, Q, 17) logarithm of sigma in m, of the 16 joints, then of the pelvis.
     """
 
     displacement: Tensor

@@ -86,8 +86,8 @@ class Forecast:
     Attributes:
         joints: (P, Q, 17, 3) m, relative to the pelvis.
         root: (P, Q, 3) m, position of the pelvis.
-        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %; for the pelvis, which
-            is the origin, that of the last frame.
+        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the
+            origin of the joints, it is the sigma of the last frame.
         root_sigma: (P, Q) mm, such a radius for the displacement of the pelvis since the person's last frame.
         ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
     """

@@ -54,7 +54,7 @@ class DetectionSchedule:
         self._last_loss = time
 
     def record_frame(self, tracks: list[PersonTrack], detected: bool, time: float) -> None:
-        """Plan the next pass after a frame.
+        """Plan the next detection pass after a frame.
 
         Args:
             tracks: The people tracked now.

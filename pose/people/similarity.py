@@ -90,8 +90,8 @@ class PoseSimilarity:
     def similarity(self, predicted: F64, track_ids: I64, detected: F64, rows: I64) -> F64:
         """Return the similarities of tracks and boxes.
 
-        The similarity is the IoU of the boxes. Where people overlap, it is the mean of IoU and OKS. The track's last
-        pose is moved with its box for the OKS.
+        The similarity is the IoU of the boxes. Where people overlap, it is the mean of the IoU and the object keypoint
+        similarity, for which the last pose of a track is moved with its box.
 
         Args:
             predicted: (N, 4) xyxy px, predicted boxes of the tracks.

@@ -87,7 +87,7 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[IO[bytes]]:
-        """Return a context manager that opens a member for reading and yields a binary stream.
+        """Return a context manager that opens the member `name` for reading and yields a binary stream.
 
         Raises:
             PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
@@ -97,7 +97,7 @@ class Archive:
             yield stream
 
     def read(self, name: str) -> bytes:
-        """Return the content of a member.
+        """Return the content of the member `name`.
 
         Raises:
             PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.

@@ -35,7 +35,7 @@ class StageTimes:
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
-        """Return a context manager that records the process's CPU time outside all stages, as a stage of its own.
+        """Return a context manager that adds the CPU time that no stage has measured to a further stage `name`.
 
         Stages that began before the `with` block must not end inside it.
 

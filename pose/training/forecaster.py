@@ -106,9 +106,9 @@ def true_input_probability(step: int, forcing: float) -> float:
 def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
     """Compute the loss of a forecaster and its terms by name.
 
-    The first two terms are the mean errors of joints and pelvis, in which near times weigh more. The third is the
-    negative log likelihood of the errors' norms under Laplace distributions of scale sigma, whose long tails tolerate
-    unpredictable motion. It trains only sigma.
+    The terms `position` and `root` are the mean errors of joints and pelvis, in which near times weigh more. The term
+    `spread` is the negative log likelihood of the errors' norms under Laplace distributions of scale sigma, whose long
+    tails tolerate unpredictable motion. It trains only sigma.
 
     Args:
         predicted: Predictions.

@@ -36,7 +36,7 @@ def lifting_loss(
     *,
     sigma: bool = True,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the weighted sum of the loss terms, and the unweighted terms by name.
+    """Return the weighted sum of the loss terms, and the unweighted terms by name (attributes of `LossWeights`).
 
     Args:
         lifted: Predictions.

@@ -78,7 +78,7 @@ class Pretraining(nn.Module):
         self.query = nn.Parameter(torch.randn(lifter.config.dim) * 0.1) if objective.name == "any-order" else None
 
     def forward(self, batch: TensorBatch, generator: torch.Generator) -> PretrainingPredictions:
-        """Predict with a mask or an order that is sampled from `generator`."""
+        """Predict poses of a batch by the objective, with a mask or an order that is sampled from `generator`."""
         if self.objective.name == "masked":
             hidden = sample_mask(batch.times, self.objective, generator)
             return self.masked(batch, hidden)
@@ -103,7 +103,7 @@ class Pretraining(nn.Module):
         return PretrainingPredictions(self.head(self.lifter.norm(x)), truth, _without_pelvis(hidden & known), baseline)
 
     def next(self, batch: TensorBatch) -> PretrainingPredictions:
-        """Predict the pose of frame t + 1 from frames up to t."""
+        """Predict the pose of every frame t + 1 of a batch from the frames up to t."""
         truth, known = _poses(batch)
         before = truth[:, :-1]
         x, context = self.lifter.tokens(batch.observe(), batch.times)
