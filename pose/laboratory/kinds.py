@@ -29,7 +29,7 @@ class Kind:
 
     Attributes:
         settings: Dataclass of a condition's settings; raises ValueError for invalid ones.
-        run: Function that runs one trial.
+        run: Function that runs one trial (one condition with one seed).
         columns: Titles of the table's columns by name of the result. If empty, each result is a row of the table.
         seeded: Whether results depend on the seed; otherwise there is one trial per condition.
     """

@@ -17,7 +17,7 @@ from pose.system.whole_file import file_errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The log entry of one finished trial.
+    """The log entry of one finished trial, which ran one condition with one seed.
 
     Attributes:
         experiment: Name of the experiment.

@@ -16,7 +16,7 @@ from pose.laboratory.trial import Clock, MotionData, OutOfTime, Setup
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of an experiment.
+    """Progress of an experiment. A trial is the run of one condition with one seed.
 
     Attributes:
         done: Number of finished trials.
@@ -28,7 +28,7 @@ class Progress:
 
 
 def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
-    """Yield the condition and seed of each trial, in the order in which they run."""
+    """Yield (condition, seed) for each trial of an experiment, in the order in which the trials run."""
     for seed in range(seeds if kind_of(experiment).seeded else 1):
         for condition in experiment.conditions:
             yield condition, seed
@@ -53,7 +53,7 @@ def run_experiment(
     motion: Callable[[], MotionData],
     on_record: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
-    """Run the trials without a current record in `folder`, until the budget of the clock is spent.
+    """Run the trials (condition and seed) without a current record in `folder`, until the clock's budget is spent.
 
     Every condition is validated before the first trial. A trial that exceeds the budget continues at the next call if
     its kind saves a state; otherwise it restarts.

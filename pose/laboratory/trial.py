@@ -110,7 +110,7 @@ class MotionData(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Inputs of a trial.
+    """Inputs of a trial, which runs one condition of an experiment with one seed.
 
     Attributes:
         seed: Random seed.
@@ -125,13 +125,13 @@ class Setup:
     state: Path
 
     def stage(self, name: str) -> "Setup":
-        """Return the inputs for a part of the trial, with a state file of its own."""
+        """Return the inputs for a part of the trial, with a state file whose name contains `name`."""
         return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Results of a trial, from which a `pose.laboratory.log.Record` is made.
+    """Results of a trial (one condition with one seed), from which a `pose.laboratory.log.Record` is made.
 
     Attributes:
         results: Results by name.

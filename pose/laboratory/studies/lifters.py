@@ -157,7 +157,7 @@ def build_lifter(settings: LifterSettings, example: TensorBatch, seed: int) -> L
     """Build the network with its initial weights.
 
     Args:
-        settings: Settings of the trial.
+        settings: Settings of the condition.
         example: Batch for data-dependent initialisation.
         seed: Random seed.
     """
@@ -181,7 +181,7 @@ def train(
     Args:
         network: Network to train, modified in place.
         batches: Function from step to training batch.
-        settings: Settings of the trial.
+        settings: Settings of the condition.
         setup: Inputs of the trial.
         stage: Name of this training if a trial has several; otherwise empty.
     """
@@ -211,7 +211,7 @@ def train_with_loss(
         network: Network to train, modified in place.
         batches: Function from step to training batch.
         loss: Function from batch and step to the loss.
-        settings: Settings of the trial.
+        settings: Settings of the condition.
         setup: Inputs of the trial.
         name: Identifier of the training. A saved state is used only if it has the same one.
         stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.

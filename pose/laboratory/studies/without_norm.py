@@ -73,7 +73,7 @@ def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tens
 
     Args:
         network: Network to change in place.
-        settings: Settings of the trial.
+        settings: Settings to apply.
         features: (N, F) network inputs of N training frames.
     """
     embed = cast(nn.Linear, network.embed)

@@ -68,12 +68,15 @@ def value(tokens: Sequence[int]) -> int:
 
 
 def flat(question: Sequence[int]) -> tuple[int, ...]:
-    """Return the answer that ignores nesting: the outer operator, applied to all digits."""
+    """Return the answer of the simple rule that ignores nesting: the outer operator is applied to all digits."""
     return (DIGIT + OPERATORS[question[0]]([token - DIGIT for token in question if DIGIT <= token < DIGIT + 10]),)
 
 
 def by_operator(question: Sequence[int]) -> tuple[int, ...]:
-    """Return a fixed answer for the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the sum."""
+    """Return the answer of the simple rule that looks only at the outer operator.
+
+    The answer is 9 for MAX, 0 for MIN, 4 for the mean, and 0 for the sum.
+    """
     return (DIGIT + {"MAX(": 9, "MIN(": 0, "MEAN(": 4, "SUM(": 0}[VOCABULARY[question[0]]],)
 
 

@@ -134,7 +134,7 @@ def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
 
 
 def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
-    """Create the position embeddings (length, D), which are zero for `rotary` and `none`.
+    """Create the position embeddings (length, D) for `positions`, one of `POSITIONS`; zero for `rotary` and `none`.
 
     With T-Fixup, learned embeddings are scaled by its factor for the tokens.
     """

@@ -27,7 +27,7 @@ def draw(rng: np.random.Generator) -> Example:
 
 
 def likeliest(question: Sequence[int]) -> tuple[int, ...]:
-    """Return the same one of the 15 possible answers for every question."""
+    """Return the tokens 0 1 1 1 0 0 0 for every question, one of the 15 possible answers."""
     return tuple(DIGIT + int(token) for token in (0, 1, 1, 1, 0, 0, 0))
 
 
