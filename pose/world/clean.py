@@ -58,10 +58,10 @@ class Steps:
         camera_known: Whether the intrinsics are known. Otherwise the field of view is assumed, which adds to the
             uncertainty of the distance.
         up: (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated.
-        heights: Known body heights in m by track id. The id None stands for all people without an own entry.
+        heights: Known body heights in m by track id. The key None gives the height of all people whose id is missing.
         path: Path of a moving camera; None if it is static.
-        without_world: Begin and end (s, exclusive) of scenes whose camera motion is unknown. People in them get no
-            world coordinates.
+        without_world: Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown.
+            People in these scenes get no world coordinates.
     """
 
     depth: bool = True
@@ -92,7 +92,7 @@ class Cleaned:
         sigma: (T, 17) mm, uncertainty of the joints from the lifter, enlarged for inconsistent limbs.
         root_sigma: (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off.
         contacts: (T, 2) probability of contact of the left and the right foot.
-        feet_held: (T, 2) whether the foot was held in place.
+        feet_held: (T, 2) whether the left and the right foot were held in place.
         filled: (T,) whether the frame fills a gap.
         moved: (T,) mm, mean displacement of the joints, pelvis included, by the steps after the size step; NaN in
             filled frames.
@@ -102,9 +102,10 @@ class Cleaned:
         raised: Upward shift that puts the person on the common floor, m; 0 if the person's own floor is unknown or too
             far from it.
         partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
-        inconsistent: (T, 4) limbs whose 2D contradicts the person's bone lengths (`pose.world.consistency`).
-        foot_velocities: (N, 4) velocities of the lower foot, as returned by `lower_foot_velocities`; empty for a static
-            camera.
+        inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
+            right leg, left arm, right arm.
+        foot_velocities: (N, 4) samples of the lower foot: time (s), velocity along x and z (m/s), duration (s), from
+            `lower_foot_velocities`. Empty for a static camera.
     """
 
     times: F64
@@ -212,11 +213,11 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Run steps 6 to 8 (floor, contacts, feet) for one person, at the final scale.
+    """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size.
 
     Args:
         number: Track id of the person.
-        work: The person after steps 1 to 4.
+        work: Result of `prepare` for the person.
         ground: Common world of the people.
         steps: Steps to run, and what is known about camera and people.
         rules: Thresholds.

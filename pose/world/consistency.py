@@ -37,7 +37,8 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
         rules: Thresholds.
 
     Returns:
-        (T, 4) flags in the order of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
+        (T, 4) whether the left leg, right leg, left arm and right arm are contradicted. (T, 17) mm, uncertainty to add
+        in quadrature to `person.sigma`.
     """
     flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
     if len(person) < rules.min_frames:

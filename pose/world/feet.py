@@ -25,11 +25,11 @@ _LEGS = tuple(
 
 
 def exclude_sliding(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
-    """Return the contacts (T, 2) without those in which the foot keeps sliding.
+    """Return the contacts (T, 2) of the left and right foot without those in which the foot keeps sliding.
 
     Args:
-        ankles: (T, 2, 3) m.
-        contacts: (T, 2) contacts of the left and right foot.
+        ankles: (T, 2, 3) m, left and right ankle in the world.
+        contacts: (T, 2) whether the left and the right foot are in contact.
         times: (T,) s.
         rules: Thresholds.
     """
@@ -46,10 +46,10 @@ def exclude_sliding(ankles: F64, contacts: Mask, times: F64, rules: FootRules = 
 
 
 def path_correction(ankles: F64, standing: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Compute the correction (T, 3) m of the whole body that keeps standing feet in place.
+    """Compute the correction of the body's position, (T, 3) m in the world, that keeps standing feet in place.
 
-    It minimises a sum of three terms per axis, for corrections c_t. Each term is divided by a standard deviation and
-    squared:
+    For each world axis, the corrections c_t minimise a sum of three kinds of terms. Each term is divided by a standard
+    deviation and squared:
 
     - c_t, by `rules.path_sigma_m`
     - the change c_t+1 - c_t, by `rules.step_sigma_m`
@@ -59,8 +59,8 @@ def path_correction(ankles: F64, standing: Mask, times: F64, rules: FootRules = 
     are weighted by their duration.
 
     Args:
-        ankles: (T, 2, 3) m.
-        standing: (T, 2) whether each foot stands.
+        ankles: (T, 2, 3) m, left and right ankle in the world.
+        standing: (T, 2) whether the left and the right foot stand.
         times: (T,) s.
         rules: Thresholds.
     """
@@ -94,8 +94,8 @@ def hold_feet(joints: F64, standing: Mask, times: F64, rules: FootRules = RULES.
     made by bending the knee. The lengths of thigh and shank are kept.
 
     Args:
-        joints: (T, 17, 3) m in the world.
-        standing: (T, 2) whether each foot stands.
+        joints: (T, 17, 3) m, Human3.6M-17 in the world.
+        standing: (T, 2) whether the left and the right foot stand.
         times: (T,) s.
         rules: Thresholds.
 

@@ -14,16 +14,17 @@ _MIN_SAMPLES = 5
 def own_floor(
     ankles: NDArray[np.floating], times: F64, rules: FloorRules = RULES.floor, seen: NDArray[np.bool_] | None = None
 ) -> float | None:
-    """Estimate the height in m of the floor under one person, y up; None if unknown.
+    """Estimate the height in m of the floor under one person along y; None if unknown.
 
     It is a low percentile of the heights of slow feet. Single wrong frames have little effect on it, nor has a stool or
     step on which the person stands for a while.
 
     Args:
-        ankles: (T, 2, 3) m.
+        ankles: (T, 2, 3) m, left and right ankle in axes with y up.
         times: (T,) s.
         rules: Thresholds.
-        seen: (T, 2) whether each ankle is detected. Undetected ankles are used only if almost none are detected.
+        seen: (T, 2) whether each ankle is detected; None for all. Undetected ankles are used only if almost none are
+            detected.
     """
     if len(ankles) < 3:
         return None

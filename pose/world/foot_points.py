@@ -38,8 +38,8 @@ class FootShape:
     """Positions of heel and toe of a flat foot relative to the ankle, in lengths of the shank.
 
     Attributes:
-        ankle_heights: Heights of the ankle above heel and toe.
-        forward_offsets: Distances of heel and toe in front of the ankle; negative if behind.
+        ankle_heights: Heights of the ankle above (heel, toe).
+        forward_offsets: Distances of (heel, toe) in front of the ankle; negative if behind.
     """
 
     # Shares of the stature: shank 0.246, ankle above the sole 0.039. Source: Drillis and Contini 1966, in Winter,
@@ -72,7 +72,7 @@ class ImageFeet:
 
     Attributes:
         pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
-        scores: (N, 2, 3) detection scores of the same points.
+        scores: (N, 2, 3) detection scores of these points.
         focal: (N, 2) px, focal lengths along x and y.
     """
 
@@ -82,7 +82,7 @@ class ImageFeet:
 
     @property
     def known(self) -> Mask:
-        """Mask (N, 2, 2): whether ankle and heel, and ankle and toe, are detected."""
+        """Mask (N, 2, 2): for the left and right foot, whether ankle and heel, and ankle and toe, are detected."""
         each: Mask = (self.scores >= MIN_SCORE) & np.isfinite(self.pixels).all(axis=-1)
         return np.asarray(each[..., :1] & each[..., 1:])
 
@@ -95,7 +95,7 @@ def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask,
         keypoints: (N, J, 2) px.
         scores: (N, J).
         swapped: (N, 2) whether left and right of the legs, and of the arms, were swapped before lifting.
-        focal: (2,) or (N, 2) px.
+        focal: (2,) or (N, 2) px, focal lengths along x and y.
     """
     joints = foot_joints(skeleton)
     if joints is None:
@@ -165,7 +165,7 @@ def foot_frames(
 
 
 def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
-    """Compute the flexion of both ankles, (N, 2) degrees.
+    """Compute the flexion of the left and right ankle, (N, 2) degrees.
 
     Flexion is 0 at a right angle of shank and sole, and positive with raised toes. NaN where heel or toe is not
     detected.

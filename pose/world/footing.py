@@ -77,7 +77,7 @@ class RestDensities:
 
 
 def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.footing) -> RestDensities:
-    """Find the density of the velocities of lower feet in windows of time.
+    """Find the density of the velocities of lower feet at rest, in successive windows of time.
 
     Args:
         samples: Samples of each person, from `lower_foot_velocities`.
@@ -173,7 +173,7 @@ def velocity_peak(velocities: F64, width: float) -> tuple[float, float]:
     """Return the density at zero velocity relative to the highest density, and the speed at the highest density, m/s.
 
     Args:
-        velocities: (N, 2) m/s.
+        velocities: (N, 2) m/s, velocities along two horizontal axes.
         width: Standard deviation of the Gaussian kernel, m/s.
     """
 

@@ -40,15 +40,18 @@ _MIN_FEET = 10  # minimum standing feet
 
 
 class AnyBodyMotion(Protocol):
-    """Motion of one person, of which `find_gravity` needs the following."""
+    """Motion of one person in T frames, with the methods that `find_gravity` needs."""
 
     @property
     def times(self) -> F64:
-        """Times (T,) s."""
+        """Times (T,) of the frames, s."""
         ...
 
     def directions(self, feet_ahead: float) -> tuple[F64, F64]:
-        """Return the result of `body_directions`."""
+        """Return the directions (T, 3) of the body, and the heights (T,) m of the centre of mass.
+
+        `body_directions` defines both; `feet_ahead` is its argument.
+        """
         ...
 
     def ankles(self) -> F64:
@@ -62,7 +65,7 @@ class BodyMotion:
 
     Attributes:
         joints: (T, 17, 3) m relative to the pelvis, camera axes.
-        root: (T, 3) m, camera axes.
+        root: (T, 3) m, position of the pelvis, camera axes.
         times: (T,) s.
     """
 
@@ -71,11 +74,11 @@ class BodyMotion:
     times: F64
 
     def directions(self, feet_ahead: float) -> tuple[F64, F64]:
-        """See `AnyBodyMotion.directions`."""
+        """Return the result of `body_directions` for the joints."""
         return body_directions(self.joints, feet_ahead)
 
     def ankles(self) -> F64:
-        """See `AnyBodyMotion.ankles`."""
+        """Return the positions (T, 2, 3) m of the left and right ankle, camera axes."""
         ankles: F64 = self.joints[:, ANKLES] + self.root[:, None]
         return ankles
 
@@ -123,7 +126,15 @@ def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gr
 
 
 def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> F64:
-    """Estimate the vertical (3,) from bodies alone; without bodies, return that of a level camera."""
+    """Estimate the direction opposite to gravity from upright bodies alone, without their feet.
+
+    Args:
+        people: Motion of each person.
+        rules: Thresholds.
+
+    Returns:
+        Unit vector (3,) in camera axes; the vertical of a level camera if no body is upright.
+    """
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
 
@@ -131,13 +142,16 @@ def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity
 def body_directions(
     joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
 ) -> tuple[F64, F64]:
-    """Return unit vectors (T, 3) from the middle of the feet to the centre of mass, and its height above the ankles
-    (T,) m.
+    """Compute the direction from the feet to the centre of mass in T frames.
 
     Args:
-        joints: (T, 17, 3) m.
+        joints: (T, 17, 3) m, Human3.6M-17 in any axes.
         feet_ahead: Distance of the middle of the feet ahead of the ankles, as a share of the height of the centre of
             mass.
+
+    Returns:
+        Unit vectors (T, 3) from the middle of the feet to the centre of mass, in the axes of `joints`. Distances (T,) m
+        of the centre of mass from the middle of the ankles.
     """
     joints = np.asarray(joints, np.float64)
     axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
@@ -148,7 +162,10 @@ def body_directions(
 
 
 def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
-    """Return the sum (3,) of a person's body directions while standing, weighted by duration, and the duration in s."""
+    """Return the sum of a person's body directions while standing, (3,) in camera axes, and the duration in s.
+
+    Directions are unit vectors, weighted by duration, so that the sum has the unit s.
+    """
     if len(person.times) < 2:
         return np.zeros(3), 0.0
     axes, heights = person.directions(rules.feet_ahead_share)

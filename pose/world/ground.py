@@ -46,7 +46,7 @@ def find_world(
     People are read one after another, so `works` may read them from a file.
 
     Args:
-        works: People by track id, at the lifted scale.
+        works: People by track id, at the size from the lifter.
         up: (3,) vector opposite to gravity in the axes of `works`; None estimates it.
         rules: Thresholds.
         doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other

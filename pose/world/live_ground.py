@@ -71,12 +71,12 @@ class LiveGround:
         self.world = self._found
 
     def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
-        """Add the people of the next frame, and return the upward shift in m of each.
+        """Add the people of the next frame, and return the upward shift in m that puts each on the common floor.
 
         Args:
             ids: (P,) track ids.
-            joints: (P, 17, 3) m, camera axes.
-            root: (P, 3) m, camera axes.
+            joints: (P, 17, 3) m relative to the pelvis, camera axes.
+            root: (P, 3) m, position of the pelvis, camera axes.
             time: Time of the frame, s.
         """
         rules = self._rules.live

@@ -118,7 +118,7 @@ class LiveDepth:
 
 
 class LiveContacts:
-    """Foot contacts as in `pose.world.contacts`, with speeds from past frames only."""
+    """Live detector of foot contacts: the method of `pose.world.contacts`, with speeds from past frames only."""
 
     def __init__(self, contact_rules: ContactRules, rules: LiveRules) -> None:
         self._rules, self._live = contact_rules, rules
@@ -127,12 +127,15 @@ class LiveContacts:
         self._since = [-np.inf, -np.inf]  # s, time of the last change of each foot
 
     def update(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
-        """Update the contacts, and return them with their probabilities.
+        """Update the contacts with the next frame.
 
         Args:
-            ankles: (2, 3) m in axes that do not rotate.
-            heights: Height of the ankles above their standing height, m.
+            ankles: (2, 3) m, left and right ankle in axes that do not rotate.
+            heights: Heights of the left and right ankle above their heights in standing, m.
             time: Time of the frame, s.
+
+        Returns:
+            Whether the left and the right foot are in contact, and the probabilities of both contacts.
         """
         rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []

@@ -15,14 +15,22 @@ F64 = NDArray[np.float64]
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:
-    """Correct a person's distance and rays for zoom: twice the focal length means twice as far away."""
+    """Return a person whose distance and rays are corrected for the zoom of the camera.
+
+    Lifted distances and rays assume the focal length of the intrinsics. Where `path` has twice this focal length, the
+    person is twice as far away.
+
+    Args:
+        person: Motion of the person in the camera axes of each frame.
+        path: The camera path.
+    """
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
     return replace(person, root=root, rays=person.rays / zooms[:, None, None])
 
 
 def to_static(person: Person, path: CameraPath) -> Person:
-    """Transform joints and root from the camera's axes to those of the path; rays are unchanged."""
+    """Transform a person from the camera axes of each frame to the static axes of the path; rays are unchanged."""
     rows = path.rows(person.times)
     rotations, root = path.rotations[rows], np.einsum("tij,tj->ti", path.rotations[rows], person.root)
     if path.positions is not None:
@@ -34,8 +42,8 @@ def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
     """Transform points from the path's axes to those of the camera in each frame.
 
     Args:
-        points: (T, 17, 3) m.
-        times: (T,) s.
+        points: (T, 17, 3) m in the static axes of the path.
+        times: (T,) s, times of frames of the path.
         path: The camera path.
     """
     rows = path.rows(times)

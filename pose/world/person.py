@@ -37,7 +37,7 @@ class Person:
 
 
 def person_of(lifted: Sequence3D, seen: Sequence2D) -> Person:
-    """Combine a lifted sequence and its 2D keypoints `seen` to a person."""
+    """Combine the 3D poses `lifted` of a person and the 2D keypoints `seen` from which they were lifted."""
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
     rays = np.where(scores[..., None] > 0, normalize_pixels(pixels, seen.camera.matrix), 0.0)
     joints, root, sigma = (part.astype(np.float64) for part in (lifted.joints, lifted.root, lifted.sigma))

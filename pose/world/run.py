@@ -45,13 +45,13 @@ class PlacedRun:
         world: Vertical and floor. With several scenes, those of the first scene in which both are known, if any
             (`pose.world.scenes`).
         scenes: Scenes with people, each with its own gravity and floor.
-        heights: Body heights with their sigmas, m, by track id.
+        heights: Body height and its standard deviation, m, by track id.
         height_intervals: Intervals that contain the body heights with a probability of 68 %, m, by track id.
         sizes: Estimated sizes by track id.
         unplaced: Ids of people in scenes without a world. Their results are those of the lifter.
         filled: Number of poses that fill gaps.
-        inconsistent: Time in s for which each limb contradicts the person's bones (`pose.world.consistency`), by track
-            id and limb.
+        inconsistent: Time in s for which the 2D of each limb contradicts the person's bone lengths, by track id and
+            then name of the limb (`pose.skeletons.LIMBS`).
         foot_velocities: Velocities of the lower foot of each person, as returned by `lower_foot_velocities`.
         path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
             static camera without cuts between scenes with people.

@@ -28,7 +28,7 @@ class Scene:
         number: Number of the scene in the clip; 0 for the first one.
         begin: Start of the scene, s.
         ground: Common world of its people.
-        found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
+        found_by: Source of its vertical, as in `World`; 'unknown' if the scene uses a vertical from all scenes.
         floor_known: Whether its own people determine the floor. Otherwise the camera is assumed to have its median
             height over the other scenes.
     """
@@ -83,7 +83,7 @@ class SceneWorlds:
 
 
 def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
-    """Return the scene number of each of the times (N,) s, for scenes that start at `begins` (s)."""
+    """Return the scene number (N,), from 0, of each of the times (N,) s; scenes start at `begins` (s)."""
     return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
 
 
@@ -108,7 +108,7 @@ def find_scenes(
     """Estimate the world of each scene; return None without people.
 
     Args:
-        works: People by track id, at the lifted scale; may be read from a file repeatedly.
+        works: People by track id, at the size from the lifter; may be read from a file repeatedly.
         begins: Start of each scene in s, increasing.
         up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
         rules: Thresholds.

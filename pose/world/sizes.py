@@ -64,7 +64,7 @@ class Size:
     """Estimated size of one person.
 
     Attributes:
-        scale: Estimated size divided by the size from the lifter.
+        scale: Estimated size divided by the lifted size.
         sigma: Uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior.
         on_floor: Probability that the person stands on the common floor.
         scale_alone: Scale of the person estimated without the other people.
@@ -84,7 +84,7 @@ class Sizes:
     """The sizes of all people.
 
     Attributes:
-        people: People by track id.
+        people: Size of each person, by track id.
         floor: Height of the common floor along the corrected vertical, m; None without standing feet.
         tilt: (2,) rad, rotation of the vertical about x and z that gives a common floor.
     """
@@ -133,12 +133,12 @@ def prior(one: Evidence, size_prior: SizePrior, rules: SizeRules = RULES.size) -
 def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRules = RULES.size) -> Sizes:
     """Estimate the scales of people, the floor and the error of the vertical.
 
-    First, posteriors are computed with each person as adult or child. Then the most probable floor and the scales on it
-    are computed, with each person as the more probable of the two. The uncertainty is that of the first step, with the
-    wider prior for the uncertainty.
+    First, the posterior of floor and vertical is computed, with each person as adult or child. Each person is then
+    classified as the more probable of the two. With these classes, the most probable floor and the scales on it are
+    computed. The uncertainty of the scales comes from the first step, with the wider prior `rules.uncertainty`.
 
     Args:
-        people: People by track id.
+        people: Measurements of each person, by track id.
         tilt_sigma: Uncertainty of the vertical, rad; 0 where the vertical is known.
         rules: Thresholds.
     """

@@ -100,7 +100,15 @@ class SeenPeople(Mapping[int, Person]):
             self._tracks.setdefault(joined.get(track, track), []).append(track)
 
     def boxes(self, number: int, times: F64) -> F32:
-        """Return boxes (T, 4) px of a person at times (T,) s, interpolated where there are none."""
+        """Return the boxes of a person, interpolated linearly between frames.
+
+        Args:
+            number: Id of the person.
+            times: (T,) s.
+
+        Returns:
+            (T, 4) px, left, top, right and bottom.
+        """
         rows = self._read(number)
         sides = [np.interp(times, rows["times"], rows["box"][:, side]) for side in range(4)]
         return np.stack(sides, axis=1).astype(np.float32)

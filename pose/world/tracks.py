@@ -92,7 +92,13 @@ def is_doubtful(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tr
 
 
 def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
-    """Return whether the detected joints of a track jump between frames, which those of a real person do not."""
+    """Return whether the detected joints of a track jump from frame to frame, unlike those of a real person.
+
+    Args:
+        person: The track.
+        scenes: Times of the scenes.
+        rules: Thresholds.
+    """
     seen, step = person.scores >= rules.min_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]

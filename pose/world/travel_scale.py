@@ -33,7 +33,7 @@ class Scale:
     """A scale of the camera's path.
 
     Attributes:
-        value: Scale in m per unit of the structure.
+        value: Scale in m per unit of the path's positions.
         sigma: Standard deviation of its logarithm, including that of body heights.
     """
 
@@ -67,9 +67,9 @@ def find_scale(
     """Estimate the metric scale of a path's positions, or return the reason why there is none.
 
     Args:
-        works: People by track id, in the axes of the path, without the translation of the camera.
+        works: People by track id. Their axes are those of the path, with the origin at the camera of each frame.
         path: Camera path with positions up to scale.
-        depth: Median distance of the structure's points, in the unit of the path.
+        depth: Median distance of reconstructed points from the cameras, in the unit of the positions.
         rules: Thresholds.
     """
     samples = _samples(works, path, rules)

@@ -27,12 +27,18 @@ def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
 
 
 def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:
-    """Return (T,) whether frames are partial.
+    """Find the frames of a person whose motion is unreliable, because a part of the person is not visible.
+
+    Frames of a visit before its first and after its last fully visible frame are partial. So are frames in which an
+    ankle is below the floor.
 
     Args:
         placed: (T, 17, 3) m, joints in the world.
-        visible: (T,), from `fully_visible`.
-        visits: Slices of frames between gaps that are too long to fill.
+        visible: (T,) whether a frame shows the person fully, from `fully_visible`.
+        visits: Slices of the T frames between long gaps, from `gaps.stretches`.
+
+    Returns:
+        (T,) whether each frame is partial.
     """
     partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
     for part in visits:

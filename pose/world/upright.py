@@ -21,10 +21,10 @@ _MAX_FLOOR_RISE_MPS = 0.15  # m/s, maximum rise of the floor under a person, for
 
 
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
-    """Return vectors (N, 3) m from the feet to the centre of mass of bodies that may stand upright.
+    """Return vectors (N, 3) m from the feet to the centre of mass of the N bodies that may stand upright.
 
     Args:
-        joints: (P, 17, 3) m, joints of P bodies.
+        joints: (P, 17, 3) m, joints of P bodies in camera axes.
     """
     axes, heights = body_directions(joints)
     result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MAX_TILT_DEGREES))]
@@ -32,8 +32,12 @@ def upright_bodies(joints: NDArray[np.floating]) -> F64:
 
 
 def mean_up(joints: NDArray[np.floating]) -> F64:
-    """Return the vertical (3,) in the camera frame from N bodies (N, 17, 3) m; without upright ones, that of a level
-    camera.
+    """Return the mean vector from the feet to the centre of mass of upright bodies, (3,) m in camera axes.
+
+    Without upright bodies, return the unit vector opposite to gravity of a level camera.
+
+    Args:
+        joints: (N, 17, 3) m, joints of N bodies in camera axes.
     """
     axes = upright_bodies(joints)
     return axes.mean(axis=0) if len(axes) else LEVEL_UP
@@ -67,8 +71,8 @@ class CausalWorld:
 
         Args:
             ids: Track ids of the P people.
-            joints: (P, 17, 3) m, camera frame.
-            root: (P, 3) m, camera frame.
+            joints: (P, 17, 3) m relative to the pelvis, camera axes.
+            root: (P, 3) m, position of the pelvis, camera axes.
             time: Time of the frame, s.
         """
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)

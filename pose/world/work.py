@@ -27,7 +27,8 @@ class Work:
         feet_seen: (T, 2), whether the image shows the left and the right ankle.
         visible: (T,), whether the image shows the person fully.
         filled: (T,), whether the frame fills a gap.
-        inconsistent: (T, 4), limbs whose 2D contradicts the bones.
+        inconsistent: (T, 4), whether the 2D of each limb contradicts the bone lengths. The order is left leg, right
+            leg, left arm, right arm.
         root_sigma: (T,) mm, uncertainty of the distance without that of the size; NaN where unknown.
         bones: (16,) m, bone lengths.
         height: Body height, m.
@@ -54,7 +55,15 @@ class Work:
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
-    """Return the person at the estimated size: pose, distance and their uncertainties. A given height is kept."""
+    """Return the person at the estimated size, with pose, distance and their uncertainties scaled.
+
+    A person with a given height keeps the size.
+
+    Args:
+        work: The person at the size from the lifter.
+        size: Estimated size.
+        rules: Thresholds.
+    """
     scale, height = (
         (1.0, work.height) if work.height_given else (size.scale, scaled_stature(work.height, size.scale, rules))
     )
