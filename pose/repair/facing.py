@@ -31,8 +31,8 @@ def face_agreement(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
     A person who faces the camera has the left side on the right of the image.
 
     Args:
-        keypoints: (T, J, 2) px.
-        scores: (T, J).
+        keypoints: (T, J, 2) px, J joints in T frames.
+        scores: (T, J), 0 where not detected.
         skeleton: Joint set of the keypoints.
 
     Returns:

@@ -31,12 +31,13 @@ SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 class HalfFilters:
-    """Kalman filters of all joint pairs of one person.
+    """Kalman filters of d = (left - right) / 2 for the K joint pairs of one person.
 
-    For each frame call `update`, then `continue_survivors`, then `swap_survivors` if necessary.
+    The search for swaps keeps two hypotheses for each limb, the survivors 0 and 1: in the newest frame, the limb is as
+    observed, or swapped. For each frame call `update`, then `continue_survivors`, then `swap_survivors` if necessary.
 
     Attributes:
-        half: (K, 2) d of the newest frame, relative to the person's size; 0 where not seen.
+        half: (K, 2) x and y of d in the newest frame, relative to the person's size; 0 where not seen.
         seen: (K,) whether both joints of a pair are detected in the newest frame.
     """
 
@@ -44,7 +45,8 @@ class HalfFilters:
         """Create the filters.
 
         Args:
-            limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
+            limbs: Joint indices (left, right) of the pairs of each limb, one array (pairs, 2) per limb. The pairs of a
+                limb swap together.
         """
         self._left, self._right = np.concatenate(limbs).T
         self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,) limb of each pair
@@ -60,7 +62,7 @@ class HalfFilters:
         self._noise = np.zeros(pairs)  # variance of `half`
 
     def pairs_of(self, limb: int) -> Mask:
-        """Return (K,) whether each pair belongs to a limb."""
+        """Return (K,) whether each of the K joint pairs belongs to the limb with index `limb`."""
         return np.asarray(self._limb == limb)
 
     def update(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
@@ -70,10 +72,11 @@ class HalfFilters:
             keypoints: (J, 2) px.
             scores: (J,), 0 where not detected.
             time: Time of the frame, s.
-            step: Time since the last frame, s.
+            step: Time since the previous frame, s.
 
         Returns:
-            (G, S, 2) costs in nats of each limb: if survivor S is continued with this frame as observed, and swapped.
+            (limbs, 2, 2) costs in nats: for each limb and each survivor of the previous frame, the cost of continuing
+            it with this frame as observed, and with this frame swapped.
         """
         self._measure_size(keypoints, scores, time)
         self._predict(time, step)
@@ -89,10 +92,12 @@ class HalfFilters:
         return np.add.reduceat(nats * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
     def continue_survivors(self, predecessors: list[Predecessors]) -> None:
-        """Continue the chosen survivors of each limb, and update their filters: survivor 0 with d, survivor 1 with -d.
+        """Choose the survivors of the previous frame that are continued, and update their filters.
+
+        The filter of the new survivor 0 (as observed) is updated with d, that of survivor 1 (swapped) with -d.
 
         Args:
-            predecessors: Old survivors that the new survivors 0 and 1 continue, for each limb.
+            predecessors: Previous survivors (0 or 1) that the new survivors 0 and 1 continue, for each limb.
         """
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies

@@ -14,7 +14,7 @@ LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.swapped`
 
 @functools.cache
 def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Return the joint orders (2, J) that swap left and right of the legs, and of the arms."""
+    """Return joint indices (2, J): an order of all joints with the legs swapped, and one with the arms swapped."""
     orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
     for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
         order[pairs] = pairs[:, ::-1]
@@ -22,8 +22,14 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 
 
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right swapped where they were
-    before lifting.
+    """Return the 2D keypoints of a frame with the left and right sides that the lifter received.
+
+    Args:
+        result: Results of the frame; `poses.swapped` says where sides were swapped before lifting.
+        skeleton: Joint set of the keypoints.
+
+    Returns:
+        Keypoints (P, J, 2) px and scores (P, J) of P people.
     """
     keypoints, scores = result.people.keypoints, result.people.scores
     if not result.poses.swapped.any():

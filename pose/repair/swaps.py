@@ -186,7 +186,8 @@ class SwapFinder:
         """Start before the first frame.
 
         Args:
-            limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
+            limbs: Joint indices (left, right) of the pairs of each limb, one array (pairs, 2) per limb. The pairs of a
+                limb swap together.
             rules: Costs and limits of swaps.
             lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
             accepts: Additional test of a swap, used if the rules require both ends to be observed. Its arguments are
@@ -227,14 +228,16 @@ class SwapFinder:
         self._waiting.append(_Observation(time, self._filters.half, self._filters.seen, predecessors))
 
     def mark_change_back(self, time: float) -> None:
-        """Report that the whole body changes back in the frame at `time` (s). Call it before `push` of this frame.
+        """Report that a swap of the whole body ends in the frame at `time` (s). Call it before `push` of this frame.
 
-        Limbs that then seem to swap together keep their state: the observed sides are correct again.
+        Limbs that seem to swap together in this frame then keep their state: the observed sides are correct again.
         """
         self._changed_back_at = time
 
     def take(self, now: float) -> list[Mask]:
-        """Return which limbs (G,) are swapped, for each frame that is decided at `now`, oldest first.
+        """Return which limbs are swapped, for each frame that is decided at `now`, oldest first.
+
+        Each mask has one entry per limb, in the order of the constructor's `limbs`.
 
         Args:
             now: Current time, s; inf at the end returns all frames.
