@@ -47,7 +47,7 @@ class BurntIn:
         """Add the static points of a frame.
 
         Args:
-            points: (N, 2) px, positions of the points.
+            points: (N, 2) px, positions of points that stay in place in the image while the camera moves.
             shape: (height, width) px of the image.
         """
         if not len(points):
@@ -65,7 +65,7 @@ class BurntIn:
         self._frames, self._region = frames, region if region.any() else None
 
     def exclude_from(self, mask: U8) -> U8:
-        """Return a copy of the mask (h, w) that is 0 in these regions too, or the mask if there are none."""
+        """Return a copy of the mask (h, w) that is 0 in the logos and subtitles too, or the mask if there are none."""
         if self._region is None or self._region.shape != mask.shape:
             return mask
         return np.where(self._region, np.uint8(0), mask)

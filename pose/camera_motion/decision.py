@@ -45,7 +45,7 @@ class Decision:
 
     @property
     def without_world(self) -> Spans:
-        """Begin and end (s, exclusive) of the scenes that get no world coordinates."""
+        """Start (inclusive) and end (exclusive), in s, of each scene that gets no world coordinates."""
         last = None if self.measured is None else float(self.measured.times[-1])
         bad = [one for one in self.motion.scenes if not one.world]
         return tuple((one.begin, math.inf if one.end == last else one.end) for one in bad)
@@ -56,8 +56,9 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
 
     Args:
         log: Background motion of the run.
-        camera: Camera mode, as in `PipelineConfig`.
-        assumed_focal: Whether the focal length is assumed, as in `MotionLog.solve`.
+        camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
+        assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows then
+            replaces it.
     """
     if camera == FIXED or not log.measured:
         return Decision(CameraMotion(FIXED))
@@ -82,7 +83,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
     Args:
         decision: The decision; its motion has scenes.
-        reasons: Reason for each of the scenes, and advice to the user, by the number of the scene.
+        reasons: Texts (reason, advice to the user) for each of these scenes, by the number of the scene.
     """
     if not reasons:
         return decision

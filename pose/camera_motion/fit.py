@@ -47,16 +47,16 @@ class View:
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def compose(self, other: "View") -> "View":
-        """Return this view relative to the key frame.
+        """Convert this view to one relative to another key frame: first `other` is applied, then this view.
 
         Args:
-            other: View, relative to the key frame, of the frame to which this view is relative.
+            other: View of this view's key frame, relative to the other key frame.
         """
         return View(self.rotation @ other.rotation, self.zoom * other.zoom)
 
     @property
     def inverse(self) -> "View":
-        """View of the key frame relative to this camera."""
+        """View of the key frame relative to the frame of this view."""
         return View(self.rotation.T, 1 / self.zoom)
 
 
@@ -92,7 +92,8 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = IDENTI
     Args:
         rays: (N, 3) rays of the points in the key frame, N >= 4.
         seen: (N, 2) px from the image centre, positions in the other frame.
-        axes: (N, 2, 2), as in `Features`.
+        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
+            (`Features.axes`).
         focal: Focal length of the key frame, px.
         start: Initial view.
     """
@@ -133,7 +134,8 @@ def view_residuals(view: View, rays: F64, seen: F64, axes: F64, focal: float) ->
         view: View of the other frame, relative to the key frame.
         rays: (N, 3) rays of the points in the key frame.
         seen: (N, 2) px from the image centre, positions in the other frame.
-        axes: (N, 2, 2), as in `Features`.
+        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
+            (`Features.axes`).
         focal: Focal length of the key frame, px.
     """
     (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)

@@ -23,7 +23,7 @@ _MIN_TURN_DEGREES = 8.0
 def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
     """Return the ratio of the measured to the assumed focal length, by scene number.
 
-    Scenes in which rotation does not determine another focal length are left out.
+    Scenes are left out if their rotation does not show clearly that the assumed focal length is wrong.
 
     Args:
         path: Path of the run.
@@ -45,8 +45,8 @@ def rescaled(
     """Convert backgrounds to other focal lengths: the same displacements in pixels give other rotations.
 
     Args:
-        measured: Position and background of each measured frame, as in `find_path`.
-        scenes: Number of the scene of each frame.
+        measured: Number of each measured frame, counted from the first frame of the run, and its background.
+        scenes: Number of the scene of each frame of the run.
         ratios: Ratio of the new to the assumed focal length by scene number, from `focal_ratios`; 1 for other scenes.
     """
     return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]

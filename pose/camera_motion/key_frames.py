@@ -144,9 +144,12 @@ class Match:
         return int(self.fit.inliers.sum())
 
     def store_residuals(self, image: "ReducedFrame") -> None:
-        """Store the residuals of points in the key frame, for the next search.
+        """Store the residuals of the points in the key frame, so that the next search starts there.
 
         Large residuals may be errors and are stored only for `LARGE_RESIDUALS_S` after the key frame.
+
+        Args:
+            image: The frame that was compared.
         """
         key, points = self.key, self.points
         residuals = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
@@ -161,7 +164,12 @@ class Match:
 
 
 def most_similar_key(keys: list[KeyFrame], image: ReducedFrame) -> tuple[KeyFrame, View]:
-    """Return the key frame with the largest overlap with a frame, and the frame's approximate view relative to it."""
+    """Return the key frame that is most similar to a frame, and the frame's approximate view relative to it.
+
+    Args:
+        keys: Key frames, at least one.
+        image: The frame.
+    """
     thumb = thumbnail(image.grey, image.mask)
     shifts = [shift_between(key.thumbnail, thumb) for key in keys]
     best = max(range(len(keys)), key=lambda number: shifts[number][1])

@@ -21,7 +21,7 @@ class MotionLog:
         self._measured: list[tuple[int, Background]] = []
 
     def add(self, people: People) -> None:
-        """Add the next frame of the run."""
+        """Add the next frame of the run, with the time, index, cut and `background` that `people` contains."""
         if people.cut:
             self._cuts.append(len(self._times))
         if people.background is not None:
@@ -44,9 +44,8 @@ class MotionLog:
         """Estimate the camera path over all frames, at least one, and classify the camera motion.
 
         Args:
-            assumed_focal: Whether the focal length is assumed. If it is, and rotation shows a clearly different focal
-                length, that one is used (`pose.camera_motion.focal`), and the zooms of the path include the ratio of
-                both.
+            assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows
+                then replaces it (`pose.camera_motion.focal`). The zooms of the path include the ratio of both.
         """
         times, peopled = np.array(self._times), np.array(self._peopled)
         path = find_path(times, self._indices, self._cuts, self._measured)

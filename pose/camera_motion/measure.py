@@ -75,10 +75,11 @@ class BackgroundMotion:
 
         Args:
             image: (H, W, 3) RGB.
-            people: People in it.
+            people: People in the image, who are left out.
 
         Returns:
-            The motion relative to key frames; None if the frame was skipped. Without `links` if the view is unknown.
+            The motion relative to key frames; None if the frame was skipped. If the view is unknown, all `links` of the
+            result are empty.
         """
         if people.cut:
             self._reset()

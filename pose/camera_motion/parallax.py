@@ -56,7 +56,8 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, focal_kn
     Args:
         rays: (N, 3) rays of the points in the key frame, z = 1.
         seen: (N, 2) px from the image centre, positions in the later frame.
-        axes: (N, 2, 2), as in `Features`.
+        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
+            (`Features.axes`).
         view: Approximate view of the later frame, relative to the key frame.
         focal: Focal length of the key frame, px.
         focal_known: Whether the focal length is calibrated.

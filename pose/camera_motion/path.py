@@ -28,11 +28,11 @@ class CameraPath:
     Attributes:
         times: (F,) s.
         rotations: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
-        zooms: (F,) focal length relative to that of the intrinsics.
+        zooms: (F,) ratio of the focal length to that of the intrinsics.
         sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
         scenes: (F,) number of the scene, counted from 0.
-        positions: (F, 3) m, camera centre in the axes of the first frame, up to scale before people give the scale;
-            None without translation.
+        positions: (F, 3) m, camera centre in the axes of the first frame; None without translation. Until people give
+            the scale, the unit is arbitrary.
     """
 
     times: F64
@@ -67,7 +67,7 @@ class CameraPath:
         return path
 
     def rows(self, times: F64) -> NDArray[np.int64]:
-        """Return the indices (N,) of the frames at `times` (N,) s."""
+        """Return the indices (N,) in the arrays of the path for frames at `times` (N,) s."""
         return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
 
 
@@ -78,9 +78,9 @@ def find_path(
 
     Args:
         times: (F,) s, times of the frames.
-        indices: Indices of the frames, as used in the links of backgrounds.
-        cuts: Positions of frames that start another scene.
-        measured: Position and background of each measured frame, in order.
+        indices: (F,) `Frame.index` of the frames, to which `links` of the backgrounds refer.
+        cuts: Numbers of the frames that start another scene, counted from the first of the F frames.
+        measured: Number and background of each measured frame, in order; numbers are counted likewise.
     """
     count = len(times)
     rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)

@@ -141,7 +141,12 @@ def _bars(grey: U8, axis: int) -> NDArray[np.bool_]:
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
-    """Make trackable features of an image at given points (N, 2) px."""
+    """Make trackable features at given points.
+
+    Args:
+        grey: (h, w) grey image.
+        points: (N, 2) px.
+    """
     points = np.asarray(points, np.float32)
     height, width = grey.shape
     offsets = np.arange(-(WINDOW_PX // 2) - 1, WINDOW_PX // 2 + 2)
@@ -201,9 +206,15 @@ def thumbnail(grey: U8, mask: U8) -> F32:
 
 
 def shift_between(one: F32, other: F32) -> tuple[F64, float]:
-    """Return the shift (2,) from one thumbnail to another, and the peak of their phase correlation (0 to 1).
+    """Find the translation between two thumbnails by phase correlation.
 
-    The shift is in px of the reduced image.
+    Args:
+        one: Thumbnail of the first image, from `thumbnail`.
+        other: Thumbnail of the second image.
+
+    Returns:
+        Shift (x, y) of the content from the first to the second image, in px of the reduced images. Peak of the phase
+        correlation, 0 to 1.
     """
     shift, response = cv2.phaseCorrelate(one, other)
     return np.array(shift) * _THUMBNAIL_SCALE, float(response)

@@ -48,7 +48,7 @@ def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skel
     """Return the reduced images of the key frames, and their scale relative to the original images.
 
     Args:
-        frames: All frames of the run, in order.
+        frames: All frames of the run with their people, in order.
         rows: Indices of the key frames.
         skeleton: Joint set of the people.
     """

@@ -57,7 +57,7 @@ class CameraMotion:
         sigma_degrees: Median standard deviation of the orientations, degrees.
         focal_ratio: Median over the parallax tests of a ratio: focal length for which a rotation explains the motion of
             the background best, over that of the intrinsics. NaN if the camera rotated too little.
-        focal_sigma: Standard deviation of the logarithm of `focal_ratio`, from the spread of the tests.
+        focal_sigma: Spread of the logarithm of `focal_ratio`: 75th percentile of the tests' distances from the median.
         distance: Length of the camera's path in m; NaN if translation was not estimated
             (`pose.camera_motion.structure`).
         distance_sigma: Standard deviation of `distance`, m.
@@ -131,12 +131,12 @@ class SceneMotion:
 def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
-    Each scene is classified separately. The result for the clip is that of the least favourable scene, so that many
-    scenes do not outvote one in which the camera is carried.
+    Each scene is classified separately. The kind for the clip is the worst one of all scenes: unknown, translating,
+    zooming, rotating, shaking, static. Many scenes therefore do not outvote one in which the camera is carried.
 
     Args:
-        path: The path.
-        measured: Position and background of each measured frame, as in `find_path`.
+        path: Path with F frames.
+        measured: Number of each measured frame, counted from the first of the F frames, and its background.
         peopled: (F,) whether each frame has people. If any has, scenes and unknown views without people are ignored.
     """
     found = []
@@ -175,8 +175,13 @@ def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotio
 
 
 def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
-    """Summarise the scenes of a clip with cuts that have a world (all if none has): the worst kind, and the largest
-    extents.
+    """Summarise the motion in the scenes of a clip with cuts.
+
+    The result has the worst kind of all scenes, in the order of `classify`. Each range of motion is the largest over
+    the scenes, and `known` is the mean. Scenes without a world are ignored, unless all are.
+
+    Args:
+        found: All scenes with people.
     """
     chosen = [one for one in found if one.world] or found
     scenes = [one.motion for one in chosen]
@@ -270,9 +275,10 @@ def _tested_kind(kind: str, tests: F64, span: float) -> str:
 
 
 def median_focal_ratio(tests: F64) -> tuple[float, float]:
-    """Return the weighted median of the focal length ratios of parallax tests, and the deviation of its logarithm.
+    """Return the weighted median of the focal length ratios of parallax tests, and the spread of their logarithms.
 
-    Uncertain tests are left out; NaN without others.
+    The spread is the 75th percentile of the distances from the median. Uncertain tests are left out; both results are
+    NaN if no test remains.
 
     Args:
         tests: (N, 2) `focal_ratio` and `focal_sigma` of `Background`.
@@ -292,7 +298,7 @@ def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
 
     Args:
         focal_ratio: Ratio of the measured to the expected focal length.
-        focal_sigma: Standard deviation of its logarithm.
+        focal_sigma: Spread of its logarithm, from `median_focal_ratio`.
     """
     return bool(abs(np.log(focal_ratio)) < _MAX_FOCAL_LOG and focal_sigma < _MAX_FOCAL_SPREAD_LOG)
 

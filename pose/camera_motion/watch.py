@@ -58,7 +58,7 @@ class CameraWatch:
 
     @property
     def checks_feet(self) -> bool:
-        """Whether standing feet must support the last view."""
+        """Whether standing feet must confirm the last view before it is used for world coordinates."""
         return self.state == ROTATING and not self._ignore
 
     @property
