@@ -23,7 +23,7 @@ class BvhMotion:
     Attributes:
         names: Names of the B joints, each after its parent. An end site is called "<parent>_end".
         parents: (B,) indices of the parent joints; -1 for the root.
-        offsets: (B, 3) offset of each joint from its parent.
+        offsets: (B, 3) offset of each joint from its parent, in the frame of the parent.
         channels: Names of the channels of each joint in file order, such as "Zrotation".
         values: (T, C) values of all C channels in T frames, joint by joint; degrees for rotations.
         fps: Frame rate, frames/s.

@@ -188,7 +188,7 @@ def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
 
     Args:
         source: Folder of the database, with a sub-folder or ZIP file for each subject.
-        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
     """
     clips = [clip for trial in read_trials(source) for clip in trial_clips(*trial)]
     return calibrate_limbs(clips) if calibrated else clips
@@ -285,7 +285,7 @@ def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
     Args:
         source: Folder of the database, with a sub-folder or ZIP file for each subject.
         out: File to write.
-        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
     """
     return prepare_clips(load_source(source, calibrated), out)
 

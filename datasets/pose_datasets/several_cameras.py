@@ -78,10 +78,10 @@ class VirtualCamera:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneConfig:
-    """Settings of random cameras around people. Each camera gets a random value of each range or list below.
+    """Settings of random cameras around people. Values are drawn for each camera, except for `azimuths`.
 
     Attributes:
-        azimuths: Directions from the people to the cameras, degrees about the vertical, relative to each other. Their
+        azimuths: Direction from the people to each camera, degrees about the vertical, relative to each other. Their
             number is the number of cameras.
         distance: Range (minimum, maximum) of the distance from the middle of the people, m. A camera moves back until
             all people are in view.

@@ -89,7 +89,7 @@ def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
         source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
             file or folder.
         out: File to write.
-        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
     """
     return prepare_clips(load_snu(source, calibrated), out)
 
@@ -100,7 +100,7 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
     Args:
         source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
             file or folder.
-        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
 
     Raises:
         PoseError: If `source` contains no group, or a file is invalid.

@@ -62,8 +62,9 @@ def write_exports(
         outputs: Outputs with the export formats.
         folder: Folder of the results.
         video: Source video.
-        space: Coordinates of the exports; see `pose.export.Recording`.
-        trim: Whether to trim the exports; see `pose.export.Recording`.
+        space: Coordinate frame of the exports, "camera" or "world"; None for world if the result has it, else camera.
+        trim: Whether to omit a person's first and last frames if they are only partly in the image, or their feet below
+            the floor.
 
     Returns:
         The files, notes on the files, and problems of formats that could not be written.
