@@ -97,7 +97,7 @@ class Decoder(nn.Module):
         """Compute keys and values of the past for every block.
 
         Args:
-            memory: (B, K, D) encoded past.
+            memory: (B, K, D) encoded past at K ages.
             context: Ages of the past.
         """
         return [block.cross.remember(memory, context) for block in self.stack]
@@ -148,7 +148,7 @@ class OneShot(ForecasterNetwork):
         return self.read(self.tokens(past, ahead), past, ahead)
 
     def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """Return decoded tokens (B, Q, D) for `ahead` (B, Q) s after the last frame of `past` (B, K, F)."""
+        """Return decoded tokens (B, Q, D) for `ahead` (B, Q) s after the last frame, from network inputs `past`."""
         memory, context = self.encoder(past)
         x = self.decoder.embed(_time_features(ahead)) + memory[:, -1:]
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
@@ -187,7 +187,7 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict all S steps from network inputs `past` (B, K, F), one after the other.
+        """Predict all S steps from network inputs `past`, one after the other.
 
         Keys and values are cached. `ahead` is ignored.
         """

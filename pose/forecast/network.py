@@ -68,7 +68,7 @@ class ForecasterNetwork(nn.Module):
         In sigma the pelvis comes first, in the displacements it comes last.
 
         Args:
-            past: (B, K, F) network inputs.
+            past: (B, K, F) network inputs, F features at K ages.
             ahead: (B, Q) times after the last frame, s; times beyond the last of `HORIZONS` (1 s) are clamped to it.
         """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
@@ -80,13 +80,13 @@ class ForecasterNetwork(nn.Module):
         return predicted.displacement, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
-        """Predict from `past` (B, K, F) at `ahead` (B, Q) s, at most 1 s, without calibration of sigma."""
+        """Predict from network inputs `past` at `ahead` (B, Q) s, at most 1 s, without calibration of sigma."""
         if self.predicts_steps:
             return interpolate_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict from network inputs `past` (B, K, F) at `ahead` (B, Q) s after the last frame.
+        """Predict from F features at K ages, `past` (B, K, F), at `ahead` (B, Q) s after the last frame.
 
         Networks with `predicts_steps` ignore `ahead` and predict all S steps.
         """
@@ -98,8 +98,8 @@ class ForecasterNetwork(nn.Module):
         """Predict all steps with scheduled sampling.
 
         Args:
-            past: (B, K, F) network inputs.
-            truth: (B, S, 51) m, true displacements.
+            past: (B, K, F) network inputs, F features at K ages.
+            truth: (B, S, 51) m, true displacements at S steps.
             truth_probability: Probability that the input of the next step is a true step instead of the predicted one.
             generator: Source of random numbers.
         """
@@ -118,7 +118,7 @@ def uncalibrated() -> Tensor:
 
 
 def lifted_weight(past: Tensor) -> Tensor:
-    """Estimate from sigma whether pasts (B, K, F) were lifted from 2D, as weights (B,) from 0 (exact) to 1 (lifted).
+    """Estimate whether network inputs `past` were lifted from 2D, as weights (B,) from 0 (exact) to 1 (lifted).
 
     The weight is 0 if sigma is at most 1 mm, as for exact poses. It is 1 if the geometric mean of sigma is at least
     10 mm, as it is for every lifter.
@@ -129,7 +129,7 @@ def lifted_weight(past: Tensor) -> Tensor:
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """Return log(v + `_SPEED_OFFSET`), (B,), for the root-mean-square velocity v of the joints in pasts (B, K, F)."""
+    """Return log(v + 0.03), (B,), for the root-mean-square joint velocity v in network inputs `past`, unit 5 m/s."""
     speed = past[:, 1:, COORDINATES : COORDINATES + 3 * SIGMA_FEATURES].square().mean(dim=(1, 2)).sqrt()
     return (speed + _SPEED_OFFSET).log()
 
@@ -147,7 +147,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(blocks.dim) if blocks.norm == "pre" else nn.Identity()
 
     def forward(self, past: Tensor) -> tuple[Tensor, Context]:
-        """Encode network inputs (B, K, F) as tokens (B, K, D); also returns the context with the ages of the past."""
+        """Encode F features at K ages (B, K, F) as tokens (B, K, D); also returns the context with the ages."""
         context = context_at(torch.as_tensor(AGES, device=past.device)[None], self.head_dim)
         x = self.embed(past)
         for block in self.blocks:
@@ -187,7 +187,7 @@ class Head(nn.Module):
 
 
 def step_times(device: torch.device) -> Tensor:
-    """Return the times (1, S) of the steps after the last frame, s."""
+    """Return the times (1, S) of the S predicted steps after the last frame, s."""
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 

@@ -42,7 +42,7 @@ class NetworkForecaster(ABC):
         """Run the network.
 
         Args:
-            past: (P, K, F) network inputs.
+            past: (P, K, F) network inputs, F features at K ages.
             ahead: (P, Q) times after the last frame, s.
 
         Returns:

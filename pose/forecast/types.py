@@ -88,7 +88,8 @@ class Forecast:
         root: (P, Q, 3) m, position of the pelvis.
         sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the
             origin of the joints, it is the sigma of the last frame.
-        root_sigma: (P, Q) mm, such a radius for the displacement of the pelvis since the person's last frame.
+        root_sigma: (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a
+            probability of 68 %.
         ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
     """
 

@@ -73,7 +73,7 @@ class Blend:
 
         Args:
             start: Index in the sequence of the window's first frame.
-            output: (T, 71) output, one row per frame.
+            output: (T, 71) output for the T frames of the window.
         """
         weights = self._windows.blending_weights(len(output), first=start == 0)[:, None]
         rows = slice(start - self._first, start - self._first + len(output))

@@ -29,7 +29,7 @@ class LifterInput:
     """A batch of 2D sequences as network inputs.
 
     Attributes:
-        features: (B, T, F) network input.
+        features: (B, T, F) network input, F features per frame.
         offsets: (B, T, J, 2) joints relative to `centres`, in units of `spreads`; zero for joints that are not
             detected.
         rays: (B, T, J, 2) camera-normalised joints; zero for joints that are not detected.

@@ -167,7 +167,7 @@ class JointBlock(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if combined else 3))
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        """Apply the block to joint tokens (B, T, J, C), for `context` with their times."""
+        """Apply the block to joint tokens (B, T, J, C) of width C, for `context` with their times."""
         each = _repeated_per_joint(context)
 
         def over_time(x_BTJC: Tensor) -> Tensor:

@@ -88,8 +88,8 @@ class StreamStep(nn.Module):
             *state: Caches of the layers, in the order of `inputs`.
 
         Returns:
-            Joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the target frame, then the next
-            state.
+            Joints (P, 17, 3) m relative to the root, root (P, 3) m and sigma (P, 17) mm of the frame L frames ago, then
+            the next state.
         """
         first = frames + recent.shape[1] == 1
         elapsed = torch.where(first, TYPICAL_STEP, time - recent_times[:, -1])
@@ -183,7 +183,7 @@ class WindowedCore(nn.Module):
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
 
     def empty_state(self) -> list[Tensor]:
-        """Return the state of one person before the first frame, (1, H, S, K) each."""
+        """Return the state of one person before the first frame, (1, heads, slots, features of a head) each."""
         return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
     def forward(

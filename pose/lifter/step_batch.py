@@ -18,9 +18,9 @@ class CacheLayout:
 
     Attributes:
         empty: Initial caches by name.
-        pinned: Number of slots that keep the first frames, if the caches are windows of keys and values (H, S, K). The
-            other slots are a ring buffer, and a step returns only the new content of slots. None if a step returns the
-            whole caches.
+        pinned: Number of slots that keep the first frames, if the caches are windows of keys and values (heads, slots,
+            features). The other slots are a ring buffer, and a step returns only the new content of slots. None if a
+            step returns the whole caches.
         ages: Ages, in frames, of the frames that each step lifts (`pose.lifter.sliding`); None if each frame is lifted
             once.
     """
@@ -120,7 +120,7 @@ class PeopleState:
         return len(self._rows)
 
     def take(self, row: int, person: "StreamState") -> None:
-        """Copy a person's state to a row, and move the person to this batch."""
+        """Copy the state of a person to index `row` of this batch, and move the person to this batch."""
         for name, array in self.state.items():
             array[row] = person.batch.state[name][person.row]
         person.batch, person.row = self, row
@@ -134,7 +134,7 @@ class PeopleState:
             time: Time of the frame, s.
 
         Returns:
-            Outputs (P, 71) for `pose.lifter.predict.split_outputs`. The row of a person is valid only if `ready` was
+            Outputs (P, 71) for `pose.lifter.predict.split_outputs`. The output of a person is valid only if `ready` was
                 true for this person before the call.
         """
         self._observed["keypoints"][:] = keypoints
@@ -186,7 +186,7 @@ class StreamState:
 
     Attributes:
         batch: Batch in which the person was last processed.
-        row: Row of the person in this batch.
+        row: Index of the person in this batch.
     """
 
     batch: PeopleState

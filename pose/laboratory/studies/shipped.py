@@ -187,7 +187,7 @@ class ContextSettings:
     """Settings for one condition of a `context` experiment.
 
     Attributes:
-        context: Number of consecutive frames that the lifter sees, with the target frame in the middle.
+        context: Number of consecutive frames that the lifter sees, with the evaluated frame in the middle.
         lifter: Name of a shipped lifter, or path of a checkpoint.
         share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
     """
