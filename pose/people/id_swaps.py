@@ -54,7 +54,7 @@ class IdSwapDetector:
 
         Args:
             observations: People of this frame.
-            ids: (P,) id of each row. One of the two people may be missing.
+            ids: (P,) id of each person. One of the two people may be missing.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
 

@@ -86,7 +86,7 @@ class PersonMasker:
 
         Args:
             image: (H, W, 3) uint8 RGB; not modified.
-            region: Region that the crop contains, one row.
+            region: Region that the crop contains, a `Regions` of length 1.
             poses: Poses (J, 2) of the people to mask, px of the image.
         """
         turned = abs(np.cos(region.angles[0])) + abs(np.sin(region.angles[0]))

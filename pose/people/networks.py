@@ -52,10 +52,10 @@ class PeopleNetworks:
         Args:
             crop: The crop.
             track: The track.
-            region: Region of the person, one row, in px of the whole image.
+            region: Region of the person in px of the whole image, a `Regions` of length 1.
 
         Returns:
-            The track and its pose in px of the whole image, as one row.
+            The track and its pose in px of the whole image.
         """
         keypoints = self.estimate(crop.image, crop.regions_to_crop(region))
         return Observations.of([track], crop.keypoints_to_image(keypoints))

@@ -27,7 +27,7 @@ class PersonTrack:
     """One tracked person.
 
     Attributes:
-        region: Region to crop in the next frame, one row.
+        region: Region to crop in the next frame, a `Regions` of length 1.
         id: Person id; `UNASSIGNED` until ids are assigned at the end of the first frame.
         region_filter: Filter that smooths the region over time.
         state: Position and appearance in the last frame; None before the first frame ends.
@@ -45,11 +45,11 @@ class PersonTrack:
 
 @dataclass(frozen=True)
 class Observations:
-    """Tracks and their poses in one frame, with one row per track.
+    """Tracks and their poses in one frame.
 
     Attributes:
         tracks: P tracks.
-        keypoints: Output of the estimator, P rows.
+        keypoints: Output of the estimator for the P tracks.
         boxes: (P, 4) xyxy px, boxes around the joints with a score above 0.
     """
 
@@ -66,7 +66,7 @@ class Observations:
         return len(self.tracks)
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Observations":
-        """Return the rows that are selected by a mask (P,), or by indices in any order."""
+        """Return the tracks and poses selected by `keep`, a mask (P,) or indices in any order."""
         if keep.dtype == bool:
             if keep.all():
                 return self
@@ -79,7 +79,7 @@ class Observations:
         return Observations([self.tracks[row] for row in rows], kept, self.boxes[keep])
 
     def join(self, other: "Observations") -> "Observations":
-        """Return the rows of these observations, followed by the rows of `other`."""
+        """Return the tracks and poses of these observations, followed by those of `other`."""
         a, b = self.keypoints, other.keypoints
         joined = Keypoints2D(
             np.concatenate([a.xy, b.xy]),
@@ -107,7 +107,7 @@ class Observations:
         return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
 
     def are_duplicates(self, row: int, other: int) -> bool:
-        """Return whether two rows show the same body, because their poses are nearly equal."""
+        """Return whether the poses with indices `row` and `other` are nearly equal and therefore show the same body."""
         distance = self._distances[row][other]
         if distance >= MAX_DUPLICATE_DISTANCE:
             return False
@@ -115,15 +115,15 @@ class Observations:
         return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
 
     def last_is_duplicate(self) -> bool:
-        """Return whether the last row shows the same body as an earlier row."""
+        """Return whether the last pose shows the same body as an earlier pose."""
         last = len(self) - 1
         return any(self.are_duplicates(last, row) for row in range(last))
 
 
 def duplicates(observations: Observations) -> NDArray[np.bool_]:
-    """Return a mask (P,), True for rows that show the same body as an earlier row.
+    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry.
 
-    Existing tracks have the first rows, so they have priority over new ones.
+    Existing tracks come first, so they have priority over new ones.
     """
     found: list[bool] = []
     for row in range(len(observations)):

@@ -29,11 +29,11 @@ class OcclusionSearch:
         Args:
             image: (H, W, 3) uint8 RGB.
             track: The occluded person.
-            region: Region to search in, one row.
+            region: Region to search in, a `Regions` of length 1.
             poses: Poses (J, 2) px of the people to mask.
 
         Returns:
-            The track and its pose, as one row.
+            The track and its pose.
         """
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
 
@@ -42,7 +42,7 @@ class OcclusionSearch:
 
         Args:
             track: The track, with a state.
-            observations: Pose to compare, in the first row.
+            observations: Observations whose first pose is compared.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
         """

@@ -41,7 +41,7 @@ class RegionFilter:
         """Return the smoothed region.
 
         Args:
-            region: The region in this frame, one row.
+            region: The region in this frame, a `Regions` of length 1.
             time: Time of the frame, s; increases from call to call.
         """
         (x, y), angle, height = region.centers[0].tolist(), float(region.angles[0]), float(region.sizes[0, 1])
