@@ -358,6 +358,11 @@ class Attention(nn.Module):
         """
         raise NotImplementedError
 
+    @property
+    def has_map(self) -> bool:
+        """Whether `weights` returns an attention map."""
+        return type(self).weights is not Attention.weights
+
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         """Compute the attention map (B, H, T, T): the weight of each value (column) in the output of each frame (row).
 

@@ -137,6 +137,10 @@ class LocalAttention(SoftmaxAttention):
             return super().attend(q, k, v, context)
         return banded_attention(q, k, v, self.window, context.valid)
 
+    @property
+    def has_map(self) -> bool:
+        return not self.own_global_projections
+
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         if self.own_global_projections:
             raise ValueError("local attention has no map with separate projections of global tokens")

@@ -55,7 +55,7 @@ class MapLeader(Attention):
         self.capabilities = inner.capabilities
         super().__init__(inner.dim, inner.heads, causal=inner.causal)
         name = type(inner).__name__
-        if type(inner).weights is Attention.weights or getattr(inner, "own", False):
+        if not inner.has_map:
             raise ValueError(f"shared_maps: {name} has no attention map to share")
         if inner.causal and inner.cache_fields != KVCache._fields:
             raise ValueError(

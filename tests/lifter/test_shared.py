@@ -88,6 +88,14 @@ def test_a_stream_of_a_group(name: str, options: dict[str, int]) -> None:
         ({"shared_maps": 5}, "must be 1 to depth"),
         ({"shared_maps": 2, "shared_layers": True}, "use one of the two"),
         ({"shared_maps": 2, "attention": "performer"}, "PerformerAttention has no attention map"),
+        (
+            {
+                "shared_maps": 2,
+                "attention": "local",
+                "attention_options": {"global_tokens": 1, "global_projections": "own"},
+            },
+            "LocalAttention has no attention map",
+        ),
         ({"shared_maps": 2, "attention": "transformer-xl", "streaming": True}, "cannot share maps when streaming"),
         ({"shared_layers": True, "model": "gru", "heads": 6}, "only for transformers; remove it for model gru"),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose_apps.cameras.options import CamerasConfig, camera_names, read_distance, read_offsets
-from pose_apps.cameras.tracking import CameraResults, track_cameras
+from pose_apps.cameras.tracking import TalliedCamera, track_cameras
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.summary import Tally
 from pose_apps.support.world import read_heights, read_up, world_line
@@ -168,7 +168,7 @@ def check_videos(videos: Sequence[str]) -> None:
 
 
 def find_scene(
-    request: CamerasRequest, names: Sequence[str], seen: Sequence[CameraResults], context: "RunContext"
+    request: CamerasRequest, names: Sequence[str], seen: Sequence[TalliedCamera], context: "RunContext"
 ) -> "RigScene":
     """Estimate intrinsics, poses and clocks of the cameras, and the motion of all people in 3D.
 
@@ -207,7 +207,7 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: CamerasRequest, scene: "RigScene", seen: Sequence[CameraResults], pipeline: "Pipeline"
+    request: CamerasRequest, scene: "RigScene", seen: Sequence[TalliedCamera], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
     from pose.multiview.scene import results_of
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CameraResults:
+class TalliedCamera:
     """Results of the pipeline for the video of one of several cameras, with statistics.
 
     Attributes:
@@ -44,7 +44,7 @@ def track_cameras(
     context: "RunContext",
     stop: threading.Event,
     workers: int = 1,
-) -> list[CameraResults]:
+) -> list[TalliedCamera]:
     """Run the pipeline on the video of every camera with `pose.camera_runs.CameraRuns`.
 
     Args:
@@ -75,7 +75,7 @@ def track_cameras(
     found = CameraRuns(videos, pipeline, run_camera, folder, stop, workers).collect(stack)
     for seen in found:
         context.warn(seen.problems)
-    return [CameraResults(seen.spool, seen.run, cached[seen.index], tallies[seen.index]) for seen in found]
+    return [TalliedCamera(seen.spool, seen.run, cached[seen.index], tallies[seen.index]) for seen in found]
 
 
 def _results(
