@@ -84,8 +84,9 @@ class PosePredictor:
         """Predict the people of a frame, and append people who are occluded in it.
 
         Args:
-            result: The frame.
-            seconds: Prediction time, s. If it is 0, only occluded people are predicted.
+            result: Result of the frame.
+            seconds: Time after the frame for which poses are predicted, s. If it is 0, only occluded people are
+                predicted.
 
         Returns:
             The frame with predicted poses, or `result` itself if nothing is predicted.

@@ -43,7 +43,7 @@ class Subscription:
     Attributes:
         mailbox: Queue that receives the results.
         wanted: Kind of results, as in `Loop.subscribe`.
-        since: Number of frames that were published before the subscription began.
+        since: Number of the first frame for the subscriber, counted from 0 at the start of the loop.
     """
 
     mailbox: Mailbox[LiveResult]
@@ -54,7 +54,7 @@ class Subscription:
         """Put a result into the mailbox if the subscriber wants it.
 
         Args:
-            number: Number of the frame, counted from the start of the loop.
+            number: Number of the frame, counted from 0 at the start of the loop.
             live: Result of the frame.
             refined: Whether this is the second, refined result of the frame.
         """
@@ -69,7 +69,7 @@ class Loop(ABC):
     Attributes:
         source: Source of the loop.
         config: Settings of the prediction of poses.
-        ahead: Prediction time of poses; None if poses are not predicted.
+        ahead: Prediction time, fixed or measured; None if poses are not predicted.
     """
 
     source: NamedSource
@@ -137,7 +137,11 @@ class Loop(ABC):
 
     @abstractmethod
     def pause(self, paused: bool = True) -> None:
-        """Discard new frames until `pause(False)` is called."""
+        """Discard new frames until `pause(False)` is called.
+
+        Args:
+            paused: Whether to discard new frames; False continues.
+        """
 
     @abstractmethod
     def status(self) -> LiveStatus:
@@ -150,12 +154,12 @@ class Loop(ABC):
 
     @property
     def left_out(self) -> int:
-        """Number of outdated images that were skipped, because they were buffered before a connection was read."""
+        """Number of outdated images that were skipped: the source had buffered them before reading began."""
         return 0
 
     @property
     def cameras(self) -> tuple[Mapping[str, Json], ...]:
-        """Descriptions of several calibrated cameras, as in `RunInfo`; empty otherwise."""
+        """Descriptions of the cameras, as in `RunInfo.cameras`; empty for one camera, and without a calibration."""
         return ()
 
     def subscribe(
@@ -184,7 +188,11 @@ class Loop(ABC):
         return mailbox
 
     def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
-        """Remove a subscriber and close its mailbox."""
+        """Remove a subscriber and close its mailbox.
+
+        Args:
+            mailbox: Mailbox from `subscribe`.
+        """
         with self._delivery_lock:
             with self._lock:
                 leaving = [one for one in self._subscribers if one.mailbox is mailbox]

@@ -22,9 +22,9 @@ _MOTION_TEXTS = {
 
 
 class WatchedWorld:
-    """World coordinates of a live stream.
+    """World coordinates of a live stream from one camera, which may rotate.
 
-    They end when the camera changes its position. When it stops, new world coordinates begin.
+    There are none while the camera changes its position, or its motion is unknown. When it stops, new ones begin.
     """
 
     def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
@@ -49,15 +49,15 @@ class WatchedWorld:
         return "" if self._watch is None else self._feet.result or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
-        """Transform a frame to world coordinates.
+        """Transform the poses of a frame from camera to world coordinates.
 
         Args:
-            result: Result of the frame.
-            skeleton: Skeleton of its keypoints.
+            result: Result of the frame, later than the last one.
+            skeleton: Skeleton of the 2D keypoints.
 
         Returns:
-            The transformed frame and a description of the world. Without world coordinates, for example while the
-            camera moves, the unchanged frame and None.
+            The frame with world positions in `placed`, and a description of the world. Without world coordinates, for
+            example while the camera changes its position, the unchanged frame and None.
         """
         if self._watch is None:
             placed = self._world.place(result, skeleton)
@@ -98,7 +98,7 @@ class WatchedWorld:
         """Describe gravity and camera motion for a status line.
 
         Args:
-            info: World of the latest frame, from `place`.
+            info: World of the latest frame, from `place`; None without world coordinates.
         """
         motion_text = _MOTION_TEXTS.get(self.motion, "")
         if info is None:
@@ -108,7 +108,11 @@ class WatchedWorld:
 
 
 def gravity_text(info: WorldInfo) -> str:
-    """Describe the accuracy of the direction of gravity for a status line."""
+    """Describe the direction of gravity for a status line: unknown, given, or its standard deviation in degrees.
+
+    Args:
+        info: World of the latest frame.
+    """
     if info.world.found_by == frame.UNKNOWN:
         return "gravity unknown"
     return "gravity given" if info.world.found_by == frame.GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

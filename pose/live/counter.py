@@ -20,11 +20,11 @@ MAX_PEOPLE = 3  # counted at a time, those with the lowest ids
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The repetitions of one movement.
+    """The repetitions of one movement by one person.
 
     Attributes:
         movement: Name of the movement.
-        count: Complete repetitions.
+        count: Number of complete repetitions.
     """
 
     movement: str
@@ -50,9 +50,9 @@ class RepetitionCounter:
         self._people: dict[int, _Person] = {}
 
     def add(self, result: FrameResult) -> Mapping[int, Count]:
-        """Process the next frame, and return the counts by person id.
+        """Process the next frame, and return the counts by track id.
 
-        The result contains people of this frame who repeat a movement. At most three people are counted at a time.
+        They contain the people in this frame who repeat a movement. At most three people are counted at a time.
         """
         if result.poses is None:
             return {}

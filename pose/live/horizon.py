@@ -12,7 +12,7 @@ MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """Prediction time of each frame. Safe to use from any thread."""
+    """Prediction time of each frame: the time from its capture to the predicted poses. Safe to use from any thread."""
 
     def __init__(self, seconds: float | None = None) -> None:
         """Set a fixed prediction time, or measure it.
@@ -36,13 +36,13 @@ class Horizon:
 
         Args:
             text: `auto` to measure the prediction time, or a number of milliseconds; None for no prediction.
-            lookahead: Look-ahead of the lifter in frames, which excludes prediction.
+            lookahead: Look-ahead of the lifter in frames. Prediction requires 0.
 
         Returns:
-            The prediction time; None for no prediction.
+            Fixed or measured prediction time; None for no prediction.
 
         Raises:
-            UsageError: If the text is invalid or out of range, or the lifter has a look-ahead.
+            UsageError: If the text is invalid or out of range, or prediction is combined with a look-ahead.
         """
         if text is None:
             return None

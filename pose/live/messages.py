@@ -16,7 +16,8 @@ VERSION = 2
 def messages(live: LiveResult) -> list[str]:
     """Return the JSON messages of a result: a `pose` message for each person, or one `nobody` message.
 
-    With a refining lifter, a frame has two results. `final` is true in the messages of the second one.
+    If the lifter refines poses, each frame has a second, refined result some frames later. The key `final` is true in
+    the messages of the last result of a frame.
     """
     result = live.result
     head: dict[str, object] = {

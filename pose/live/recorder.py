@@ -18,14 +18,15 @@ MIN_BACKLOG_FRAMES = 16  # minimum capacity; when the loop ends, several frames 
 class Recorder:
     """Recorder of a live loop, which writes `video.mp4`, `poses.json` and `poses.npz` to a new folder.
 
-    Poses are those of a refining lifter after refinement, if the loop does not predict poses. The last frames before
-    `close` may have no refined pose; their newest estimate is written.
+    Several calibrated cameras are written to `cameras.json`. If the loop predicts poses, the predicted poses are
+    written. Otherwise, if the lifter refines poses, the refined poses are written; the last frames before `close` may
+    be unrefined.
 
     Recording ends at `close`, when the loop ends, when the disk is full, or when the image size, the networks or the
     calibration of several cameras change. Files get their final names then.
 
     Attributes:
-        finished: Finished recordings.
+        finished: Finished recordings, oldest first.
     """
 
     def __init__(self, loop: Loop, parent: Path, *, video: bool = True, restart_on_change: bool = False) -> None:
@@ -59,12 +60,15 @@ class Recorder:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Paths of the files in `folder` by name, after `close`; None for a file that could not be finished."""
+        """Paths of the files in `folder` after `close`, by file name as in `RecordingFolder.files`.
+
+        The value is None for a file that could not be finished.
+        """
         return self._current.files
 
     @property
     def frames(self) -> int:
-        """Number of frames written to all folders."""
+        """Number of frames written to all folders since the start."""
         return self._current.frames + sum(
             recording.frames for recording in self.finished if recording is not self._current
         )

@@ -38,7 +38,7 @@ MAX_WORLD_BYTES = 6_000  # maximum size of the world and the heights in poses.js
 
 
 class RecordingFolder:
-    """A folder with the recording of one stream: images of one size, processed by the same networks.
+    """A folder with the recording of one `Stream`: images of one size, processed by one pipeline.
 
     Disk space is reserved, so that the files can be finished on a full disk.
 
@@ -55,7 +55,7 @@ class RecordingFolder:
 
         Args:
             parent: Folder in which the folder is created.
-            info_of: Function that returns the description of a run, called with the first frame.
+            info_of: Function that returns the metadata of the recording; called once, with the first frame.
             video: Whether to record the images.
 
         Raises:
@@ -84,7 +84,11 @@ class RecordingFolder:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Paths of the files by name, after `finish`; None for a file that could not be finished."""
+        """Paths of the files after `finish`, by file name; None for a file that could not be finished.
+
+        Names are `video.mp4` if the images are recorded, `poses.json`, `poses.npz`, and `cameras.json` with several
+        calibrated cameras.
+        """
         names = [*([VIDEO] if self._with_video else []), JSON, NPZ, *([CAMERAS_FILE] if self._cameras else [])]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
@@ -94,7 +98,7 @@ class RecordingFolder:
         return () if self._info is None else self._info.cameras
 
     def write(self, live: LiveResult) -> None:
-        """Append a frame. Stored indices and times start at 0.
+        """Append a frame. Frame indices and times in the files start at 0.
 
         Raises:
             PoseError: If the disk is full.
@@ -204,7 +208,7 @@ def finish_interrupted(parent: Path) -> list[str]:
     """Finish the recordings that a killed program left in the folder `parent`.
 
     Returns:
-        A line of text for each recording.
+        One line of text for each recording, which states what was finished or why that failed.
     """
     lines = []
     for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):

@@ -15,24 +15,24 @@ from pose.types import FrameResult
 
 
 class RefinedFrames:
-    """Frames of one stream that wait for their refined poses.
+    """Queue of the frames of one stream whose refined poses are not available yet.
 
-    Refined people have separate world coordinates, which are computed from refined poses only. They are not predicted
-    ahead, except to bridge occlusions.
+    Refined people have separate world coordinates, which are computed from refined poses only. Their poses are not
+    predicted for a later time, but people who are briefly occluded are added.
 
     Attributes:
-        pending: Number and newest estimate of each waiting frame, oldest first. There are at most as many as the
-            refinement delay in frames. Images are omitted if no subscriber wants refined frames, to save memory.
+        pending: Pairs of frame number and newest estimate, oldest first. There are at most as many as the refinement
+            delay in frames. Images are omitted if no subscriber wants refined frames, to save memory.
         stream: Stream of the frames.
-        world: World of the refined people; None for camera coordinates.
+        world: World coordinates of the refined people; None for camera coordinates.
     """
 
     def __init__(self, stream: Stream, world: WatchedWorld | None, bridge: float) -> None:
         """Start without frames.
 
         Args:
-            stream: Stream with a refining lifter.
-            world: World of the refined people; None keeps camera coordinates.
+            stream: Stream of the frames, whose lifter refines poses.
+            world: World coordinates of the refined people; None keeps camera coordinates.
             bridge: Maximum time for which an occluded person is predicted, s; 0 disables this.
         """
         self.pending: deque[tuple[int, LiveResult]] = deque()
@@ -40,10 +40,10 @@ class RefinedFrames:
         self._bridge = PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
 
     def refined(self, result: FrameResult) -> tuple[int, LiveResult]:
-        """Return the oldest waiting frame with its number and its refined poses.
+        """Return the number of the oldest frame in `pending`, and its refined result. The frame remains in `pending`.
 
         Args:
-            result: Refined poses from the lifter.
+            result: Refined poses of this frame from the lifter.
         """
         number, live = self.pending[0]
         assert live.result.index == result.index, "frames are refined in order, without gaps"

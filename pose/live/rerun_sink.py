@@ -21,9 +21,9 @@ class RerunSink:
     The 3D poses are in world coordinates, or in camera coordinates if there is no world.
 
     Attributes:
-        lost: Number of dropped frames.
-        problem: Reason why the sink stopped; None while it runs.
-        trouble: Always empty.
+        lost: Number of frames that were dropped because the viewer was too slow.
+        problem: Error that ended the sink for good; None without one.
+        trouble: Current temporary problem, as in other sinks. This sink has none: always empty.
     """
 
     trouble = ""
@@ -56,12 +56,12 @@ class RerunSink:
 
     @property
     def problem(self) -> str | None:
-        """Reason why the sink stopped; None while it runs."""
+        """Error that ended the sink for good; None without one."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
-        """Number of dropped frames."""
+        """Number of frames that were dropped because the viewer was too slow."""
         return self._subscriber.dropped
 
     def _log(self, live: LiveResult) -> None:
@@ -83,7 +83,7 @@ class RerunSink:
         stream.log("latency_ms", rerun.Scalars(1000 * live.latency))
 
     def close(self) -> None:
-        """Log the waiting frames and disconnect."""
+        """Log the queued frames and disconnect."""
         self._subscriber.close()
 
 

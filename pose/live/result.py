@@ -31,7 +31,7 @@ class Stream:
         size: (width, height) of the images, px.
         world: World of the people; None for camera coordinates.
         camera: Camera in whose frame the 3D poses are; None for the camera of the pipeline.
-        cameras: Descriptions of several calibrated cameras, as in `RunInfo`; empty otherwise.
+        cameras: Descriptions of the cameras, as in `RunInfo.cameras`; empty for one camera, and without a calibration.
     """
 
     pipeline: "Pipeline"
@@ -87,8 +87,9 @@ class LiveResult:
         return replace(self, image=np.empty((0, 0, 3), np.uint8))
 
     def mirrored(self) -> "LiveResult":
-        """Return a copy with image and 2D flipped horizontally, for display. Joints keep their names: a left hand stays
-        left.
+        """Return a mirrored copy for display: the image, and the 2D and 3D data of people, are flipped horizontally.
+
+        Joints keep their names: a left hand stays left.
         """
         last = self.size[0] - 1
         people, poses, placed = self.result.people, self.result.poses, self.result.placed
@@ -122,19 +123,19 @@ class LiveStatus:
     Attributes:
         fps: Rate of frames with 3D poses over the last 5 s, frames/s.
         latency_ms: Median latency from capture to 3D pose over the last 5 s; NaN without frames.
-        latency_p95_ms: 95th percentile of this latency; NaN without frames.
+        latency_p95_ms: 95th percentile of this latency over the last 5 s; NaN without frames.
         people: Number of people in the last frame.
         device: Device of the networks.
         lifter: Name of the lifter.
         lifter_delay_ms: Delay by the look-ahead of the lifter, which is part of the latency.
-        ahead_ms: Prediction time of the last frame; 0 without prediction.
-        frames_in: Number of captured frames.
+        ahead_ms: Prediction time of the last frame after its capture; 0 without prediction.
+        frames_in: Number of captured frames since the start.
         processed: Number of frames with 3D poses.
         dropped: Number of frames that were dropped to process newer ones.
         paused: Whether new frames are discarded.
         message: Problem of the source, such as a lost camera; empty without one.
         world: State of gravity and camera motion in a few words; empty in camera coordinates.
-        cameras: State of the calibration of several cameras; empty for one.
+        cameras: State of the calibration of several cameras in a few words; empty with one camera.
         frame_age_s: Time since the last captured frame, s; NaN before the first.
     """
 

@@ -20,7 +20,7 @@ def read_address(option: str, text: str, default_host: str | None = None) -> tup
         default_host: Host if the text is only a port; None if the host is required.
 
     Raises:
-        UsageError: If the text has another form.
+        UsageError: If the text has another form, or the port is above 65535.
     """
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or default_host or ""
@@ -31,7 +31,11 @@ def read_address(option: str, text: str, default_host: str | None = None) -> tup
 
 
 def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
-    """Return address family and address for datagrams to `host`.
+    """Return the address family and the socket address for UDP datagrams to a receiver.
+
+    Args:
+        host: Name or IP address of the receiver.
+        port: Port of the receiver.
 
     Raises:
         PoseError: If the host is unknown.
@@ -54,12 +58,12 @@ def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[obj
 
 
 class UdpSink:
-    """Sink that sends every message as a UDP datagram.
+    """Sink that sends the results of a loop as JSON messages, each in one UDP datagram.
 
     Attributes:
-        lost: Number of messages that could not be sent, plus the number of dropped results.
-        trouble: Reason why messages are currently lost; empty if none are lost.
-        problem: Reason why the sink stopped; None while it runs.
+        lost: Number of messages that could not be sent, plus the number of results dropped because sending is too slow.
+        trouble: Temporary problem: why messages of the latest result could not be sent; empty if all were sent.
+        problem: Error that ended the sink for good; None without one.
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
@@ -67,7 +71,7 @@ class UdpSink:
 
         Args:
             loop: Loop whose results are sent.
-            host: Host of the receiver.
+            host: Name or IP address of the receiver.
             port: Port of the receiver.
 
         Raises:
@@ -82,12 +86,12 @@ class UdpSink:
 
     @property
     def problem(self) -> str | None:
-        """Reason why the sink stopped; None while it runs."""
+        """Error that ended the sink for good; None without one."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
-        """Number of messages that could not be sent, plus the number of dropped results."""
+        """Number of messages that could not be sent, plus the number of results dropped because sending is too slow."""
         return self._unsent + self._subscriber.dropped
 
     def _send(self, live: LiveResult) -> None:
@@ -101,5 +105,5 @@ class UdpSink:
         self.trouble = trouble
 
     def close(self) -> None:
-        """Send the waiting messages and close the socket."""
+        """Send the queued results and close the socket."""
         self._subscriber.close()

@@ -53,8 +53,8 @@ class LiveSource(Protocol):
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """Yield the images as they arrive, until the source ends or `stop` is set.
 
-        Indices count from 0. Times increase, also across reconnections and repeats of a file. The image size may
-        change.
+        Frame indices count from 0. Frame times increase, also across reconnections and repeats of a file. The image
+        size may change.
 
         Args:
             stop: Event that ends the iteration.
@@ -129,7 +129,7 @@ class Reconnecting:
     gaps between connections keep their duration.
 
     Attributes:
-        left_out: Number of outdated images that were skipped, because they were buffered before a connection was read.
+        left_out: Number of outdated images that were skipped: a connection had buffered them before reading began.
     """
 
     def __init__(self, spec: str, source: Source) -> None:
@@ -269,12 +269,13 @@ class Pace:
         """Start without images.
 
         Args:
-            max_images: Number of latest images used; None if the rate is known and not estimated.
+            max_images: Number of latest images from which the rate is estimated; None estimates nothing, and `add`
+                always returns None.
         """
         self._at: deque[float] = deque(maxlen=max_images or 0)
 
     def add(self, at: float) -> float | None:
-        """Add an image, and return the rate in frames/s; None while there are too few images.
+        """Add an image, and return the frame rate in frames/s; None before the sixth image.
 
         Args:
             at: Arrival time of the image, s.
@@ -303,7 +304,7 @@ class PushedFrames:
         self._first: float | None = None
 
     def push(self, image: U8, at: float | None = None) -> int:
-        """Push an image, and return its index: `LiveResult.result.index` of its result.
+        """Push an image, and return its index, which `LiveResult.result.index` repeats.
 
         Args:
             image: (H, W, 3) uint8 RGB.

@@ -29,14 +29,15 @@ ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 
 
 class WebSocketSink:
-    """Sink that sends every message to each WebSocket client. A slow client loses frames, and does not delay the
-    others.
+    """WebSocket server that sends each result of a loop as JSON messages to all clients.
+
+    If a client reads too slowly, results for it are dropped. It does not delay the other clients.
 
     Attributes:
-        port: Bound port, also if 0 was given.
-        lost: Number of results that were dropped because clients read too slowly.
-        trouble: Reason why clients currently cannot connect; empty if they can.
-        problem: Reason why the sink stopped; None while it runs.
+        port: Port on which the server listens. If port 0 was requested, it is the one that the system chose.
+        lost: Number of dropped results, summed over clients.
+        trouble: Temporary problem: why new clients currently cannot connect; empty if they can.
+        problem: Error that ended the sink for good; None without one.
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
@@ -78,18 +79,18 @@ class WebSocketSink:
 
     @property
     def problem(self) -> str | None:
-        """Reason why the sink stopped; None while it runs."""
+        """Error that ended the sink for good; None without one."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
-        """Number of results dropped because clients read too slowly."""
+        """Number of results dropped because clients read too slowly, summed over clients."""
         with self._count_lock:
             return self._lost + sum(box.dropped for box in self._clients.values())
 
     @property
     def trouble(self) -> str:
-        """Reason why clients currently cannot connect; empty if they can."""
+        """Temporary problem: why new clients currently cannot connect; empty if they can."""
         if monotonic() - self._exhausted_at < REJECTION_NOTICE_SECONDS:
             return "no client can connect: too many open files"
         return ""

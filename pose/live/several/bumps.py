@@ -1,4 +1,6 @@
-"""Detection of a moved camera: its reprojection errors increase and stay high, or it contradicts all other cameras."""
+"""Detection of a moved camera. Its reprojection errors increase and stay high, or the motion of its people contradicts
+all other cameras.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ MIN_ERROR = 0.02  # of a moved camera, relative to the height of a body in the i
 
 
 class Bumps:
-    """Detector of moved cameras during one calibration."""
+    """Detector of moved cameras. Create a new one for each calibration."""
 
     def __init__(self, calibration: Calibration) -> None:
         self._calibration = calibration
@@ -31,9 +33,10 @@ class Bumps:
         The result does not say which one, because a moved camera increases the errors of all cameras.
 
         Args:
-            time: Time of the frame, s, increasing.
+            time: Time of the frame on the common clock of the cameras, s, increasing.
             people: Fused people in this frame.
-            contradicted: Whether all matches of a camera are contradicted (`Identities.contradicted`).
+            contradicted: Whether `TrackAssignment.contradicted` contains a camera, because the motion of its people
+                contradicts all other cameras.
         """
         for index in self._errors:
             self._add(index, time, people)

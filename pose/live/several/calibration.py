@@ -27,10 +27,10 @@ class Calibration:
 
     Attributes:
         cameras: Calibrated cameras by index of the source.
-        bones: (B,) m, bone lengths of an average person in the scene.
-        scale: Factor by which the size of lifted bodies is multiplied.
+        bones: (B,) m, mean bone lengths of the people, in the order of `pose.multiview.residuals.BONES`.
+        scale: Factor from the body size that the lifter estimates to the calibrated size.
         accuracy: Accuracy of each camera by index of the source.
-        described: Descriptions for result files by index of the source.
+        described: JSON description of each camera for result files, as from `camera_json`, by index of the source.
         notes: Warnings about the calibration, one line each.
     """
 
@@ -48,8 +48,9 @@ class Calibration:
 
     @property
     def listed(self) -> tuple[dict[str, Json], ...]:
-        """Descriptions of the cameras for result files, by increasing index. The bits of `Poses3D.seen_by` have this
-        order.
+        """Descriptions of the calibrated cameras for result files, as in `RunInfo.cameras`, by increasing source index.
+
+        Bit i of `Poses3D.seen_by` stands for camera i of this list.
         """
         return tuple(self.described[index] for index in sorted(self.cameras))
 
@@ -59,12 +60,13 @@ class CalibrationInput:
     """Input of a calibration. Dictionaries have the index of the source as key.
 
     Attributes:
-        rows: Observations of people, from `Sightings.rows`.
+        rows: Observations of people from `Sightings.rows`, for each source by track id.
         cameras: Cameras with known or assumed intrinsics. Their poses are used only as stated in `known`.
         names: Names of the sources.
-        known: Which parameters are given.
-        height: Body height of the person seen longest, m; None if unknown.
-        scale: Given factor of the size of lifted bodies; None to estimate it.
+        known: Description of the camera parameters that are given.
+        height: Body height of the person seen longest, m, which determines the scale; None if unknown.
+        scale: Factor from the body size that the lifter estimates to the true size. It has precedence over `height`;
+            None estimates it.
     """
 
     rows: dict[int, dict[int, list[Observation]]]
@@ -77,6 +79,9 @@ class CalibrationInput:
 
 def calibrate(given: CalibrationInput) -> Calibration:
     """Calibrate cameras from the people that they observe.
+
+    Args:
+        given: Cameras, and the observations of at least two of them.
 
     Raises:
         PoseError: If the cameras cannot be calibrated, for example because people moved too little.
@@ -109,13 +114,13 @@ def given_calibration(
 ) -> Calibration | None:
     """Make a calibration from the cameras of a calibration file.
 
-    Only bone lengths are estimated, from the lifted 3D poses. Frames are matched by their capture times; `Rigging`
-    estimates clock offsets later.
+    Only bone lengths are estimated, from the 3D poses of each camera. Clock offsets remain as in `cameras`; `Rigging`
+    estimates them later.
 
     Args:
         cameras: Cameras of the file, by index of the source.
         names: Names of the cameras, by index of the source.
-        rows: Observations by camera and track.
+        rows: Observations by index of the source, then by track id, from `Sightings.rows`.
 
     Returns:
         The calibration; None if no person was observed for long enough.

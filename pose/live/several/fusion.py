@@ -48,9 +48,9 @@ class CurrentPose:
 
     Attributes:
         number: Id of the person, common to all cameras.
-        tracks: Track id by index of the camera, for the cameras that see the person.
-        fused: Fused pose at one time (K = 1) in the common frame of the cameras. Cameras are in the order of the
-            sources.
+        tracks: Track id of the person in each camera that sees the person, by index of the source.
+        fused: Fused pose at one time, so the time axis K of its arrays has length 1. Joints are in the camera frame of
+            the first calibrated camera. The axis C contains all sources in order, also those that are not calibrated.
     """
 
     number: int
@@ -59,7 +59,7 @@ class CurrentPose:
 
 
 class Fusion:
-    """Fusion of people during one calibration."""
+    """Fusion of the poses of each person from all cameras. Create a new one for each calibration."""
 
     def __init__(self, calibration: Calibration, sources: int) -> None:
         """Start without people.
@@ -75,11 +75,11 @@ class Fusion:
         self._people: dict[int, _Person] = {}
 
     def at(self, time: float, sightings: Mapping[int, Sightings], identities: TrackAssignment) -> list[CurrentPose]:
-        """Return the fused poses of all people at one time.
+        """Return the fused pose of each person whom a camera saw in the last 0.15 s.
 
         Args:
-            time: Time of the poses on the common clock, s.
-            sightings: Observations to fuse, by index of the source.
+            time: Time of the poses in s on the common clock, that of the first calibrated camera.
+            sightings: Observations of the calibrated cameras, by index of the source.
             identities: Assignment of tracks to people.
         """
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET_SECONDS}

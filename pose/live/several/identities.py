@@ -13,14 +13,14 @@ Key = tuple[int, int]  # camera index, track id in this camera
 class TrackAssignment:
     """Assignment of tracks to people. A track is identified by the index of its camera and its id in this camera.
 
-    A match of two tracks lasts as long as both tracks, except after an id switch: if the tracks contradict each other,
-    while the matches of other people confirm both cameras, the match ends. If no match of a camera is confirmed, the
-    camera itself may have been moved; it is listed in `contradicted`.
+    Tracks of two cameras match if they show the same person. A match lasts as long as both tracks, unless their
+    motions contradict each other. If the matches of other people confirm both cameras, it is an id switch, and the
+    match ends. If no match of a camera is confirmed, the camera may have been moved; `contradicted` contains it.
 
     Attributes:
-        people: Person id of each track.
+        people: Person id of each track, by (camera index, track id).
         contradicted: Indices of the cameras whose matches were all contradicted in the last update.
-        next: Id of the next person.
+        next: Id that the next new person gets.
     """
 
     people: dict[Key, int] = field(default_factory=dict)
@@ -32,11 +32,12 @@ class TrackAssignment:
         return [key for key, number in self.people.items() if number == person]
 
     def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "TrackAssignment":
-        """Return a new assignment that includes the tracks of the last seconds.
+        """Return an updated copy, which assigns the given tracks and no others. Known people keep their ids.
 
         Args:
-            tracks: Tracks of calibrated cameras; `camera` is the index of the source.
-            cameras: Cameras by index of the source.
+            tracks: Latest part of each current track of the calibrated cameras. `ViewTrack.camera` is the index of the
+                source.
+            cameras: Calibrated cameras by index of the source.
         """
         new = TrackAssignment(dict(self.people), self.contradicted, self.next)
         new._match(tracks, cameras)

@@ -37,7 +37,7 @@ class Sources:
 
     Attributes:
         name: Common name of all sources.
-        fps: Frame rate of the displayed camera, frames/s.
+        fps: Nominal frame rate of the camera whose image is displayed, frames/s.
         notice: Errors of failed cameras, and the problem of the calibration; empty without any.
     """
 
@@ -49,16 +49,16 @@ class Sources:
 
     @property
     def message(self) -> str:
-        """Current problems of the sources, including `notice`; empty without any."""
+        """Current problems of all sources, followed by `notice`; empty without any."""
         return "; ".join(part for part in (*(source.message for source in self._sources), self.notice) if part)
 
 
 class SeveralLoop(Loop):
     """A live loop over 2 to 8 cameras, which fuses their people once the cameras are calibrated.
 
-    Each frame of the displayed camera gives one result. This is the first camera, or another one if it fails or is not
-    calibrated. Before the calibration, results contain only the people of the displayed camera. Track ids and world
-    change with every calibration (`LiveResult.stream`). The loop ends when all cameras have ended.
+    One camera is displayed: the first, or another one if that fails or is not calibrated. Each of its frames gives one
+    result. Before the calibration, results contain only the people whom this camera sees. Track ids and world change
+    with every calibration (`LiveResult.stream`). The loop ends when all cameras have ended.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SeveralLoop(Loop):
             pipeline: Pipeline constructed with `live=True`. It processes the frames of all cameras, one at a time.
             sources: Sources of the cameras.
             world: Settings of the world coordinates; None keeps camera coordinates.
-            cameras: Calibration file; None calibrates from the people.
+            cameras: Calibration file, such as `cameras.json` of an earlier run; None calibrates from the people.
             height: Body height of the person seen longest, m, which determines the scale. None takes the scale from the
                 lifter.
 

@@ -1,4 +1,4 @@
-"""Conversion of fused people to the result of a frame: in the frame of one camera, and in world coordinates."""
+"""Conversion of fused people to the result of a frame, in camera coordinates and in world coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ from pose.world.live import LiveWorld
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisplayedCamera:
-    """The displayed camera in one frame.
+    """The camera whose image is displayed, and its result of one frame.
 
     Attributes:
         index: Index of the source.
-        camera: Camera, in the common frame of the cameras.
+        camera: Calibrated camera. Its pose is relative to the first calibrated camera.
         result: People found by this camera alone.
     """
 
@@ -32,15 +32,15 @@ class DisplayedCamera:
 
 
 class Placing:
-    """World coordinates of fused people during one calibration."""
+    """Converter of fused people to camera and world coordinates. Create a new one for each calibration."""
 
     def __init__(self, calibration: Calibration, steps: Steps | None) -> None:
         """Start without frames.
 
         Args:
             calibration: Calibrated cameras.
-            steps: Settings of the world coordinates. Corrections that only a single camera needs are skipped. None
-                keeps camera coordinates.
+            steps: Settings of the world coordinates; None keeps camera coordinates. Corrections of depth, bones and
+                jitter are skipped, because only the poses of a single camera need them.
         """
         first = calibration.cameras[calibration.first]
         self._seeing = sorted(calibration.cameras)
@@ -51,11 +51,13 @@ class Placing:
     def result(
         self, now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
-        """Return the result of a frame, and a description of the world; None in camera coordinates.
+        """Return the result of a frame, and a description of the world; None without world coordinates.
+
+        In the result, `poses` are in the frame of the displayed camera, and `placed` is in world coordinates.
 
         Args:
             now: Fused poses of the people.
-            shown: Displayed camera.
+            shown: Camera whose image is displayed.
             index: Index of the frame.
             time: Time of the frame, s.
             skeleton: Skeleton of the keypoints.

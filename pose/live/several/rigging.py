@@ -26,7 +26,7 @@ class Rigging:
     """Calibration of live cameras, and assignment of their tracks to people. Both run in separate threads.
 
     Attributes:
-        sightings: Observations of each camera.
+        sightings: Observations of each camera, in the order of the sources.
         calibration: Current calibration; None before the first one, and after a camera was moved.
         identities: Assignment of tracks to people.
         count: Number of calibrations so far.
@@ -44,8 +44,8 @@ class Rigging:
         Args:
             names: Names of the sources.
             camera: Function that returns the uncalibrated camera for an image size (width, height).
-            given: Function that reads the cameras of a calibration file, for the image sizes of all sources; None
-                calibrates from the people.
+            given: Function that reads a calibration file. It gets the image size (width, height) of each source, and
+                returns the camera of each. None calibrates from the people.
             height: Body height of the person seen longest, m; None takes the scale from the lifter.
         """
         self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
@@ -70,16 +70,16 @@ class Rigging:
         self._matching: ThreadWorker[TrackAssignment] = ThreadWorker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
-        """Process new observations, and return whether the calibration changed.
+        """Process new observations, and return whether `calibration` changed since the last call.
 
         Call this after adding frames to `sightings`.
 
         Args:
-            now: Capture time of the newest frame, s.
+            now: Capture time of the newest frame, s, on the clock of `time.monotonic`.
             live: Indices of the sources that currently send images.
 
         Raises:
-            PoseError: If the given calibration does not fit the sources.
+            PoseError: If the calibration file does not fit the sources, for example their image sizes.
         """
         changed, self._changed, before = self._changed, False, self.count
         if (found := self._calibrating.take()) is not None and self._valid:
@@ -95,7 +95,11 @@ class Rigging:
         return changed or self.count != before
 
     def discard_calibration(self, now: float) -> None:
-        """Discard the calibration because a camera was moved, and calibrate from frames after the time `now` (s)."""
+        """Discard the calibration because a camera was moved, and calibrate from later frames.
+
+        Args:
+            now: Capture time in s on the clock of `time.monotonic`. Frames before it are not used.
+        """
         self._moved_message, self._problem = MOVED_MESSAGE, ""
         self._two_since, self._valid, self._waits_since = math.inf, False, now
         for one in self.sightings:
@@ -222,8 +226,9 @@ def matched(
 
     Args:
         calibration: Calibrated cameras.
-        following: Id of the first person.
-        rows: Observations by index of the source, from `Sightings.rows`.
+        following: Id of the first person; the others get the next numbers.
+        rows: Observations by index of the source, then by track id, from `Sightings.rows`. Only their last 3 s are
+            used.
     """
     newest = max((seen[-1][0] for own in rows.values() for seen in own.values()), default=0.0)
     recent = {
@@ -235,8 +240,10 @@ def matched(
 
 
 def quality_text(calibration: Calibration) -> str:
-    """Describe the accuracy of a calibration in a few words: the largest errors of rotation, position and
-    reprojection.
+    """Describe the accuracy of a calibration in one line of text.
+
+    It contains the number of cameras, and the largest errors of rotation (degrees), position (cm) and reprojection
+    (px). If the calibration is from a file, these errors are unknown and omitted.
     """
     known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
     if not known:

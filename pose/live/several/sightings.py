@@ -14,11 +14,11 @@ Observation = tuple[float, Row]  # capture time in s, and observation of a perso
 
 
 class Sightings:
-    """Observations of people by one camera in the last seconds.
+    """Observations of people by one camera, for the latest frames. Times are on the clock of `time.monotonic`.
 
     Attributes:
         camera: Index of the camera.
-        since: Capture time of the first frame that calibrations may use, s.
+        since: Capture time from which a calibration may use frames, s.
         newest: Capture time of the newest frame, s; -inf without one.
         size: (width, height) of the images, px; None before the first frame.
     """
@@ -28,7 +28,7 @@ class Sightings:
 
         Args:
             camera: Index of the camera.
-            seconds: Time for which frames are kept.
+            seconds: Time for which frames are kept, s.
         """
         self.camera, self.since, self.newest = camera, -np.inf, -np.inf
         self.size: tuple[int, int] | None = None
@@ -39,7 +39,7 @@ class Sightings:
 
     @property
     def motion_seconds(self) -> float:
-        """Time in s during which a person moved, in the kept frames since the last `restart`."""
+        """Total time in s during which at least one person moved, in the kept frames since the last `restart`."""
         return self._motion_seconds
 
     @property
@@ -55,7 +55,7 @@ class Sightings:
         return bool(self._tracks)
 
     def add(self, live: LiveResult) -> None:
-        """Add a result. The refined result of a frame replaces its earlier one."""
+        """Add a result of this camera. A result that is not newer than the last frame refines an earlier frame."""
         at = live.captured
         found = rows_of(live.result, live.skeleton)
         if at <= self.newest:  # refined
@@ -83,12 +83,25 @@ class Sightings:
         self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Observation]]:
-        """Return a copy of the frames of each track from `since` (s) on, by track id. Another thread may use it."""
+        """Return the observations of each person, by track id. They are copies, so another thread may use them.
+
+        Args:
+            since: Earliest capture time, s.
+
+        Returns:
+            Pairs (capture time in s, observation) in temporal order, for each track with at least one. An observation
+            is a tuple of keypoints, scores, joints, root and sigma, as in `ViewTrack` without the axis of time.
+        """
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
-        """Return the part of the track with id `number` from `since` (s) on; None if there is none."""
+        """Return the latest part of a track; None if it has no such frames.
+
+        Args:
+            number: Id of the track.
+            since: Capture time of the earliest frame to include, s.
+        """
         kept: deque[Observation] = deque()
         for one in reversed(self._tracks.get(number, ())):
             if one[0] < since:
@@ -128,5 +141,10 @@ class Sightings:
 
 
 def tracks_of(camera: int, rows: dict[int, list[Observation]]) -> list[ViewTrack]:
-    """Convert the observations of a camera from `Sightings.rows` to tracks. Tracks with too few frames are omitted."""
+    """Convert the observations of a camera to tracks. Tracks with fewer than `MIN_FRAMES` (5) frames are omitted.
+
+    Args:
+        camera: Index of the camera.
+        rows: Observations by track id, from `Sightings.rows`.
+    """
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= MIN_FRAMES]

@@ -1,4 +1,8 @@
-"""Fusion of the results of several cameras: calibration, and the fused result of each frame of the displayed camera."""
+"""Fusion of the results of several cameras.
+
+One camera is displayed. Each of its frames gives one result. Once the cameras are calibrated, it contains the people
+seen by any of them.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -22,18 +26,19 @@ from pose.world.live import LiveWorld
 
 
 class FusionStage:
-    """Processing of the results of all cameras after their own pipelines. Only `Rigging` uses threads.
+    """Fusion of the results of several single-camera loops. It runs in the caller's thread, except for `rigging`.
 
     Attributes:
-        rigging: Calibration of the cameras.
-        lead: Index of the displayed camera.
+        rigging: Calibration of the cameras and assignment of tracks to people, in separate threads.
+        lead: Index of the displayed camera, whose images and frame times the fused results have. It changes if this
+            camera ends, stalls, or is not calibrated although others are.
     """
 
     def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
         """Start without results.
 
         Args:
-            rigging: Calibration of the cameras.
+            rigging: Calibration of the cameras and assignment of tracks to people.
             steps: Settings of the world coordinates; None keeps camera coordinates.
         """
         self.rigging, self.lead = rigging, 0
@@ -49,15 +54,17 @@ class FusionStage:
         self._count = 0
 
     def take(self, arrived: Iterable[tuple[int, LiveResult]], ended: Collection[int] = ()) -> list[LiveResult]:
-        """Process new results of the cameras, and return the fused results to publish.
+        """Process new results of the cameras, and return a fused result for each new frame of the displayed camera.
+
+        Without a calibration, the results contain only the people of the displayed camera.
 
         Args:
-            arrived: Camera index and result, in temporal order for each camera. With a refining lifter, both results of
-                each frame are required.
+            arrived: Pairs of camera index and result, in temporal order for each camera. If the lifter refines poses,
+                pass both the newest estimate and the refined result of each frame.
             ended: Indices of the cameras whose source has ended.
 
         Raises:
-            PoseError: If the given calibration does not fit the sources.
+            PoseError: If the calibration file does not fit the sources, for example their image sizes.
         """
         shown, sightings = [], self.rigging.sightings
         for index, live in arrived:

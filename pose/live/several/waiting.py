@@ -1,4 +1,4 @@
-"""Messages about what live cameras lack for a calibration."""
+"""Messages to the user about what live cameras still need for a calibration, such as motion of people."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,11 +14,11 @@ MIN_FPS = 1 / MAX_STEP_SECONDS  # frame rate at which motion is measured, frames
 def waiting_line(
     sightings: Sequence[Sightings], names: Sequence[str], live: Collection[int], calibrated: Collection[int]
 ) -> str:
-    """Describe what the cameras without a calibration still lack, in one line; empty if they lack nothing.
+    """Describe what the cameras without a calibration still need, in one line; empty if they need nothing.
 
     Args:
-        sightings: Observations by index of the source.
-        names: Names by index of the source.
+        sightings: Observations of each source.
+        names: Name of each source.
         live: Indices of the sources that currently send images.
         calibrated: Indices of the calibrated cameras.
     """

@@ -31,9 +31,9 @@ class ThreadWorker(Generic[Result]):
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
     def take(self) -> Result | PoseError | None:
-        """Return the result of the task, or its `PoseError`, once; None while there is no result.
+        """Return the result of the finished task, or the `PoseError` that it raised.
 
-        Any other error of the task is raised.
+        Any other error of the task is raised here. While the task runs, and after its result was taken, return None.
         """
         if not self.busy or not self._ended.is_set():
             return None
