@@ -188,7 +188,7 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
 
 
 def time_base_of(stream: "Stream", target: Target) -> Fraction:
-    """Return the time base of a stream in s.
+    """Return the time base of a stream: the unit of its time stamps in s.
 
     Raises:
         PoseError: If the container does not declare it.

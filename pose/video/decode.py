@@ -47,7 +47,7 @@ class DecodingPass:
     Attributes:
         container: The container.
         stream: Video stream of the container.
-        time_base: Time base in s.
+        time_base: Unit of the stream's time stamps, s.
         decoded: Number of frames decoded so far.
         damaged: Number of packets and frames that could not be decoded.
         stop_reason: Reason why reading stopped early; None otherwise.
@@ -109,7 +109,8 @@ class StreamSource(Source):
             span: Part of the source to return.
             keep: Whether to store the frames of a live source in a temporary H.264 file, so that `replay()` works;
                 replayed frames then have slight compression losses.
-            watch: Whether only the current view matters, as described at `open_source`.
+            watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are
+                then dropped, and frames that change their size are not scaled to the first size.
 
         Raises:
             PoseError: If the target cannot be opened or contains no frame.

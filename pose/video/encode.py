@@ -47,7 +47,7 @@ class VideoWriter:
             path: Path of the file.
             size: (width, height) px of the images.
             fps: Average frames per second.
-            time_base: Time base of the source in s.
+            time_base: Unit of the source's time stamps, s, from which that of the file is derived.
             colours: Colour encoding of the file; None for BT.709 in limited range.
             sound: Sound to add; None for a silent file.
 

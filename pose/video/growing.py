@@ -29,7 +29,7 @@ OPTIONS = {
 class GrowingVideo:
     """Writer of a video file that can be played at any time.
 
-    It is written under a temporary name, `part`. This file is valid at any time, even after disk errors.
+    Until `close`, the video has the temporary name `part`. This file is valid at any time, even after disk errors.
 
     Attributes:
         path: Final path.
@@ -112,7 +112,13 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Write the complete fragments of `part` to `path`, and delete `part`. Without fragments, no file is made.
+    """Write an incomplete video to its final path, and delete the incomplete file.
+
+    A last MP4 fragment that is not complete is left out. Without complete fragments, no file is made.
+
+    Args:
+        part: Path of the incomplete file.
+        path: Final path.
 
     Raises:
         PoseError: If the file cannot be written.

@@ -48,7 +48,7 @@ class ImageEncoder:
             output: Container to write to.
             size: (width, height) px of the images.
             fps: Average frames per second.
-            time_base: Time base of the source in s.
+            time_base: Unit of the source's time stamps, s, from which that of the file is derived.
             colours: Colour encoding of the file; None for BT.709 in limited range.
             low_latency: Whether to write every image immediately, which makes the file larger.
         """

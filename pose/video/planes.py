@@ -70,7 +70,7 @@ class Colours:
         return np.column_stack([rows, [0 if self.full_range else 16, 128, 128]]).astype(np.float32)
 
     def coded(self, image: U8) -> U8:
-        """Convert an image (H, W, 3) uint8 from RGB to Y, U, V."""
+        """Convert an image (H, W, 3) uint8 from RGB to Y, U, V with the same shape and type."""
         return np.asarray(cv2.transform(image, self.from_rgb), np.uint8)
 
     def code(self, colour: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -180,7 +180,12 @@ class FullResolution:
         self._planes = np.empty((2, width * height), np.uint8)  # reusing memory is cheaper than allocating
 
     def load(self, planes: Planes, area: Area) -> None:
-        """Copy an area from planes; each chroma sample is repeated for its 2 x 2 pixels."""
+        """Copy an area from an image in 4:2:0 to this image; each chroma sample is repeated for its 2 x 2 pixels.
+
+        Args:
+            planes: Image to copy from, with the size of this image.
+            area: Area to copy, with even coordinates.
+        """
         half, doubled = _half(area), self._scratch(area)
         for plane, wide in zip((planes.u, planes.v), doubled, strict=True):
             # Repeat each sample along the row (257 times a byte is two such bytes), and then each row.
@@ -189,7 +194,12 @@ class FullResolution:
         cv2.merge([area.of(planes.y), *doubled], area.of(self.pixels))
 
     def store(self, planes: Planes, area: Area) -> None:
-        """Copy an area to planes; each chroma sample is the mean of its 2 x 2 pixels."""
+        """Copy an area of this image to an image in 4:2:0; each chroma sample is the mean of its 2 x 2 pixels.
+
+        Args:
+            planes: Image to copy to, with the size of this image.
+            area: Area to copy, with even coordinates.
+        """
         full, half = self._scratch(area), _half(area)
         cv2.split(area.of(self.pixels), [area.of(planes.y), *full])
         for plane, wide in zip((planes.u, planes.v), full, strict=True):
@@ -207,7 +217,7 @@ class PlanarFrame:
 
     Attributes:
         planes: The image.
-        index: Index of the frame, as in `pose.types.Frame`.
+        index: Index of the frame among the returned frames, from 0.
         time: Time of the frame, s.
     """
 
@@ -217,7 +227,7 @@ class PlanarFrame:
 
 
 def merged(areas: Iterable[Area]) -> list[Area]:
-    """Merge areas where their bounding rectangle has at most as many pixels as both together."""
+    """Merge pairs of areas repeatedly, if their bounding rectangle has no more pixels than both areas together."""
     apart: list[Area] = []
     for area in areas:
         whole, others = area, apart

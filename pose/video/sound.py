@@ -59,7 +59,11 @@ class SoundTrack:
         return stream
 
     def begin(self, first: float) -> None:
-        """Set the source time of the first image, which becomes second 0 of the file."""
+        """Start the sound at the time of the first written image.
+
+        Args:
+            first: Time of this image in the source, s; it becomes second 0 of the file.
+        """
         self._pieces = self._shifted(first)
         self._advance()
 

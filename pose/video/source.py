@@ -24,9 +24,9 @@ class VideoInfo:
         width: Width of the returned images in px (upright, square pixels).
         height: Height of the returned images in px.
         fps: Declared average frames per second; `Frame.time` is authoritative.
-        time_base: Time base of the source in s.
-        duration: Estimated duration in s of the part from `start` to `end`; None if unknown.
-        frame_count: Estimated number of frames of this part; None if unknown.
+        time_base: Unit of the source's time stamps, s.
+        duration: Estimated duration in s of the part of the source that is returned; None if unknown.
+        frame_count: Estimated number of returned frames; None if unknown.
         has_audio: Whether the source has sound.
         is_live: Whether frames arrive in real time, so that they cannot be read twice.
         focal_35mm: 35 mm equivalent focal length in mm, if the file contains it.
@@ -53,8 +53,8 @@ class Span:
     """A part of a source: the frames with `start` <= time < `end`.
 
     Attributes:
-        start: Start in s from the first frame of the source.
-        end: End in s from the first frame of the source.
+        start: Start (inclusive) in s after the first frame of the source.
+        end: End (exclusive) in s after the first frame of the source; infinite for the end of the source.
     """
 
     start: float = 0.0
@@ -69,7 +69,7 @@ class Span:
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:
-        """Return the duration in s and the number of frames inside the span; None if unknown.
+        """Return the duration in s and the number of frames of a source inside the span; None for both if unknown.
 
         Args:
             duration: Duration of the source in s; None if unknown.
