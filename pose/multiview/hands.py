@@ -63,8 +63,8 @@ class FusedHands:
 
     Attributes:
         shapes: (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand.
-        sigma: (K, 21) mm, radius of the 68 % interval relative to the wrist. NaN for hands seen by fewer than two
-            cameras, whose true size is unknown.
+        sigma: (K, 21) mm, radius around each point that contains the true point, relative to the wrist, with a
+            probability of 68 %. NaN for hands seen by fewer than two cameras, whose true size is unknown.
     """
 
     shapes: F64
@@ -198,8 +198,8 @@ class HandStream:
 
         Args:
             cameras: The cameras.
-            tracks: Index of the camera and track id of each track of each person.
-            results: Results of each camera.
+            tracks: Pairs (camera index, track id) of all tracks of each person.
+            results: Results of each camera, in order of time.
         """
         self._cameras = list(cameras)
         persons: list[dict[int, int]] = [{} for _ in cameras]

@@ -59,8 +59,8 @@ class Rig:
     Attributes:
         cameras: Cameras in the frame of the first one.
         people: Tracks of each person, by camera index.
-        tracks: Index of the camera and track id of each track of each person.
-        bones: Bone lengths (B,) m of each person.
+        tracks: Pairs (camera index, track id) of all tracks of each person.
+        bones: Lengths (B,) m of the B bones `residuals.BONES` of each person.
         accuracy: Accuracy of each camera.
         scale: Factor by which lifted bodies are scaled.
         clocks: Evidence for each camera's clock offset, from `linking.clock_sources`.

@@ -39,8 +39,8 @@ class SoundLag:
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
             overlap.
-        pieces: Number of pieces whose lags agree.
-        agreeing_share: Fraction of agreeing pieces among those with a clear peak.
+        pieces: Number of pieces of the overlap, a few seconds each, whose lags agree.
+        agreeing_share: Fraction of agreeing pieces among those whose correlation has a clear peak.
     """
 
     seconds: float

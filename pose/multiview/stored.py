@@ -35,7 +35,7 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
 
     Args:
         camera: Index of the camera.
-        rows: File with rows of type `TRACK_ROW`; the keys are track ids.
+        rows: File with one entry of type `TRACK_ROW` per frame; the keys are track ids.
         numbers: Ids of the tracks to copy.
         folder: Folder of the temporary file; None for the system's temporary folder.
 

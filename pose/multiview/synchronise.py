@@ -37,8 +37,8 @@ class Speeds:
     """Square roots of the joint speeds of a track at `RATE` samples/s, standardised to mean 0 and standard deviation 1.
 
     Attributes:
-        values: (K, 12), values of twelve joints; 0 where the track is missing.
-        seen: (K,) whether the track has frames around the time.
+        values: (K, 12), K samples of twelve joints of arms and legs; 0 where the track is missing.
+        seen: (K,) whether the track has frames near the time of the sample.
         first: Time of the first value on the camera's clock, s.
     """
 
@@ -48,7 +48,7 @@ class Speeds:
 
 
 def speeds_of(track: ViewTrack) -> Speeds:
-    """Return the standardised root-relative speeds of a track's limb joints."""
+    """Return the standardised speeds of a track's arm and leg joints, relative to the root."""
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)
     values, seen = np.zeros((count, len(LIMB_POINTS))), np.zeros(count, bool)

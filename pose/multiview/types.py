@@ -28,7 +28,7 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 @dataclass(frozen=True, slots=True)
 class ViewTrack:
-    """One person as tracked by one camera.
+    """One person as tracked by one camera, in T frames.
 
     Attributes:
         camera: Index of the camera.
@@ -38,7 +38,7 @@ class ViewTrack:
         scores: (T, 17), 0 where not detected.
         joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
         root: (T, 3) m, position of the root in the camera frame.
-        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
     """
 
     camera: int

@@ -22,7 +22,7 @@ _MIN_COSINE = 0.5  # minimum cosine between a line of sight and the axis along w
 
 @dataclass(frozen=True, slots=True)
 class PelvisEstimate:
-    """Estimates of the pelvis position from single frames.
+    """Estimates of the pelvis position from each of T frames alone, in camera axes.
 
     At depth z, the x and y of the pelvis are `ray` * z + `offset`.
 
@@ -39,7 +39,7 @@ class PelvisEstimate:
     offset: F64
 
     def positions(self, depth: F64) -> F64:
-        """Return pelvis positions (T, 3) m for depths (T,) m."""
+        """Return pelvis positions (T, 3) m in camera axes for given depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
     def distance_map(self, rotations: F64, positions: F64 | None = None) -> tuple[F64, F64]:

@@ -14,7 +14,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person over time.
+    """One person in T frames.
 
     Attributes:
         joints: (T, 17, 3) m relative to the pelvis, camera axes.

@@ -112,7 +112,7 @@ def find_scenes(
         begins: Start of each scene in s, increasing.
         up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
         rules: Thresholds.
-        doubtful: Ids of tracks that may not show a person, as in `find_world`.
+        doubtful: Ids of tracks that may not show a person; they do not affect the other people of their scene.
     """
     members: dict[int, list[int]] = {}
     for number, work in works.items():

@@ -193,8 +193,8 @@ def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[n
 
     Args:
         arrays: Object with the attributes.
-        count: Number of rows.
-        kind: Structured type.
+        count: Length of the array.
+        kind: Structured type of its entries.
         **more: Values of fields that are not attributes of `arrays`.
     """
     rows = np.zeros(count, kind)

@@ -95,7 +95,7 @@ class CausalWorld:
 class Upright:
     """Positions of people in the 3D view.
 
-    They come from the result if it has world positions, otherwise from a `CausalWorld`.
+    They are the world positions of a result, if it has any. Otherwise a `CausalWorld` estimates them.
     """
 
     def __init__(self, up: F64 | None = None) -> None:
@@ -107,9 +107,13 @@ class Upright:
         self._causal = CausalWorld(up)
 
     def place(self, result: FrameResult, rows: NDArray[np.integer]) -> F32:
-        """Return the positions (P, 17, 3) m in the 3D view of the people in the given rows of a result.
+        """Return the positions (P, 17, 3) m of some people of a frame, in the axes of the 3D view.
 
-        People in a scene without a world are placed as in a result without one.
+        People in a scene without a world are placed with a `CausalWorld`.
+
+        Args:
+            result: Results of the frame.
+            rows: (P,) indices of the people in the result.
         """
         if result.placed is not None and (not len(rows) or np.isfinite(result.placed.joints[rows]).any()):
             return to_stage(result.placed.joints[rows])
