@@ -53,7 +53,7 @@ class _LastObservation:
 
 
 class PosePredictor:
-    """Predictor of the people of one stream. Call it with each frame in order.
+    """Predictor of the poses of one stream, for a later time and during occlusions. Call it with each frame in order.
 
     People without a complete 3D pose are not predicted. Memory use is bounded.
     """

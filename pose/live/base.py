@@ -42,7 +42,7 @@ class Subscription:
 
     Attributes:
         mailbox: Queue that receives the results.
-        wanted: Kind of results, as in `Loop.subscribe`.
+        wanted: Kind of results, "newest", "final" or "all", as in `Loop.subscribe`.
         since: Number of the first frame for the subscriber, counted from 0 at the start of the loop.
     """
 
@@ -68,7 +68,7 @@ class Loop(ABC):
 
     Attributes:
         source: Source of the loop.
-        config: Settings of the prediction of poses.
+        config: Settings of pose prediction: the prediction time, and how long occluded people are predicted.
         ahead: Prediction time, fixed or measured; None if poses are not predicted.
     """
 
@@ -169,9 +169,9 @@ class Loop(ABC):
 
         The mailbox is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
 
-        With a refining lifter, each frame has two results: its newest estimate, as soon as its 3D pose is available,
-        and some frames later its refined one. `LiveResult.final` distinguishes them. With other lifters, each frame has
-        one result, which is final.
+        Some lifters (networks from 2D to 3D) refine poses. Each frame then has two results: the newest estimate, as
+        soon as its 3D pose is available, and some frames later a refined one. `LiveResult.final` distinguishes them.
+        With other lifters, each frame has one result, which is final.
 
         Args:
             maxlen: Capacity of the mailbox, at least 1.

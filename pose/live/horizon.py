@@ -12,14 +12,18 @@ MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """Prediction time of each frame: the time from its capture to the predicted poses. Safe to use from any thread."""
+    """Prediction time of each frame: the time from its capture to the predicted poses. Safe to use from any thread.
+
+    Attributes:
+        seconds: Fixed prediction time, s; None if it is measured.
+    """
 
     def __init__(self, seconds: float | None = None) -> None:
         """Set a fixed prediction time, or measure it.
 
         Args:
-            seconds: Fixed prediction time, 0 to `MAX_HORIZON_S`. None measures it: the latency of the frame plus the
-                median of the latest display delays.
+            seconds: Fixed prediction time, 0 to `MAX_HORIZON_S` (0.5 s). None measures it: the latency of the frame
+                plus the median of the latest display delays (`add_display_delay`).
 
         Raises:
             UsageError: If `seconds` is out of range.
@@ -60,7 +64,7 @@ class Horizon:
             self._display_delays.append(min(max(delay, 0.0), MAX_HORIZON_S))
 
     def prediction_time(self, captured: float, now: float) -> float:
-        """Return the prediction time of a frame in s, at most `MAX_HORIZON_S`.
+        """Return the prediction time of a frame in s, at most `MAX_HORIZON_S` (0.5 s).
 
         Args:
             captured: Capture time of the frame, s.

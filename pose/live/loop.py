@@ -71,7 +71,8 @@ class LiveLoop(Loop):
         Args:
             pipeline: Pipeline constructed with `live=True`.
             source: Source of the frames.
-            config: Settings of the prediction of poses.
+            config: Settings of pose prediction: the prediction time, and how long occluded people are predicted. By
+                default, only occluded people are predicted.
             backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
             world: Settings of the world coordinates; None keeps camera coordinates.
 

@@ -12,11 +12,11 @@ MAX_MS = 10_000.0
 
 
 class Meter:
-    """Statistics of the latency of processed frames. Not thread-safe.
+    """Statistics of the rate and latency of processed frames. Not thread-safe.
 
     Attributes:
-        count: Number of frames.
-        max_ms: Maximum latency, ms.
+        count: Number of frames since the start.
+        max_ms: Maximum latency of all frames, ms.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Meter:
     def percentile(self, percent: float) -> float:
         """Return a percentile of the latency of all frames in ms; NaN without frames.
 
-        The resolution is `BIN_MS`, and latencies above `MAX_MS` count as `MAX_MS`.
+        The resolution is 0.25 ms, and latencies above 10 s count as 10 s.
 
         Args:
             percent: Percentile from 0 to 100.

@@ -26,8 +26,8 @@ class Stream:
     """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream of a pipeline.
 
     Attributes:
-        pipeline: The pipeline.
-        session: Session of the pipeline for this stream.
+        pipeline: Pipeline that processes the images.
+        session: State of the pipeline for this stream, such as its tracks.
         size: (width, height) of the images, px.
         world: World of the people; None for camera coordinates.
         camera: Camera in whose frame the 3D poses are; None for the camera of the pipeline.
@@ -126,7 +126,7 @@ class LiveStatus:
         latency_p95_ms: 95th percentile of this latency over the last 5 s; NaN without frames.
         people: Number of people in the last frame.
         device: Device of the networks.
-        lifter: Name of the lifter.
+        lifter: Name of the lifter, the network from 2D to 3D.
         lifter_delay_ms: Delay by the look-ahead of the lifter, which is part of the latency.
         ahead_ms: Prediction time of the last frame after its capture; 0 without prediction.
         frames_in: Number of captured frames since the start.
@@ -158,7 +158,7 @@ class LiveStatus:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the source has sent no image for `STALL_SECONDS`."""
+        """Whether the source has sent no image for more than `STALL_SECONDS` (3 s)."""
         return self.frame_age_s > STALL_SECONDS
 
     def line(self) -> str:

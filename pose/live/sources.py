@@ -304,7 +304,7 @@ class PushedFrames:
         self._first: float | None = None
 
     def push(self, image: U8, at: float | None = None) -> int:
-        """Push an image, and return its index, which `LiveResult.result.index` repeats.
+        """Push an image, and return its index. The `LiveResult` of this image has the same `result.index`.
 
         Args:
             image: (H, W, 3) uint8 RGB.

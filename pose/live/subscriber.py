@@ -33,13 +33,13 @@ class Subscriber:
         """Subscribe and start the thread.
 
         Args:
-            loop: The loop.
+            loop: Loop whose results are processed.
             work: Function called with each result, in the thread of the subscriber.
-            maxlen: Capacity of the queue.
+            maxlen: Capacity of the queue; when it is full, the oldest result is dropped.
             after: Function called at the end in the same thread, even after an error.
             drain: Whether `close` waits without limit until all queued results are processed; otherwise it waits at
-                most `JOIN_SECONDS`.
-            wanted: Kind of results, as in `Loop.subscribe`.
+                most 10 s.
+            wanted: Kind of results, "newest", "final" or "all", as in `Loop.subscribe`.
         """
         self.problem: str | None = None
         self._loop, self._drain = loop, drain

@@ -59,7 +59,11 @@ class CurrentPose:
 
 
 class Fusion:
-    """Fusion of the poses of each person from all cameras. Create a new one for each calibration."""
+    """Fusion of the poses of each person from all cameras. Create a new one for each calibration.
+
+    Attributes:
+        calibration: Calibrated cameras.
+    """
 
     def __init__(self, calibration: Calibration, sources: int) -> None:
         """Start without people.
