@@ -22,8 +22,9 @@ class Recorder:
     written. Otherwise, if the lifter refines poses, the refined poses are written; the last frames before `close` may
     be unrefined.
 
-    Recording ends at `close`, when the loop ends, and when the disk is full. It also ends when the image size, the
-    networks or the calibration of several cameras change. Files get their final names then.
+    Recording ends at `close`, when the loop ends, and when the disk is full. Without
+    `restart_on_change`, it also ends when the image size, the networks or the calibration of several cameras change.
+    Files get their final names then.
 
     Attributes:
         finished: Finished recordings, oldest first.

@@ -79,7 +79,7 @@ class Rigging:
             live: Indices of the sources that currently send images.
 
         Raises:
-            PoseError: If the calibration file does not fit the sources, for example their image sizes.
+            PoseError: If the calibration file does not fit the sources, for example their aspect ratios.
         """
         changed, self._changed, before = self._changed, False, self.count
         if (found := self._calibrating.take()) is not None and self._valid:

@@ -64,7 +64,7 @@ class FusionStage:
             ended: Indices of the cameras whose source has ended.
 
         Raises:
-            PoseError: If the calibration file does not fit the sources, for example their image sizes.
+            PoseError: If the calibration file does not fit the sources, for example their aspect ratios.
         """
         shown, sightings = [], self.rigging.sightings
         for index, live in arrived:
