@@ -159,7 +159,7 @@ class Match:
 
     @property
     def is_reliable(self) -> bool:
-        """Whether the view is reliable."""
+        """Whether the view is reliable: enough points agree with it, in enough parts of the image."""
         return self.inlier_count >= MIN_POINTS and self.inlier_share >= MIN_INLIER_SHARE and self.cells >= MIN_CELLS
 
 

@@ -54,7 +54,9 @@ class ReplacedKey:
 
 
 def measure_parallax(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
-    """Test points for parallax; return None if there are too few points, too little time or hardly any motion.
+    """Test points for parallax; return None without a result.
+
+    A result needs enough points, enough time since the key frame, and a minimum displacement of the points.
 
     Args:
         key: The key frame.

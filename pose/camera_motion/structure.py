@@ -77,7 +77,7 @@ class Structure:
 
 
 def reconstruct(images: Sequence[KeyImage], matrix: F64, focal_known: bool) -> Structure | str:
-    """Reconstruct the structure from key images, or return the reason why none is reliable.
+    """Reconstruct the camera poses of key images, or return the reason why there is no reliable result.
 
     Args:
         images: The key images.

@@ -85,7 +85,7 @@ class CameraMotion:
 
     @property
     def translation_known(self) -> bool:
-        """Whether the translation of the camera is known."""
+        """Whether the translation of the camera was estimated, so that `distance` is not NaN."""
         return not np.isnan(self.distance)
 
     @property

@@ -68,7 +68,7 @@ class CameraWatch:
 
     @property
     def excludes_translation(self) -> bool:
-        """Whether the background proves that the camera did not translate lately.
+        """Whether the background proves that the camera did not translate in the last seconds.
 
         The criteria are those of `CameraMotion.excludes_translation`.
         """

@@ -14,7 +14,7 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraBatch:
-    """Parameters of C cameras; conventions of `ViewCamera`.
+    """Parameters of C cameras, with the conventions of `ViewCamera`.
 
     Attributes:
         rotations: (C, 3, 3), from the world to the camera frame.

@@ -26,7 +26,7 @@ class CameraRotation:
     Attributes:
         degrees: Angle of the rotation.
         deviation: Standard deviation of the angle in degrees, for independent residuals.
-        gain: Decrease of the cost of bundle adjustment.
+        gain: Decrease of the cost of bundle adjustment by this rotation.
     """
 
     degrees: float

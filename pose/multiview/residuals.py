@@ -42,7 +42,7 @@ class Weights:
     Attributes:
         acceleration: Standard deviation of joint accelerations, m/s^2.
         cauchy: Scale of the Cauchy loss, in standard deviations of a reprojection.
-        limb: Factor on the lifter's sigma.
+        limb: Factor on the standard deviations of lifted points.
         root: Standard deviation of the lifted distance, relative to the distance. It applies where one camera sees the
             person.
     """
@@ -116,7 +116,7 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
         observed: Observations of the person.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
-        weights: Weights of the residuals.
+        weights: Weights of the residuals; only `limb` is used.
 
     Returns:
         N points at K times, (K, N, 3) m relative to the midpoint of the hips, in world axes. Their precisions (K, N)

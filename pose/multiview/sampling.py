@@ -31,7 +31,7 @@ class Samples:
         joints: (K, 17, 3) m, root-relative lifted joints in the camera frame.
         root: (K, 3) m, position of the root in the camera frame.
         sigma: (K, 17) mm, uncertainty of the lifted joints.
-        present: (K,) whether the track has frames around the time.
+        present: (K,) whether the track has frames near the time.
     """
 
     pixels: F64
@@ -44,11 +44,11 @@ class Samples:
 
 
 def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
-    """Return the width in s of a kernel that includes one frame on each side at the track's frame rate.
+    """Return the standard deviation in s of a Gaussian kernel that includes one frame on each side at a track's rate.
 
     Args:
         track: The track.
-        min_width: Minimum width, s.
+        min_width: Minimum standard deviation, s.
     """
     count = len(track) - 1
     if count < 1:

@@ -73,8 +73,8 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
         one: Speeds in the first camera.
         other: Speeds in the second camera.
         max_lags: Maximum number of candidates.
-        near: Approximate lag and its tolerance, s. If given, only lags in this range are searched, and weaker ones are
-            accepted.
+        near: Approximate lag and its tolerance, s. If given, only lags in this range are searched, and a lower
+            significance is sufficient.
     """
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= MIN_OVERLAP_S * RATE

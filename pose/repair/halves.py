@@ -94,7 +94,8 @@ class HalfFilters:
     def continue_survivors(self, predecessors: list[Predecessors]) -> None:
         """Choose the survivors of the previous frame that are continued, and update their filters.
 
-        The filter of the new survivor 0 (as observed) is updated with d, that of survivor 1 (swapped) with -d.
+        The filter of the new survivor 0 (as observed) is updated with d = (left - right) / 2, that of survivor 1
+        (swapped) with -d.
 
         Args:
             predecessors: Previous survivors (0 or 1) that the new survivors 0 and 1 continue, for each limb.

@@ -100,7 +100,7 @@ def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
 
 
 def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
-    """Return the joint indices (K, 2), left and right, of the pairs of each limb ('legs' and 'arms')."""
+    """Return the left and right joint indices (K, 2) of the K joint pairs of a limb, for 'legs' and 'arms'."""
     return {limb: _pairs(skeleton, parts) for limb, parts in LIMBS.items()}
 
 

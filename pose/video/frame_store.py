@@ -14,7 +14,10 @@ from pose.video.source import VideoInfo
 
 
 class FrameStore:
-    """A temporary H.264 file of frames. Frames read back have their original indices, and times rounded to one tick."""
+    """A temporary H.264 file of frames.
+
+    Frames read back have their original indices. Their times are rounded to the unit of the file's time stamps.
+    """
 
     def __init__(self, info: VideoInfo) -> None:
         """Create the file.

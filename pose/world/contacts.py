@@ -19,7 +19,7 @@ _MAX_ABOVE_LOWEST_M = 0.03  # m, maximum height of supporting feet above the low
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
-    """Return speeds (T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
+    """Return speeds (T, 2) m/s of two ankles (T, 2, 3) m at times (T,) s, from central differences."""
     if len(times) < 2:
         return np.zeros(ankles.shape[:2])
     return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
@@ -29,7 +29,7 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2).
 
     Args:
-        ankles: (T, 2, 3) m in a world with its floor at 0.
+        ankles: (T, 2, 3) m, left and right ankle in a world with y up and the floor at y = 0.
         times: (T,) s.
         rules: Thresholds.
     """

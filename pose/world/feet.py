@@ -90,8 +90,8 @@ def hold_feet(joints: F64, standing: Mask, times: F64, rules: FootRules = RULES.
     """Keep standing feet in place by rotating and slightly bending the legs.
 
     A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and faded
-    in and out over `rules.fade_s` seconds. The leg rotates for the correction across it. The knee bends for the
-    fraction `rules.bend_share` of the correction along the leg. The lengths of thigh and shank are kept.
+    in and out over `rules.fade_s` seconds. The leg is rotated to correct the foot across the leg. The knee is
+    bent to correct it along the leg, by the fraction `rules.bend_share` only. The lengths of thigh and shank are kept.
 
     Args:
         joints: (T, 17, 3) m, Human3.6M-17 in the world.

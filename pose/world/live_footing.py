@@ -47,7 +47,7 @@ class LiveFooting:
         """Add a frame, and return `result`.
 
         Args:
-            placed: The frame in the world.
+            placed: Results of the frame, with world positions of P people.
             feet_seen: (P, 2) whether the image shows the left and the right ankle.
             watch: State of the camera up to this frame.
         """

@@ -9,7 +9,7 @@ class LiveRules:
 
     Attributes:
         bone_settle_s: Duration of clear view after which a bone length no longer changes.
-        max_clear_sigma_mm: Sigma of clearly seen joints.
+        max_clear_sigma_mm: Maximum uncertainty (sigma) of joints that count as clearly seen.
         unsettled_share: Additional relative standard deviation of a person's height at first. It decreases while bone
             lengths are measured.
         start_depth_m: Mean of the prior of a person's distance.

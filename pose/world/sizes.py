@@ -113,7 +113,7 @@ def child_probability(bones: F64, height: float, size_prior: SizePrior, rules: S
 
 
 def prior(one: Evidence, size_prior: SizePrior, rules: SizeRules = RULES.size) -> F64:
-    """Return the prior (2, U) of the U log scales of the grid, for one person alone, as an adult and as a child.
+    """Return the prior (2, U) of one person alone, as an adult and as a child, at the U log scales that are searched.
 
     Args:
         one: Measurements of the person.

@@ -25,7 +25,7 @@ class SceneTimes:
     Attributes:
         begins: Start of each scene in s, increasing, including the first.
         end: Time of the last frame, s.
-        step: Time between frames, s.
+        step: Median time between frames, s.
     """
 
     begins: Sequence[float]
