@@ -56,7 +56,8 @@ class System:
 
         Args:
             right: (..., K, 3 N) right-hand sides, for N points at K instants.
-            tolerance: Maximum norm of each person's residual, relative to the norm of the right-hand side.
+            tolerance: Norm of a person's residual, relative to that of the right-hand side, at which iteration stops.
+                It also stops after a maximum number of iterations.
         """
         count = right.shape[-2]
         values, space = np.linalg.eigh(self.blocks.mean(axis=-3))
