@@ -177,8 +177,9 @@ def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotio
 def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
     """Summarise the motion in the scenes of a clip with cuts.
 
-    The result has the worst kind of all scenes, in the order of `classify`. Each range of motion is the largest over
-    the scenes, and `known` is the mean. Scenes without a world are ignored, unless all are.
+    The result has the worst kind of all scenes, in the order of `classify`. `known` is the mean over the frames, the
+    focal length is the one that deviates most, and other values are the largest. Scenes without a world are ignored,
+    unless none has a world.
 
     Args:
         found: All scenes with people.

@@ -210,7 +210,7 @@ def clock_notes(
 ) -> list[str]:
     """Return messages about uncertain clocks, one line each.
 
-    With `known.capture_times`, offsets from capture times are normal and not reported.
+    With `known.capture_times`, only ambiguous clocks are reported; other offsets from capture times are normal.
 
     Args:
         cameras: Calibrated cameras.

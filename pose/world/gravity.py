@@ -126,14 +126,14 @@ def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gr
 
 
 def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> F64:
-    """Estimate the direction opposite to gravity from upright bodies alone, without their feet.
+    """Estimate the direction opposite to gravity from upright bodies alone, without the plane of standing feet.
 
     Args:
         people: Motion of each person.
         rules: Thresholds.
 
     Returns:
-        Unit vector (3,) in camera axes; the vertical of a level camera if no body is upright.
+        Unit vector (3,) in the axes of `people`; the vertical of a level camera if no body is upright.
     """
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
@@ -162,7 +162,7 @@ def body_directions(
 
 
 def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
-    """Return the sum of a person's body directions while standing, (3,) in camera axes, and the duration in s.
+    """Return the sum of a person's body directions while standing, (3,) in the person's axes, and the duration in s.
 
     Directions are unit vectors, weighted by duration, so that the sum has the unit s.
     """

@@ -73,6 +73,8 @@ class LiveGround:
     def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
         """Add the people of the next frame, and return the upward shift in m that puts each on the common floor.
 
+        Shifts change smoothly. They approach 0 for people too far above or below the floor.
+
         Args:
             ids: (P,) track ids.
             joints: (P, 17, 3) m relative to the pelvis, camera axes.

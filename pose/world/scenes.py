@@ -28,7 +28,8 @@ class Scene:
         number: Number of the scene in the clip; 0 for the first one.
         begin: Start of the scene, s.
         ground: Common world of its people.
-        found_by: Source of its vertical, as in `World`; 'unknown' if the scene uses a vertical from all scenes.
+        found_by: Source of its vertical, as in `World`; 'unknown' if its own people do not determine it. A vertical
+            from all scenes is then used, if there is one.
         floor_known: Whether its own people determine the floor. Otherwise the camera is assumed to have its median
             height over the other scenes.
     """
@@ -112,7 +113,8 @@ def find_scenes(
         begins: Start of each scene in s, increasing.
         up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
         rules: Thresholds.
-        doubtful: Ids of tracks that may not show a person; they do not affect the other people of their scene.
+        doubtful: Ids of tracks that may not show a person. Unless all tracks of a scene are doubtful, they do not
+            affect the other people in it. A vertical from all scenes includes them.
     """
     members: dict[int, list[int]] = {}
     for number, work in works.items():
