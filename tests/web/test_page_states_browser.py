@@ -185,10 +185,16 @@ def test_nothing_wraps_or_collides_at_320_px(launch):
                     line,
                 )
                 assert height < 10, f"{line} takes more than a line"
-            scene, caption = (page.locator(what).bounding_box() for what in ("#scene", "figcaption.below"))
-            assert scene["y"] + scene["height"] <= caption["y"]
-            rows = [round(page.locator(f"#{tool}").bounding_box()["y"]) for tool in TOOLS]
-            assert len(set(rows)) == 1
+            # All boxes at one moment: status texts of the live page change, and with them the height of what is below.
+            boxes = page.evaluate(
+                """selectors => Object.fromEntries(selectors.map((selector) => {
+                    const { top, bottom } = document.querySelector(selector).getBoundingClientRect();
+                    return [selector, [top, bottom]];
+                }))""",
+                ["#scene", "figcaption.below", *(f"#{tool}" for tool in TOOLS)],
+            )
+            assert boxes["#scene"][1] <= boxes["figcaption.below"][0]
+            assert len({round(boxes[f"#{tool}"][0]) for tool in TOOLS}) == 1
             keep(page, "narrow.png")
 
 
