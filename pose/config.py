@@ -89,7 +89,10 @@ class PipelineConfig:
         False,
         "find the faces of tracked people: 468 points each, head pose, open eyes and mouth; people are not identified",
     )
-    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; output 2D is unchanged")
+    repair: bool = option(
+        True,
+        "undo left-right swaps and remove outliers before lifting; the 2D keypoints in the results stay as detected",
+    )
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     fit: bool = option(True, "refine the 3D motion to agree with the 2D projection (offline, with constant bones)")
     device: str = option(DEFAULT_OPTIONS.device, "device of the networks; auto: cuda if available", choices=DEVICES)

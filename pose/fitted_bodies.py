@@ -147,7 +147,12 @@ def visible_rows(result: FrameResult, min_score: float) -> list[int]:
 
 
 def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
-    """Return the indices of the `LIVE_PEOPLE` people nearest to the camera, out of the indices `rows`, ascending."""
+    """Return the people nearest to the camera, at most `LIVE_PEOPLE` of them, as indices in ascending order.
+
+    Args:
+        result: Result of a frame.
+        rows: Indices, in the result's arrays, of the people to choose from.
+    """
     return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
 
 

@@ -42,7 +42,7 @@ class IncomingFrames:
             raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
         if frame.size != self._size:
             want, got = (f"{width} x {height} px" for width, height in (self._size, frame.size))
-            raise UsageError(f"frame {frame.index}: is {got}, but its session expects {want}; create another session")
+            raise UsageError(f"frame {frame.index}: got {got}, but the session expects {want}; create another session")
         step = frame.time - self._last
         if not math.isfinite(frame.time) or step <= 0:
             before = f" after {self._last:g} s" if math.isfinite(self._last) else ""

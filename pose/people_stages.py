@@ -25,7 +25,8 @@ def people_stages(
     Args:
         config: Configuration of the pipeline.
         times: Collector of the processing time of each stage.
-        detector: Detector to use instead of the configured one; ignored with a one-pass network.
+        detector: Detector to use instead of the configured one; ignored with a network that finds boxes and keypoints
+            in one pass.
         warm: Whether to run the networks once, so that the first frame is not slow.
     """
     options = config.stage_options

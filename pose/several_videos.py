@@ -52,7 +52,7 @@ def several(
     if offsets is not None and len(offsets) != len(paths):
         raise UsageError(f"offsets: got {len(offsets)} for {len(paths)} videos; give one per video")
     if height is not None and cameras is not None:
-        raise UsageError(f"height: the calibration in {cameras} already sets the scale")
+        raise UsageError(f"height: the calibration in {cameras} already sets the scale; leave out one of the two")
     names = unique_names([path.stem for path in paths])
     if cameras is not None:
         check_cameras(Path(cameras), names)

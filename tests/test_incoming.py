@@ -24,7 +24,7 @@ def frame(index: int, time: float, shape: tuple[int, ...] = (480, 640, 3), kind:
         (frame(1, math.inf), "frame 1: time inf s after 0.5 s"),
         (frame(1, 0.5), "frame 1: time 0.5 s after 0.5 s"),
         (frame(1, 0.4), "frame 1: time 0.4 s after 0.5 s"),
-        (frame(1, 0.6, (640, 480, 3)), "frame 1: is 480 x 640 px, but its session expects 640 x 480 px"),
+        (frame(1, 0.6, (640, 480, 3)), "frame 1: got 480 x 640 px, but the session expects 640 x 480 px"),
         (frame(1, 0.6, (480, 640)), "frame 1: expected (H, W, 3) uint8 RGB"),
         (frame(1, 0.6, (480, 640, 4)), "frame 1: expected (H, W, 3) uint8 RGB"),
         (frame(1, 0.6, kind=np.float32), "frame 1: expected (H, W, 3) uint8 RGB"),

@@ -195,7 +195,7 @@ def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):
     session.push(Frame(np.zeros((48, 64, 3), np.uint8), 0, 0.0))
     with pytest.raises(UsageError, match=r"time 0 s after 0 s"):
         session.push(Frame(np.zeros((48, 64, 3), np.uint8), 1, 0.0))
-    with pytest.raises(UsageError, match=r"is 48 x 64 px, but its session expects 64 x 48 px"):
+    with pytest.raises(UsageError, match=r"got 48 x 64 px, but the session expects 64 x 48 px"):
         session.push(Frame(np.zeros((64, 48, 3), np.uint8), 1, 0.1))
 
 

@@ -41,7 +41,7 @@ class ConvertOptions(Options):
         None, "pitch of the camera in degrees, positive if it looks up", minimum=-90, maximum=90
     )
     roll: float | None = option(None, "roll of the camera in degrees, clockwise", minimum=-180, maximum=180)
-    height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
+    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(
         RIGS[0],

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     config, cameras = config_of(RunConfig, parsed), config_of(CamerasConfig, parsed)
     given = [f"--{entry.name}" for entry in fields(cameras) if getattr(cameras, entry.name) != entry.default]
     if given and len(clip.videos) == 1 and Path(clip.videos[0]).is_file():
-        raise UsageError(f"{' and '.join(given)}: needs several cameras; {clip.videos[0]} is one video")
+        raise UsageError(f"{' and '.join(given)}: only for several cameras; {clip.videos[0]} is one video")
     if len(clip.videos) > 1 or given:
         videos = clip.videos or [config.video or ""]
         with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
@@ -162,7 +162,7 @@ def check_several(config: RunConfig) -> None:
     defaults = RunConfig()
     for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
         if getattr(config, name) != getattr(defaults, name):
-            raise UsageError(f"{name}: is not supported with several cameras")
+            raise UsageError(f"{name}: not supported with several cameras")
 
 
 def shared_options(config: RunConfig) -> SharedOptions:

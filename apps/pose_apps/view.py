@@ -29,7 +29,7 @@ class ViewOptions(Options):
     poses: str = argument(REQUIRED, "a poses.npz of pose-run or pose-lift", metavar="POSES.npz")
     save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")
     size: str | None = option(None, "size of the video in px; default: 1280x720", metavar="WxH")
-    fps: float | None = option(None, "frame rate of the video in frames/s; default: time stamps of the result")
+    fps: float | None = option(None, "frame rate of the video to write, in frames/s; default: that of the result")
     speed: float | None = option(None, "playback speed of the video; 2 is twice as fast")
     overwrite: bool = overwrite_option("an existing video")
 

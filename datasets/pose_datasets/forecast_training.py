@@ -211,7 +211,11 @@ class MotionSamples:
         return result
 
     def evaluation_samples(self) -> tuple[I64, I64]:
-        """Return the samples for evaluation, four per second: indices (B,) of sequences and of frames (B,)."""
+        """Return the samples for evaluation, four per second of motion.
+
+        Returns:
+            The indices (B,) of their sequences, and the indices (B,) of the last frame of the past in the sequence.
+        """
         return self.at_interval(_EVALUATION_INTERVAL_S)
 
     def evaluation_batches(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:

@@ -83,7 +83,7 @@ _OTHER_SUBJECTS = (
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the motion of Seoul National University as clips to one file, and return a summary line.
+    """Write the motion capture data of Seoul National University as clips to one file, and return a summary line.
 
     Args:
         source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP

@@ -41,10 +41,11 @@ _DEVIATIONS = {
 
 
 def walking_norm(angle: str) -> tuple[F64, F64] | None:
-    """Return the published mean and standard deviation between people of an angle over the gait cycle.
+    """Return the gait curve of healthy people for an angle: its mean, and its standard deviation between people.
 
     Args:
-        angle: Name of the angle, such as 'knee flexion'.
+        angle: Name of the angle: 'knee flexion', 'hip flexion', 'hip adduction', 'pelvis obliquity' or
+            'pelvis rotation'.
 
     Returns:
         Mean and standard deviation, (101,) degrees each, at 0 to 100 % of the cycle; None without a published norm.

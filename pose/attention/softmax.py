@@ -31,9 +31,9 @@ class Pattern(ABC):
     @property
     @abstractmethod
     def reach(self) -> int:
-        """Number of frames from the farthest visible frame to the query, both included.
+        """Number of frames from the earliest frame that a query always sees to the query, both included.
 
-        Patterns that are not causal may also show frames that are farther away.
+        Global tokens and later frames do not count.
         """
 
     @abstractmethod

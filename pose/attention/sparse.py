@@ -133,7 +133,7 @@ class SparseAttention(SoftmaxAttention):
         self.window = SparsePattern(pattern, stride, summary, causal, memory or DEFAULT_MEMORY)
         if arrange == "heads":
             if heads < 2:
-                raise ValueError("arrange: heads needs at least two heads, one for near and one for far frames")
+                raise ValueError("arrange='heads' needs at least two heads, one for near and one for far frames")
             near = tuple(head < (heads + 1) // 2 for head in range(heads))
             self.window = replace(self.window, near=near, far=tuple(not is_near for is_near in near))
         elif arrange == "layers":

@@ -21,7 +21,11 @@ class MotionLog:
         self._measured: list[tuple[int, Background]] = []
 
     def add(self, people: People) -> None:
-        """Add the next frame of the run, with the time, index, cut and `background` that `people` contains."""
+        """Add the next frame of the run.
+
+        Args:
+            people: People of the frame. Its `time`, `index`, `cut` and `background` are stored.
+        """
         if people.cut:
             self._cuts.append(len(self._times))
         if people.background is not None:

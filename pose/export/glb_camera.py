@@ -33,13 +33,14 @@ class GlbCamera:
     """A camera in a GLB file, with F poses: one per frame, or F = 1 if the camera is static.
 
     Attributes:
-        view: The exact camera.
+        view: The exact camera. The other attributes approximate it, since glTF has neither lens distortion nor a
+            principal point off the centre.
         positions: (F, 3) positions in the file's axes (y up), m.
         quaternions: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's
             axes.
         fields_of_view: (F,) vertical fields of view, rad.
         aspect: Aspect ratio of the image plane, width / height.
-        max_displacement_px: Largest displacement of an image point by the approximation, px.
+        max_displacement_px: Largest distance between an image point of the exact and of the approximate camera, px.
     """
 
     view: Viewpoint

@@ -66,12 +66,12 @@ class Angles:
 
 
 def joint_angles(joints: F64, sigma: F64, up: F64) -> Angles:
-    """Compute joint angles from positions in any right-handed frame.
+    """Compute joint angles from positions in any right-handed coordinate system.
 
     Args:
         joints: (T, 17, 3) m, positions of the joints, Human3.6M order. Frames with NaN give NaN.
         sigma: (T, 17) mm, radius that contains the joint with probability 0.68.
-        up: (3,) upward vertical in the same frame.
+        up: (3,) upward vertical in the same coordinate system.
     """
     values, gradients = _angles_and_gradients(joints, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2

@@ -110,8 +110,9 @@ def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) 
 
     Args:
         motion: Motion of T frames.
-        previous: Last angles of the previous portion by joint, for continuity; None for the first portion. The
-            dictionary is updated with the last angles of this portion.
+        previous: Last Euler angles (3,) rad by joint, which make the angles of consecutive parts of a motion
+            continuous. Pass an empty dictionary with the first part and the same dictionary with the following
+            ones; it is updated. None for a motion in one part.
     """
     previous = {} if previous is None else previous
     quaternions = {name: motion.quaternions[:, place] for name, place in _AT.items()}

@@ -249,7 +249,7 @@ def _name(entry: Json) -> str:
 def _cameras(entry: Json) -> tuple[Mapping[str, Json], ...]:
     cameras = tuple(camera for camera in items(entry) if isinstance(camera, Mapping))
     if len(cameras) != len(items(entry)):
-        raise TypeError("cameras: expected objects")
+        raise TypeError("cameras: expected a list of JSON objects")
     return cameras
 
 

@@ -11,9 +11,10 @@ class ForecastBatch:
 
     Attributes:
         past: (B, K, F) network inputs, F features at K ages (`pose.forecast.features.describe`).
-        ahead: (B, Q) s, times of `truth` after the last frame.
-        truth: (B, Q, 51) m, true displacements since the last frame (`pose.forecast.format.COORDINATES`).
-        steps: (B, S, 51) m, true displacements at S steps, which are `pose.forecast.format.STEP` seconds apart.
+        ahead: (B, Q) s, times of `truth` after the last frame of the past.
+        truth: (B, Q, 51) m, true displacements of the coordinates since the last frame of the past. The coordinates are
+            those of the 17 joints, in the order of `pose.forecast.format.COORDINATES`.
+        steps: (B, S, 51) m, the same displacements at S equal steps of `pose.forecast.format.STEP` seconds.
     """
 
     past: F32

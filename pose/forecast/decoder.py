@@ -59,9 +59,15 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process one more token (B, 1, D) with the cache of the earlier ones, and return its output and the new cache.
+        """Process the next token of every sequence, and return its output (B, 1, D) and the new cache.
 
-        The output equals that of `forward` for this token. `remembered` holds keys and values of the past.
+        The output equals that of `forward` for this token.
+
+        Args:
+            x: (B, 1, D) token.
+            context: Time of the token.
+            cache: State of the self-attention after the previous tokens; from `init_cache` for the first token.
+            remembered: Keys and values of the encoded past for the cross-attention, returned by `cross.remember`.
         """
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)

@@ -73,7 +73,8 @@ class Blend:
 
         Args:
             start: Index in the sequence of the window's first frame.
-            output: (T, 71) output for the T frames of the window.
+            output: (T, 71) output for the T frames of the window: 51 coordinates of the joints relative to the pelvis
+                in m, 3 of the pelvis in m, and 17 sigma in mm.
         """
         weights = self._windows.blending_weights(len(output), first=start == 0)[:, None]
         rows = slice(start - self._first, start - self._first + len(output))

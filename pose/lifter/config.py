@@ -118,7 +118,7 @@ class LifterConfig:
         if self.model.startswith("bi") and self.streaming:
             raise ValueError(f"model: {self.model} is bidirectional and cannot stream; use {self.model[2:]}")
         if self.model.startswith("bi") and self.dim % 2:
-            raise ValueError(f"dim: must be even for the two directions of model {self.model}")
+            raise ValueError(f"dim: must be even for the bidirectional model {self.model}, got {self.dim}")
 
     def _check_form(self) -> None:
         """Check that tokens, residual connections and depth can be combined."""

@@ -152,7 +152,7 @@ class SlidingStep(nn.Module):
 
 
 class SlidingBlock(WindowedBlock):
-    """One block of a `SlidingStep`, which processes the refreshed tokens of all people."""
+    """One block of a `SlidingStep`. In every step it recomputes the tokens of a few recent frames of all people."""
 
     def forward(
         self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
@@ -160,7 +160,7 @@ class SlidingBlock(WindowedBlock):
         """Apply the block.
 
         Args:
-            x: (P, M, N, D) N refreshed tokens of the plain window and its mirror image (M is 2).
+            x: (P, M, N, D) N recomputed tokens of the plain window and its mirror image (M is 2).
             rotary: Rotary position encoding of the tokens.
             attn_bias: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
             keys: (P, M, H, S, K) cached keys of H heads in S slots.

@@ -4,7 +4,8 @@
 
 The state of P people consists of these tensors:
 
-    frames (P,)                  number of frames so far minus L; the step's output is valid if it is 0 or more
+    frames (P,)                  number of frames before this step, minus L, the look-ahead; -L at first. The step's
+                                 output is valid if this input is 0 or more
     recent (P, L + 1, F)         features of the last frames; the target frame, whose pose is returned, comes first
     recent_times (P, L + 1)      their times, s
     the caches of the attention layers, which depend on the mechanism

@@ -32,7 +32,8 @@ class CacheLayout:
     def supported_lookahead(self, requested: int) -> int:
         """Return the largest supported look-ahead of at most `requested` frames.
 
-        This is `requested` itself, or for a sliding window the largest of `ages` up to `requested`.
+        This is `requested` itself. A sliding window supports only its `ages`, which begin with 0, so this is the
+        largest of them that is at most `requested`.
         """
         return requested if self.ages is None else max(age for age in self.ages if age <= requested)
 
@@ -156,7 +157,12 @@ class PeopleState:
         return joined[:, ages.index(self._settings.lookahead)]
 
     def output_of(self, row: int, age: int) -> F32 | None:
-        """Return the output of `StreamState.output_of` for the person in row `row`."""
+        """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
+
+        Args:
+            row: Index of the person.
+            age: Age of the frame, in frames; one of `CacheLayout.ages`.
+        """
         ages = self._settings.step.cache_layout.ages
         if self.outputs_by_age is None or ages is None or self.state["frames"][row] <= age:
             return None

@@ -193,7 +193,7 @@ def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     text = path.read_text(encoding="utf-8")
     found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # safe: a subclass of SafeLoader
     if not isinstance(found, Mapping):
-        raise ValueError("expected matrices by name")
+        raise ValueError("expected the matrices M1, D1, M2, D2, R and T")
     parts = {name: found[name] for name in ("M1", "D1", "M2", "D2", "R", "T")}
     first = {"K": parts["M1"], "distortion": parts["D1"], "R": np.eye(3), "t": np.zeros(3)}
     second = {"K": parts["M2"], "distortion": parts["D2"], "R": parts["R"], "t": parts["T"]}

@@ -37,8 +37,8 @@ class SoundLag:
     """Lag between the sound of two recordings.
 
     Attributes:
-        seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
-            overlap.
+        seconds: Time to add to times of the second recording to get times of the first. It is exact in the middle of
+            the overlap, if one of the clocks drifts.
         pieces: Number of pieces of the overlap, a few seconds each, whose lags agree.
         agreeing_share: Fraction of agreeing pieces among those whose correlation has a clear peak.
     """

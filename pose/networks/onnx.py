@@ -74,7 +74,7 @@ class OnnxNetwork:
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         if options.precision != "auto" and self.dtype.kind == "f" and self.dtype != options.precision:
             raise PoseError(
-                f"precision: {path.name} was exported in {self.dtype}, not {options.precision}; export it again"
+                f"precision: {path.name} was exported in {self.dtype}, not {options.precision}; use precision auto"
             )
 
     def input(

@@ -59,7 +59,12 @@ class Observations:
 
     @classmethod
     def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
-        """Build observations from tracks and the estimator's output for their regions."""
+        """Build observations.
+
+        Args:
+            tracks: P tracks.
+            keypoints: Output of the estimator for the regions of these tracks, in the same order.
+        """
         return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
 
     def __len__(self) -> int:

@@ -24,8 +24,7 @@ class StreamBodySwaps:
     """Frame-by-frame detection of left-right swaps of the whole body of one person.
 
     Attributes:
-        changes_back: Whether left and right change back in the newest frame, more than `MIN_SWAP_S` after a
-            change.
+        changes_back: Whether a swap of the sides ends in the newest frame, after more than `MIN_SWAP_S`.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:

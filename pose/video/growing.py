@@ -29,7 +29,8 @@ OPTIONS = {
 class GrowingVideo:
     """Writer of a video file that can be played at any time.
 
-    Until `close`, the video has the temporary name `part`. This file is valid at any time, even after disk errors.
+    Until `close`, the video has a temporary name, `part` of the constructor. It can be played at any time, even after
+    disk errors.
 
     Attributes:
         path: Final path.

@@ -104,9 +104,10 @@ class Source(ABC):
     Attributes:
         name: Name for messages.
         info: Properties of the source.
-        problems: One message for each loss or repair, complete when the iteration has ended.
+        problems: One message for each kind of lost frames or repaired time stamps, complete when the iteration has
+            ended.
         cut_short: Message that the end of the video is missing; None if it is complete.
-        sound: Location of the sound; None if there is none that can be copied.
+        sound: File and track of the sound; None if there is none that can be copied.
         has_clock: Whether frames have time stamps from the source; otherwise times are arrival times.
         arrived: Arrival time of the last returned frame in s, on the clock of `time.monotonic`; None if not live.
         left_out: Number of frames of a live source that were dropped because they were outdated.

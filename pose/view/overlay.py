@@ -86,7 +86,8 @@ class Overlay:
     """Renderer of results on the frames of one video, in order.
 
     Attributes:
-        output_size: (width, height) px of the result of `draw`; wider than the video if the inset has its own panel.
+        output_size: (width, height) px of the result of `draw`; wider than the video if the 3D view is
+            beside the image.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ COOKIE_BYTES = 32
 
 
 class Guard:
-    """Access control for one run of a server."""
+    """Access control of a server: Host and Origin headers, token, and the cookie of browsers that gave the token."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._token = settings.token

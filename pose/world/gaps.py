@@ -13,8 +13,8 @@ Mask = NDArray[np.bool_]
 def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
     """Fill the short gaps of a person.
 
-    Joints and root are interpolated linearly; sigma is the larger one of both ends. Filled joints have score 0. Longer
-    gaps, and the time before the first and after the last frame of the person, are not filled.
+    Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints
+    have score 0. Longer gaps, and the time before the first and after the last frame of the person, are not filled.
 
     Args:
         person: The person.

@@ -109,7 +109,7 @@ def find_scenes(
     """Estimate the world of each scene; return None without people.
 
     Args:
-        works: People by track id, at the size from the lifter; may be read from a file repeatedly.
+        works: People by track id, not yet scaled to their body heights. They are iterated more than once.
         begins: Start of each scene in s, increasing.
         up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
         rules: Thresholds.

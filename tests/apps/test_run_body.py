@@ -23,4 +23,4 @@ def test_bodies_are_drawn_in_the_overlay_and_only_on_request(videos, tmp_path, t
 
 def test_several_cameras_refuse_bodies_in_one_line(capsys):
     assert main(["left.mp4", "right.mp4", "--body"]) == 2
-    assert "body: is not supported with several cameras" in capsys.readouterr().err
+    assert "body: not supported with several cameras" in capsys.readouterr().err

@@ -253,7 +253,7 @@ def test_motion_drawn_with_a_cache_is_what_the_whole_past_gives(batch, model):
 
 def test_who_has_not_learnt_the_next_pose_cannot_go_on(batch):
     for made in (network("next", OFFLINE), network("masked", STREAM)):
-        with pytest.raises(ValueError, match="pre-trained on the next pose"):
+        with pytest.raises(ValueError, match="pre-trained with the objective 'next'"):
             continued(made, batch, 2, torch.Generator())
 
 

@@ -50,7 +50,11 @@ class BatchConfig(Options):
     resume: bool = option(True, "process only clips whose results are missing or outdated")
     shard: str | None = option(None, "process only shard I of N, counted from 0")
     cache: str | None = option(None, "folder for cached 2D and 3D results; off: no cache; default: .cache in --out")
-    engine: str = option("local", "how workers run", choices=("local", "ray"))
+    engine: str = option(
+        "local",
+        "where workers run: local, as processes of this computer, or ray, on a Ray cluster",
+        choices=("local", "ray"),
+    )
     address: str | None = option(None, "address of a Ray cluster; default: this machine")
     quiet: bool = quiet_option("warnings and errors")
 

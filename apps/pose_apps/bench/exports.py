@@ -27,7 +27,7 @@ class ExportBench(Bench):
     formats: str | None = option(None, "only these formats, separated by commas")
 
     def run(self) -> None:
-        """Measure the time of each export format and of the lifters, and print a table."""
+        """Measure the time of each export format and of the three exported lifters, and print a table."""
         from pose.export import FORMATS, check_formats, export, is_available, open_recording
 
         if self.frames < 1:

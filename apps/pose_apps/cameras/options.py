@@ -116,7 +116,7 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
         )
     for video in videos:
         if not Path(video).is_file():
-            raise UsageError(f"{video}: no such file; several cameras are given as video files")
+            raise UsageError(f"{video}: no such file; with several cameras, each must be a video file")
     if (twice := repeated(videos)) is not None:
         raise UsageError(f"{twice}: given twice; each camera needs a different video")
     return list(videos)

@@ -61,10 +61,10 @@ def write_exports(
     Args:
         outputs: Outputs with the export formats.
         folder: Folder of the results.
-        video: Source video.
+        video: Path of the source video.
         space: Coordinate frame of the exports, "camera" or "world"; None for world if the result has it, else camera.
-        trim: Whether to omit a person's first and last frames if they are only partly in the image, or their feet below
-            the floor.
+        trim: Whether to omit a person's first and last frames in which the person is only partly in the image or has
+            feet below the floor.
 
     Returns:
         The files, notes on the files, and problems of formats that could not be written.

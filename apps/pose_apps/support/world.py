@@ -40,7 +40,7 @@ class LiveWorldConfig:
     roll: float | None = option(
         None, "roll of the camera in degrees, clockwise; default: estimated", minimum=-180, maximum=180
     )
-    height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
+    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
     smooth: bool = option(True, "smooth the motion")
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ class Sigmoid(Distribution):
 
 
 class Ratio(Distribution):
-    """Non-negative scores e divided by their sum: attention without softmax (Choromanski et al., 2021)."""
+    """Scores divided by their sum, without softmax (Choromanski et al., 2021). The scores must not be negative."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         odds = scores_BHTS.where(seen, 0)

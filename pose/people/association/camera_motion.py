@@ -16,7 +16,10 @@ MIN_CORNERS = 5  # with fewer tracked corners no motion is estimated
 
 
 class ImageMotion:
-    """Estimator of the camera motion from one image to the next, at half the resolution."""
+    """Estimator of the camera motion from one image to the next, as an affine map.
+
+    Corners are tracked in images of half the resolution; the result is in pixels of the full images.
+    """
 
     def __init__(self) -> None:
         self._previous: U8 | None = None

@@ -35,7 +35,7 @@ def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: 
     """
     lifter = network.lifter
     if network.objective.name != "next" or not lifter.config.streaming:
-        raise ValueError("sampling needs a streaming lifter pre-trained on the next pose")
+        raise ValueError("sampling needs a streaming lifter that was pre-trained with the objective 'next'")
     camera = batch.intrinsics, batch.derived, batch.intrinsics_known
     focal, centre = batch.intrinsics[:, None, (0, 1), (0, 1)], batch.intrinsics[:, None, :2, 2]
     step = batch.times[:, -1] - batch.times[:, -2]

@@ -96,6 +96,6 @@ def test_options_that_groups_do_not_have_are_one_line(processed, tmp_path):
     call = [str(tmp_path / "in"), "--cameras", "auto", "--out", str(tmp_path / "out"), "--quiet"]
     assert main([*call, "--start", "1"]) == 1
     line = json.loads((tmp_path / "out/manifest.jsonl").read_text())
-    assert line["error"] == "start: is not supported with several cameras"
+    assert line["error"] == "start: not supported with several cameras"
     assert main([*call, "--cameras", str(tmp_path / "none.json")]) == 2
     assert not processed
