@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
+from pose_apps.cameras.run import with_joints_of
 from pose_apps.run import main
+from pose_apps.support.summary import Tally
 
 from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
 from pose.camera_runs import check_static
@@ -120,6 +122,12 @@ def test_a_camera_that_stands_shakes_a_little_or_is_not_known_passes():
     check_static("left.mp4", CameraMotion(STATIC, pan=0.1, tilt=0.1, roll=0.0, zoom=1.0))
     check_static("left.mp4", CameraMotion(SHAKING, pan=0.5, tilt=0.4, roll=0.1, zoom=1.0))
     check_static("left.mp4", CameraMotion(UNKNOWN))
+
+
+def test_the_summary_counts_the_2d_joints_of_all_cameras():
+    cameras = [Tally(joints=10, low_confidence_joints=2, score_sum=7.5), Tally(joints=5, score_sum=4.0)]
+    expected = Tally(frames=3, joints=15, low_confidence_joints=2, score_sum=11.5)
+    assert with_joints_of(Tally(frames=3), cameras) == expected
 
 
 @pytest.mark.slow

@@ -119,10 +119,24 @@ def run_cameras(
                 _draw(request.videos, results, scene, written.files["overlay"], context)
         kept = outputs.settle(written, complete=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
-    of_all = {name: sum(getattr(one.tally, name) for one in seen) for name in ("joints", "guessed", "confidence")}
-    tally = replace(tally, complete=True, **of_all)
+    tally = replace(with_joints_of(tally, [one.tally for one in seen]), complete=True)
     cached = min((one.cached for one in seen), key=("nothing", "people", "everything").index)
     return CamerasOutcome(tally, files, lines, result_cameras(info), info.camera.size, info.fps, cached)
+
+
+def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:
+    """Return a copy of `tally` with the statistics of the 2D joints in all cameras.
+
+    Args:
+        tally: Statistics of the 3D result.
+        cameras: Statistics of each camera.
+    """
+    return replace(
+        tally,
+        joints=sum(camera.joints for camera in cameras),
+        low_confidence_joints=sum(camera.low_confidence_joints for camera in cameras),
+        score_sum=sum(camera.score_sum for camera in cameras),
+    )
 
 
 def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
