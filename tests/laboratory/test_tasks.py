@@ -252,7 +252,7 @@ def test_an_encoder_and_decoder_learn_32_answers_by_heart():
     settings = SmallTasksSettings(
         task="free-group", form="encoder-decoder", model={"dim": 32, "depth": 1, "heads": 2, "expansion": 2}
     )
-    task, examples = settings.drawn(), some("answer", 32)
+    task, examples = settings.build_task(), some("answer", 32)
     torch.manual_seed(0)
     network = settings.network()
     learn_by_heart(network, Batch.of(examples, task.length))
