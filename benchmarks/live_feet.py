@@ -1,6 +1,6 @@
 """How often standing feet tell a carried camera from one that turns, live: docs/studies/moving-camera.md.
 
-    python -m benchmarks.live_feet --mocap clips.npz [--part test] [--every 3]
+    python benchmarks/live_feet.py --mocap clips.npz [--part test] [--every 3]
 
 As `benchmarks/moving_camera_feet.py`, with the streaming lifter and past frames only. The background says that the
 camera turns. Printed is the share of the pieces that keep their world to the end, and the time until it ends.
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pose_datasets.fixed_views import FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
+from world import unknown_camera
+from world_live import lifted
 
-from benchmarks.world import unknown_camera
-from benchmarks.world_live import lifted
 from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.watch import CameraWatch
 from pose.lifter.load import load_lifter
