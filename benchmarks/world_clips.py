@@ -76,7 +76,9 @@ def before_and_after(results: list[FrameResult], run: PlacedRun) -> list[tuple[S
         camera = np.array([r.poses.joints[row] + r.poses.root[row] for r, row in rows], np.float64)
         world = np.array([r.placed.joints[row] for r, row in rows if r.placed], np.float64)
         contacts = np.array([r.placed.contacts[row] for r, row in rows if r.placed], np.float64)
-        raw = sorted((one for part in parts for one in rows_of(results, part)), key=lambda one: one[0].time)
+        kept = set(times.tolist())  # without the pieces of the track that the world drops (`pose.world.tracks`)
+        raw = [one for part in parts for one in rows_of(results, part) if one[0].time in kept]
+        raw.sort(key=lambda one: one[0].time)
         joints = np.array([r.poses.joints[row] for r, row in raw], np.float64)
         root = np.array([r.poses.root[row] for r, row in raw], np.float64)
         assert len(raw) == len(rows), "the same people in the same frames"

@@ -145,6 +145,7 @@ def _crowd(result: FrameResult) -> FrameResult:
             sigma=poses.sigma[rows],
             swapped=poses.swapped[rows],
             ahead=poses.ahead[rows],
+            seen_by=poses.seen_by[rows],
         ),
     )
 
