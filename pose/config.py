@@ -72,16 +72,16 @@ class PipelineConfig:
     )
     lifter: str = option(
         AUTO_LIFTER,
-        "2D to 3D: offline, sliding (offline's weights, frame by frame), stream, or a file; auto: sliding if live, "
-        "else offline",
+        "2D to 3D: offline (whole videos), sliding (its weights, frame by frame), stream (small, causal), or a file; "
+        "auto: sliding if live, else offline",
     )
     lookahead: int = option(
         0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0, maximum=600
     )
     camera: str = option(
         AUTO_CAMERA,
-        "camera motion; auto: measured and compensated; fixed: not measured; rotating: no translation; free: "
-        "estimate translation in any case (needs the extra slam)",
+        "camera motion; auto: measure rotation, and translation where the images show one; fixed: measure nothing; "
+        "rotating: rotation only; free: always translation (auto, free: translation needs pose-run[slam])",
         choices=CAMERAS,
     )
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")

@@ -21,7 +21,7 @@ class AnalyseOptions(Options):
     """
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
-    out: str | None = option(None, "folder for the tables; default: that of the result", metavar="DIR")
+    out: str | None = option(None, "folder for the tables; default: the folder of the result", metavar="DIR")
     only: str = option(
         "all", "groups of measures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
     )
@@ -33,7 +33,7 @@ class AnalyseOptions(Options):
     )
     wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", minimum=1, maximum=3)
     wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", minimum=1, maximum=2)
-    load: int = option(0, "RULA and REBA: load or force score", minimum=0, maximum=3)
+    load: int = option(0, "score of load or force in RULA and REBA, 0 to 3", minimum=0, maximum=3)
     coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", minimum=0, maximum=3)
     muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", minimum=0, maximum=1)
     overwrite: bool = overwrite_option("existing tables")

@@ -31,7 +31,7 @@ class ConvertOptions(Options):
 
     poses: str = argument(REQUIRED, "a poses.npz, or its folder", metavar="POSES.npz")
     to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
-    out: str | None = option(None, "folder for the files; default: that of the result", metavar="DIR")
+    out: str | None = option(None, "folder for the files; default: the folder of the result", metavar="DIR")
     person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
     fps: float | None = option(None, "resample the motion to this frame rate in frames/s")
     start: float = option(0.0, "start at this second of the video")

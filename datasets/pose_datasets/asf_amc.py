@@ -92,8 +92,10 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
                 elif words[0] == "name":
                     name = words[1]
                 elif words[0] == "end":
-                    if name in ("", "root") or len(bones) == MAX_BONES:
-                        raise ValueError(f"expected a unique bone name and at most {MAX_BONES} bones")
+                    if name in ("", "root"):
+                        raise ValueError(f"invalid bone name {name!r}")
+                    if len(bones) == MAX_BONES:
+                        raise ValueError(f"more than {MAX_BONES} bones")
                     bones[name] = bone
                 else:
                     _bone_field(bone, words)

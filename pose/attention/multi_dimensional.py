@@ -42,8 +42,10 @@ class MultiDimensionalAttention(Attention):
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, memory: int | None = None) -> None:
         super().__init__(dim, heads, causal=causal)
-        if memory is not None and (not causal or memory < 1):
-            raise ValueError(f"memory: only for causal attention, at least 1 frame; got {memory}")
+        if memory is not None and not causal:
+            raise ValueError("memory: only for causal attention; set causal=True")
+        if memory is not None and memory < 1:
+            raise ValueError(f"memory must be at least 1 frame, got {memory}")
         self.window = Window(memory or DEFAULT_MEMORY, causal=True) if causal else None
         self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)

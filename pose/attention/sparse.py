@@ -94,8 +94,8 @@ class SparseAttention(SoftmaxAttention):
 
     Args:
         pattern: "strided" (default) or "fixed", see `SparsePattern`.
-        stride: Distance between far frames, or length of a block, frames; default 16, best about the square root of the
-            sequence length.
+        stride: Distance between far frames ("strided") or length of a block ("fixed"), in frames; default
+            16. A good value is about the square root of the sequence length.
         summary: Number of frames at the end of each block that all frames see ("fixed" only); by default a quarter of
             the block.
         arrange: "merged" (default): every head sees both near and far frames. "heads": half of the heads see near

@@ -114,10 +114,10 @@ class Match:
 
     Attributes:
         key: Key frame.
-        fit: View of the frame relative to the key frame, fitted to N points: those whose stored residuals are small.
-        rays: (N, 3) directions of these points in the key frame.
-        seen: (N, 2) px, positions of these points in the frame relative to the image centre.
-        points: All points that were found, including those with large residuals.
+        fit: View of the frame relative to the key frame, fitted to the N inliers, the points with small residuals.
+        rays: (N, 3) directions of the inliers in the key frame.
+        seen: (N, 2) px, positions of the inliers in the frame relative to the image centre.
+        points: Directions and positions of all tracked points, including those with large residuals.
         cells: Number of grid cells of the image that contain inliers.
         tracked_share: Number of inliers, as a fraction of the key frame's features that are in view and not occluded by
             people.

@@ -96,7 +96,7 @@ def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
 
     Args:
         track: Track of the person.
-        space: Coordinate frame of the points, with y up; its axes are then renamed for z up.
+        space: Coordinate frame of the exported points, which has y up. The points are rotated to z up.
     """
     for span in track.spans():
         at = span.start + np.arange(len(span.times))

@@ -374,7 +374,7 @@ class Track:
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
-        """The indices in the track of the first and last frame of every gap, in which the person is missing."""
+        """The gaps, in which the person is missing: (first, last) indices of frames of the track, both included."""
         return stretches(~self.known)
 
     @property
@@ -384,7 +384,7 @@ class Track:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Whether the pose was interpolated because the person was not detected, (T,); False in gaps."""
+        """Whether the pose is interpolated across a short time without detections, (T,); False in gaps."""
         placed = self.recording.table.placed
         flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
         return self._flags(flags[:, None])[:, 0]

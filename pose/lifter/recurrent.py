@@ -43,8 +43,8 @@ class HiddenRecurrence(Cell):
     """Cell of torch's RNN (tanh), LSTM or GRU, which feeds back the hidden state.
 
     State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except that
-    the two biases of LSTM's forget gate sum to 1 (Gers et al., 2000). torch's GRU applies its reset gate to U h + b;
-    Cho et al. (2014) apply it to h.
+    the two biases of LSTM's forget gate sum to 1 (Gers et al., 2000). torch's GRU multiplies the reset gate with
+    the transformed hidden state; Cho et al. (2014) multiply it with the hidden state before the transformation.
     """
 
     def __init__(self, kind: str, dim: int, *, bidirectional: bool = False) -> None:

@@ -12,10 +12,10 @@ MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """Prediction time of each frame: the time from its capture to the predicted poses. Safe to use from any thread.
+    """How far ahead of the capture of each frame its poses are predicted. Safe to use from any thread.
 
     Attributes:
-        seconds: Fixed prediction time, s; None if it is measured.
+        seconds: Fixed prediction time, s; None if it is the measured delay from capture to display.
     """
 
     def __init__(self, seconds: float | None = None) -> None:

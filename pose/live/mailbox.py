@@ -22,10 +22,10 @@ class Mailbox(Generic[Item]):
         """Create an empty mailbox.
 
         Args:
-            maxlen: Capacity, at least 1.
+            maxlen: Maximum number of items, at least 1. A full mailbox drops its oldest item.
             notify: Function called in the producer's thread after every `put` and after `close`; must not block.
-                Consumers in an asyncio event loop use it to wake a task by `call_soon_threadsafe`, which then calls
-                `take`.
+                A consumer in an asyncio event loop passes a function that calls `call_soon_threadsafe`, to wake the
+                task that calls `take`.
         """
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")

@@ -293,7 +293,7 @@ def _new_folder(parent: Path) -> Path:
             return folder
     except OSError as error:
         raise _folder_error(parent, error) from error
-    raise PoseError(f"cannot record into {parent}: too many recordings at a time")
+    raise PoseError(f"cannot record into {parent}: all names of recordings of this second exist; try again")
 
 
 def _folder_error(parent: Path, error: OSError) -> PoseError:

@@ -156,7 +156,7 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
     turned = rotation_matrix(rotation) if is_vector else rotation
     if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
-        raise ValueError(f"{name}: invalid rotation matrix")
+        raise ValueError(f"{name}: R is not a rotation matrix (orthonormal, determinant 1)")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
     bent: Any = next((values[key] for key in _DISTORTION if key in values), [])
     lens = np.zeros(5)

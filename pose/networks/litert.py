@@ -74,7 +74,9 @@ class LiteRTModel:
 
 
 def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
-    """Remove outputs from a model with one graph, in place, with the operators that only they need.
+    """Keep only some outputs of a model, in place. Operators that no kept output needs are removed, too.
+
+    The model must have one graph.
 
     Args:
         content: Content of a .tflite file.

@@ -21,9 +21,9 @@ def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """
     with file_errors(path):
         if not path.is_file():
-            raise PoseError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
+            raise PoseError(f"{path}: not a file" if path.exists() else f"{path}: no such file")
         if (size := path.stat().st_size) > max_bytes:
-            raise PoseError(f"{path}: has {size} bytes; at most {max_bytes} are read")
+            raise PoseError(f"{path}: too large: {size} bytes; maximum: {max_bytes}")
         return path.read_bytes()
 
 

@@ -48,8 +48,8 @@ class NewestFrames:
         count = batch.times.shape[1] - self.config.future
         if count < MIN_FRAMES:
             raise PoseError(
-                f"train.newest.future: leaves {count} of {batch.times.shape[1]} frames, at least {MIN_FRAMES} are "
-                "needed; use longer data.frames"
+                f"train.newest.future: {self.config.future} leaves {count} of {batch.times.shape[1]} frames; at least "
+                f"{MIN_FRAMES} are needed; reduce it or increase data.frames"
             )
         return batch.frames(slice(0, count))
 

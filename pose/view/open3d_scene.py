@@ -249,15 +249,18 @@ def save_video(
 
 
 def shot_list(data: SceneData, fps: float | None, speed: float) -> list[tuple[int, float]]:
-    """Return the index of the frame and the time in the video in s of every image of a video.
+    """Return what each image of a rendered video shows, and when.
 
     Args:
         data: The scene.
-        fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
+        fps: Frame rate of the rendered video in frames/s; None keeps the time stamps of the result.
         speed: Playback speed; 2 is twice as fast.
 
+    Returns:
+        For each image, the index of the result's frame that it shows, and its time in the rendered video in s.
+
     Raises:
-        PoseError: If too many frames would be repeated (`pose.system.filling`).
+        PoseError: If gaps between time stamps would repeat frames more than `pose.system.filling.MAX_GAP_FRAMES` times.
     """
     start = float(data.times[0])
     if fps is None:

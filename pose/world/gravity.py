@@ -87,7 +87,7 @@ def given_gravity(up: F64) -> World:
     """Return the world for a known vertical, without a floor.
 
     Args:
-        up: (3,) vector opposite to gravity, in camera axes.
+        up: (3,) vector opposite to gravity, in camera axes, of any length above 0.
     """
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 

@@ -233,7 +233,10 @@ def test_a_world_on_request(desk, capsys):
     ("options", "words"),
     [
         (["--pitch", "3"], "--pitch: requires world coordinates; give --world"),
-        (["--world", "--height", "tall"], "--height: expected metres, such as 1.82 or 1:1.82,2:1.65, got 'tall'"),
+        (
+            ["--world", "--height", "tall"],
+            "--height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got 'tall'",
+        ),
         (["--world", "--height", "182"], "--height: 182 m is out of range; allowed: 0.4 to 2.75"),
         (["--world", "--height", "1:1.8,7:1.7"], "--height: no person has the id 7; ids: 1"),
         (["--world", "--height", "1:1.8,1:1.7"], "--height: '1:1.8,1:1.7' contains two heights for 1"),

@@ -324,7 +324,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--max-people", "some"], 2, "--max-people: expected a whole number, got some"),
         (["--video", "dance.mp4", "--detector-model", "no.tflite"], 2, "--detector-model: no.tflite is neither a file"),
         (["--video", "dance.mp4", "--estimator", "mmpose"], 2, "--estimator-model: this stage has no default weights"),
-        (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset: "),
+        (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset; presets: "),
         (["--config", "broken.yaml"], 2, "--config: broken.yaml: not readable as YAML: "),
         (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
         (["--video", "dance.mp4", "--out", "/proc/nowhere"], 1, "/proc/nowhere: cannot be created"),

@@ -152,7 +152,7 @@ def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
         ('<calibration><camera active="0"/></calibration>', "contains no camera"),
         ('<calibration><cameras><camera serial="left"/></cameras></calibration>', "'transform' is missing"),
         (written(skew=2.0), "skew is not supported"),
-        (written().replace('r11="', 'r11="2" old="'), "invalid rotation matrix"),
+        (written().replace('r11="', 'r11="2" old="'), "R is not a rotation matrix"),
         (written().replace('x="', 'x="nan" old="'), "x is not a finite number"),
         (written(head='<!DOCTYPE a [<!ENTITY b "c">]>'), "document type definition"),
         (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840"),

@@ -45,7 +45,9 @@ class BatchConfig(Options):
     workers: int | None = option(
         None, "clips processed at a time; default: as cores and memory allow", minimum=1, maximum=1024
     )
-    time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", minimum=0.1)
+    time_limit: float = option(
+        math.inf, "maximum processing time of a clip in seconds, after which it counts as failed", minimum=0.1
+    )
     retries: int = option(1, "number of retries for a clip whose worker died", minimum=0, maximum=100)
     resume: bool = option(True, "process only clips whose results are missing or outdated")
     shard: str | None = option(None, "process only shard I of N, counted from 0")

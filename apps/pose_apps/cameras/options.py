@@ -94,11 +94,12 @@ def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
 
 
 def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
-    """Return the video file of each camera.
+    """Return the video file of each camera: in the given order, or those of a folder sorted by name.
 
     Args:
         videos: Arguments of a command: video files, or one folder of video files.
-        cameras: Value of the option `--cameras`; None if it is not given. A folder is only allowed with this option.
+        cameras: Value of the option `--cameras`: a calibration file or "auto"; None if it is not given. A folder is
+            only allowed with this option.
 
     Raises:
         UsageError: If videos are missing, duplicate, too few or too many.

@@ -135,7 +135,7 @@ def _parser() -> ArgumentParser:
     commands = parser.add_subcommands(required=True, dest="command")
     for name, benchmark in BENCHMARKS.items():
         add_subcommand(commands, name, benchmark.purpose, benchmark, CandidateOptions, OutputOptions)
-    pixels = "The whole pipeline on a video with 3D ground truth."
+    pixels = "Run the whole pipeline on a video with 3D ground truth."
     add_subcommand(commands, "video", pixels, VideoOptions, PipelineConfig, OutputOptions)
     add_subcommand(commands, "forecast", "Forecasters of short-term motion.", ForecastOptions)
     add_subcommand(commands, "compare", "Compare earlier results in one table.", CompareOptions, OutputOptions)

@@ -273,5 +273,7 @@ class _PresetOrFile(ConfigFile):
         if values in preset_names():
             values = str(presets_folder() / f"{values}.yaml")
         if not Path(str(values)).expanduser().is_file():
-            raise argparse.ArgumentError(self, f"{values} is neither a file nor a preset: {', '.join(preset_names())}")
+            raise argparse.ArgumentError(
+                self, f"{values} is neither a file nor a preset; presets: {', '.join(preset_names())}"
+            )
         super().__call__(parser, namespace, values, option_string)

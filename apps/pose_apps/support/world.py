@@ -80,7 +80,9 @@ def read_heights(text: str | None) -> dict[int | None, float]:
             person = int(number) if colon else None
             metres = float(value)
         except ValueError:
-            raise UsageError(f"height: expected metres, such as 1.82 or 1:1.82,2:1.65, got {text!r}") from None
+            raise UsageError(
+                f"height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got {text!r}"
+            ) from None
         if not MIN_HEIGHT_M <= metres <= MAX_HEIGHT_M:
             raise UsageError(f"height: {metres:g} m is out of range; allowed: {MIN_HEIGHT_M:g} to {MAX_HEIGHT_M:g}")
         if person in heights:

@@ -121,5 +121,5 @@ def test_a_line_that_was_cut_off_is_dropped_without_a_word(tmp_path, capsys):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
 def test_a_manifest_that_is_not_a_file_is_one_line(tmp_path, make):
     make(tmp_path / "manifest.jsonl")
-    with pytest.raises(PoseError, match=r"manifest.jsonl: is not a file"):
+    with pytest.raises(PoseError, match=r"manifest.jsonl: not a file"):
         Manifest(tmp_path, None)
