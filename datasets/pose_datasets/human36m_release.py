@@ -1,4 +1,6 @@
-"""Preparation of protocol V from the raw Human3.6M release. The result equals the public preparation of VideoPose3D.
+"""Preparation of Human3.6M for the protocol of VideoPose3D, from the raw release.
+
+The arrays equal those of the file `data_3d_h36m.npz` that VideoPose3D's scripts make.
 
 The release has one CDF file per take, `S1/MyPoseFeatures/D3_Positions/Walking 1.cdf`, with `Pose` (1, T, 96): 32 joints
 in millimetres, world frame.

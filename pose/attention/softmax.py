@@ -134,7 +134,7 @@ class SoftmaxAttention(Attention):
         self.out_proj = nn.Linear(dim, dim)
 
     def project(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute rotated queries, rotated keys and values, each (B, H, T, K)."""
+        """Compute queries and keys with rotary position encoding, and values; each (B, H, T, K) for H heads."""
         q_BHTK = rotate(self.split(self.q_proj(x_BTD)), context)
         k_BHTK = rotate(self.split(self.k_proj(x_BTD)), context)
         return q_BHTK, k_BHTK, self.split(self.v_proj(x_BTD))

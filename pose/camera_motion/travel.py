@@ -1,7 +1,7 @@
-"""The path of a carried camera: rotation from the background, corrected by structure from motion, and its translation.
+"""The path of a carried camera, from structure from motion at key frames and the background's rotation between them.
 
-At key frames the rotation equals that of structure from motion. Between them it follows the background, whose error is
-small over a fraction of a second. Positions are interpolated with a cubic spline.
+At key frames the rotation equals that of structure from motion. Between them it follows the rotation estimated from the
+background, which is accurate over a fraction of a second. Positions are interpolated with a cubic spline.
 """
 
 from collections.abc import Iterator

@@ -103,7 +103,9 @@ def consecutive(valid: Mask, frames: int) -> Mask:
 
 
 def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Return the mean per-joint position error (protocol 1) in mm.
+    """Return the mean per-joint position error (protocol 1) in mm, of the poses as they are given.
+
+    Published values are those of root-relative poses (`root_relative`).
 
     Args:
         pred: (..., T, J, 3) m, predicted poses in T frames.

@@ -193,9 +193,11 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict all S steps from network inputs `past`, one after the other.
+        """Predict the displacements of all `FUTURE_STEPS` steps, one after the other. Keys and values are cached.
 
-        Keys and values are cached. `ahead` is ignored.
+        Args:
+            past: (B, K, F) network inputs, F features at K ages of the past.
+            ahead: Ignored, since the times are those of the steps.
         """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)

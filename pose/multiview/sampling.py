@@ -44,7 +44,9 @@ class Samples:
 
 
 def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
-    """Return the standard deviation in s of a Gaussian kernel that includes one frame on each side at a track's rate.
+    """Return the standard deviation in s of the Gaussian kernel that smooths a track.
+
+    It is 0.7 times the track's median frame interval, which counts as at most `MAX_GAP_S`.
 
     Args:
         track: The track.

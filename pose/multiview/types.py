@@ -134,7 +134,10 @@ class ViewCamera:
         return moved
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in the world to (..., 2) px, with distortion; depths are at least `MIN_DEPTH_M`."""
+        """Project points (..., 3) m in the world to (..., 2) px, with distortion.
+
+        Smaller depths, also behind the camera, are replaced by `MIN_DEPTH_M`.
+        """
         seen = self.to_camera(points)
         ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
         square = (ray * ray).sum(axis=-1, keepdims=True)

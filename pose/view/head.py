@@ -80,9 +80,10 @@ class HeadLocator:
         return np.concatenate([joints.min(axis=0) - margin, joints.max(axis=0) + margin])
 
     def opacity(self, keypoints: F32, scores: F32) -> float:
-        """Return the opacity of the face: 1 if it is visible, less the further the head is turned away from the camera.
+        """Return the opacity with which to draw the face.
 
-        The head is seen from behind if the left ear is to the left of the right ear in the image of an upright person.
+        It is 1 if the face is visible, and decreases the further the head is turned away from the camera, down to
+        0.2 from behind. From behind, the left ear of an upright person is to the left of the right ear in the image.
 
         Args:
             keypoints: (J, 2) px.

@@ -51,12 +51,12 @@ class SceneTimes:
 def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Mask:
     """Return a mask (T,) of the T frames of a track that show a person; False in short, isolated pieces of the track.
 
-    A piece ends where the person is missing for longer than `rules.max_pause_s` and 2.5 frames. It is dropped if all of
-    these hold:
+    A piece ends where the person is missing for longer than `rules.max_pause_s`, or longer than 2.5 frames if that is
+    more. It is dropped if all of these hold:
 
     - Its duration times its mean fraction of detected joints is less than `rules.min_seen_s`.
-    - In the time from `rules.around_s` before the piece to `rules.around_s` after it, less than the fraction
-      `rules.min_seen_share` has detections.
+    - From `rules.around_s` before the piece to `rules.around_s` after it, the person is detected for less than the
+      fraction `rules.min_seen_share` of the time.
     - It is further than `rules.min_seen_s` from the start and end of its scene, where people enter and leave.
 
     Args:

@@ -67,9 +67,10 @@ class ContinuousSparse(Continuous):
     """
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """Compute the expected value of each of the N basis functions by Gauss-Legendre quadrature, (B, H, T, N).
+        """Compute the expected values (B, H, T, N) of the N basis functions by Gauss-Legendre quadrature.
 
-        The density at t from the mean, on [-r, r], is 3 (1 - (t / r)^2) / (4 r), with variance r^2 / 5.
+        The density is 3 (1 - (t / r)^2) / (4 r) at the distance t from the mean, for t from -r to r. Its variance is
+        r^2 / 5, so r is sqrt(5) standard deviations.
         """
         node_G = torch.tensor(_NODES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         share_G = torch.tensor(_NODE_SHARES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
