@@ -54,6 +54,10 @@ class NeighbourhoodAttention(Attention):
         )
         return self._output(y)
 
+    @property
+    def has_map(self) -> bool:
+        return False
+
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         raise ValueError("attention in blocks of time x joints has no map of frames")
 

@@ -201,5 +201,6 @@ def test_a_joint_is_near_itself_and_there_is_no_map() -> None:
     layer = build(False, {"block": 3})
     with pytest.raises(ValueError, match="each with the joint itself"):
         NeighbourhoodAttention(layer.inner, [[1], [0, 1], [2], [3], [4]])
+    assert not layer.has_map
     with pytest.raises(ValueError, match="no map of frames"):
         layer.weights(joints_of(make_batch()), context_of(make_batch()))
