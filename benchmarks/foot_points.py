@@ -124,6 +124,16 @@ def main() -> None:
                 away = (feet - body[:, ANKLES][:, :, None]) - (own - there[:, ANKLES][:, :, None])
                 places.setdefault(title, []).append(1000 * np.linalg.norm(away, axis=-1).reshape(-1, 2))
             errors.setdefault("no image: the trial's mean angle", []).append((truth.mean(axis=0) - truth).ravel())
+    print_tables(errors, places, ways, timing)
+
+
+def print_tables(
+    errors: dict[str, list[np.ndarray]],
+    places: dict[str, list[np.ndarray]],
+    ways: dict[str, list[np.ndarray]],
+    timing: dict[tuple[str, str], list[float]],
+) -> None:
+    """Print the errors of ankle angles (degrees), heels and toes (mm), foot directions (degrees) and events (s)."""
     print("| from | ankle angle: mean error | 95 % | heel from the ankle | toe from the ankle |\n|---|---|---|---|---|")
     for title, parts in errors.items():
         size = np.abs(np.concatenate(parts))

@@ -133,10 +133,10 @@ def _check_used(options: ConvertOptions, names: list[str]) -> None:
     Raises:
         UsageError: If an option applies to none of them.
     """
-    usual = {entry.name: entry.default for entry in fields(ConvertOptions)}
+    defaults = {entry.name: entry.default for entry in fields(ConvertOptions)}
     for option_name in sorted({used for form in FORMATS.values() for used in form.options}):
         formats = [name for name, form in FORMATS.items() if option_name in form.options]
-        if getattr(options, option_name) != usual[option_name] and not set(formats) & set(names):
+        if getattr(options, option_name) != defaults[option_name] and not set(formats) & set(names):
             raise UsageError(f"--{option_name}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
 
 
