@@ -35,7 +35,7 @@ def run_examples(folder: Path) -> None:
     """README's Python examples, on the first two seconds of the demo clip."""
     import av
 
-    from pose.weights import locate
+    from pose.networks.weights import locate
 
     clip = folder / "clip.mp4"
     with av.open(str(locate("demo-clip"))) as source, av.open(str(clip), "w") as target:

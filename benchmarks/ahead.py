@@ -30,16 +30,16 @@ from detector_errors import publish
 from pose_datasets.fixed_views import FPS, FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
 
-from pose.forecast import Forecaster, load_forecaster
-from pose.forecast.past_buffer import PastBuffer
-from pose.forecast.stabilized import StabilizedForecaster
-from pose.lifter.load import load_lifter
-from pose.lifter.names import SLIDING
-from pose.lifter.predict import Lifter
-from pose.lifter.stream import LifterStream, StreamLifter
+from pose.lifting.forecast import Forecaster, load_forecaster
+from pose.lifting.forecast.past_buffer import PastBuffer
+from pose.lifting.forecast.stabilized import StabilizedForecaster
+from pose.lifting.load import load_lifter
+from pose.lifting.names import SLIDING
+from pose.lifting.predict import Lifter
+from pose.lifting.stream import LifterStream, StreamLifter
 from pose.live.ahead import PosePredictor
-from pose.skeletons import COCO17
-from pose.types import F64, Flags, FrameResult, People
+from pose.structures.skeletons import COCO17
+from pose.structures.types import F64, Flags, FrameResult, People
 
 LATENCIES = (33, 66, 100, 150)  # ms
 FROM = 0.5  # s of a piece, before which no track exists

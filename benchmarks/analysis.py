@@ -28,9 +28,9 @@ from pose_datasets.ui_prmd import load_ui_prmd
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import Motion
 from pose.analysis.repetitions import body_frame_poses, find_repetitions
-from pose.lifter.load import load_lifter
-from pose.lifting import lift_sequences
-from pose.refine import lengths_of
+from pose.keypoint_runs import lift_sequences
+from pose.lifting.load import load_lifter
+from pose.structures.refine import lengths_of
 from pose.world.clean import Steps, clean
 from pose.world.height import stature
 from pose.world.person import person_of

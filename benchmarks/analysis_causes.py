@@ -23,9 +23,9 @@ from pose.analysis.ergonomics import posture_of, scores_of
 from pose.analysis.gait import analyse_gait
 from pose.analysis.jumps import find_jumps
 from pose.analysis.motion import Motion
-from pose.lifter.load import load_lifter
-from pose.lifting import lift_sequences
-from pose.refine import lengths_of
+from pose.keypoint_runs import lift_sequences
+from pose.lifting.load import load_lifter
+from pose.structures.refine import lengths_of
 from pose.world.clean import Steps, clean
 from pose.world.height import scale_to, stature
 from pose.world.person import Person, person_of

@@ -30,8 +30,8 @@ from pose.analysis.jumps import find_jumps
 from pose.analysis.metrics import mean_interval
 from pose.analysis.motion import Motion
 from pose.analysis.sit_to_stand import find_transfers
-from pose.lifter.load import load_lifter
-from pose.lifting import lift_sequences
+from pose.keypoint_runs import lift_sequences
+from pose.lifting.load import load_lifter
 from pose.world.clean import Steps, clean
 from pose.world.person import person_of
 

@@ -26,8 +26,8 @@ from pose_datasets.mocap import Clip, read_subject
 
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES
-from pose.skeletons import H36M17
-from pose.world.smooth import zero_phase
+from pose.structures.skeletons import H36M17
+from pose.structures.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 

@@ -19,11 +19,11 @@ from pose_datasets import asf_amc
 from pose_datasets.mapping import asf_points
 from pose_datasets.mocap import TEST_SUBJECTS
 
-from pose.camera import Camera, project
-from pose.export.skeleton import ORDER, pelvis_frame
-from pose.lifter.load import load_lifter
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
+from pose.body.skeleton import ORDER, pelvis_frame
+from pose.lifting.load import load_lifter
+from pose.structures.camera import Camera, project
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
 from pose.world.foot_points import FootShape, ImageFeet, foot_frames
 
 F64 = NDArray[np.float64]

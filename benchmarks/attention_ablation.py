@@ -22,9 +22,9 @@ import torch
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.attention import ATTENTIONS
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.attention import ATTENTIONS
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 from pose.training.config import LossWeights, OptimizerConfig
 from pose.training.measure import measure
 from pose.training.optimizers import build_optimizer

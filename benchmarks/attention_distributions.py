@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import torch
 
-from pose.attention import Attention, Context, build_attention
-from pose.attention.distributions import DISTRIBUTIONS
+from pose.lifting.attention import Attention, Context, build_attention
+from pose.training.attention.distributions import DISTRIBUTIONS
 
 
 def milliseconds(run: Callable[[], object]) -> float:

@@ -13,10 +13,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.bodies import BATCH_FRAMES, BodyMeshes
-from pose.files import load_poses
+from pose.results import load_poses
 from pose.view.bodies import draw_bodies
 from pose.view.draw import Canvas
+from pose.view.mesh_overlay import BATCH_FRAMES, BodyMeshes
 
 
 def main() -> None:

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from pose_datasets.mocap import TEST_SUBJECTS, load_clips, split
 from pose_datasets.synthesis import evaluation_batches
 
-from pose.export.character.look import CharacterMotion, character_of
-from pose.export.character.model import body_model
-from pose.export.character.posing import joints_of, pose_character
-from pose.export.character.rest import make_character
-from pose.export.character.shape import fit_shape, lengths_of_body
-from pose.export.skeleton import fit_body
-from pose.export.tracks import open_recording
-from pose.skeletons import H36M17
+from pose.body.character.look import CharacterMotion, character_of
+from pose.body.character.model import body_model
+from pose.body.character.posing import joints_of, pose_character
+from pose.body.character.rest import make_character
+from pose.body.character.shape import fit_shape, lengths_of_body
+from pose.body.skeleton import fit_body
+from pose.body.tracks import open_recording
+from pose.structures.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 BATCHES = 4  # of a subject
@@ -85,7 +85,7 @@ def main() -> None:
     for path in args.results:
         print_residuals(path.parent.name, of_results(path))
     if args.data is not None:
-        from pose.lifter.torch_lifter import TorchLifter
+        from pose.lifting.torch_lifter import TorchLifter
 
         network, clips = TorchLifter.load("offline").network, split(load_clips(args.data), "test")
         for subject in TEST_SUBJECTS:

@@ -4,7 +4,8 @@
 
 Four networks look at the same person of every frame: BlazePose full and lite, YOLO26n-pose and MoveNet. There is no
 ground truth, so each is measured against the median of the other three, joint by joint in Human3.6M-17 of
-`pose.skeletons.to_h36m17`. What all four get wrong alike stays hidden: the figures are lower bounds. All lengths are
+`pose.structures.skeletons.to_h36m17`. What all four get wrong alike stays hidden: the figures are lower bounds. All
+lengths are
 shares of the person's size, the longer side of the box around the joints.
 """
 
@@ -18,11 +19,11 @@ import cv2
 import numpy as np
 from pose_detectors.blazepose import BlazePoseDetector
 
-from pose.estimators.blazepose import BlazePose
 from pose.networks import crops
+from pose.networks.estimators.blazepose import BlazePose
 from pose.networks.litert import LiteRTModel
-from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, to_h36m17
-from pose.types import F32, U8, Regions
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, H36M17, to_h36m17
+from pose.structures.types import F32, U8, Regions
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
 NETWORKS = ("BlazePose full", "BlazePose lite", "YOLO26n-pose", "MoveNet")

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from pose_datasets.synthesis import SynthesisConfig
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.evaluation import metrics
-from pose.evaluation.alignment import best_rotation, fit_scale
-from pose.lifter.model import LifterNetwork
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import LiftBatch
+from pose.lifting.model import LifterNetwork
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.alignment import best_rotation, fit_scale
+from pose.structures.sequences import LiftBatch
+from pose.training.evaluation import metrics
 from pose.training.measure import lift_batch
 
 F64 = NDArray[np.float64]

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from pose_datasets import human36m
 
-from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
-from pose.lifter.predict import CHUNK, Lifter, split_outputs
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import Sequence2D, Sequence3D
-from pose.types import F32
+from pose.lifting.predict import CHUNK, Lifter, split_outputs
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.types import F32
+from pose.training.evaluation.lifting import evaluate_lifter, evaluate_predictions
 
 WHOLE_TEST_SET = 543_344
 FRAMES_A_TAKE = 2_300
@@ -51,7 +51,8 @@ def write_data(folder: Path, frames: int) -> None:
 
 
 class WindowedLifter:
-    """A `pose.evaluation.lifting.SequenceLifter` whose network sees `window` frames at a time, without overlap.
+    """A `pose.training.evaluation.lifting.SequenceLifter` whose network sees `window` frames at a time, without
+    overlap.
 
     processor_seconds: what all its work took, of all threads together.
     """

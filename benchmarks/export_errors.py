@@ -22,10 +22,10 @@ from pose_datasets.mapping import asf_points
 from pose_datasets.mocap import TEST_SUBJECTS, load_clips, split
 from pose_datasets.synthesis import evaluation_batches
 
-from pose.export import rotations
-from pose.export.joint_angles import NAMES as ANGLES
-from pose.export.joint_angles import joint_angles
-from pose.export.skeleton import NAMES, fit_body, forward_kinematics, residual, solve
+from pose.body.joint_angles import NAMES as ANGLES
+from pose.body.joint_angles import joint_angles
+from pose.body.skeleton import NAMES, fit_body, forward_kinematics, residual, solve
+from pose.structures import rotations
 
 F64 = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ def _without_mean(ours: F64, truth: F64) -> F64:
 
 def angle_errors(clips: list, table: Path | None) -> dict[str, tuple[F64, F64]]:
     """(N, 16) errors in degrees, and their deviations, for each condition."""
-    from pose.lifter.torch_lifter import TorchLifter
+    from pose.lifting.torch_lifter import TorchLifter
     from pose.training.measure import lift_batch
 
     network = TorchLifter.load("offline").network

@@ -1,4 +1,5 @@
-"""What the fit to the 2D gains and costs: before (`pose.refine`) and after it (`pose.fit`), by errors of the 2D.
+"""What the fit to the 2D gains and costs: before (`pose.structures.refine`) and after it (`pose.lifting.fit`), by
+errors of the 2D.
 
     python benchmarks/fit.py --mocap cmu.npz,ui-prmd.npz,snu.npz [--part test] [--every 4]
 
@@ -22,17 +23,17 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 
-from pose.camera import Camera
-from pose.evaluation import metrics
-from pose.evaluation.angles import flexion
-from pose.fit.windows import fit_motion
-from pose.lifter.model import LifterNetwork
-from pose.lifter.torch_lifter import TorchLifter
-from pose.refine import refine
-from pose.sequences import LiftBatch, Sequence2D, Sequence3D
-from pose.skeletons import COCO17, H36M17
+from pose.lifting.fit.windows import fit_motion
+from pose.lifting.model import LifterNetwork
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.camera import Camera
+from pose.structures.refine import refine
+from pose.structures.sequences import LiftBatch, Sequence2D, Sequence3D
+from pose.structures.skeletons import COCO17, H36M17
+from pose.structures.types import F32
+from pose.training.evaluation import metrics
+from pose.training.evaluation.angles import flexion
 from pose.training.measure import lift_batch
-from pose.types import F32
 
 BINS = np.arange(0, 181, 30)
 _ERRORS = ErrorConfig()

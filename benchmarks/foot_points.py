@@ -22,10 +22,10 @@ import numpy as np
 from analysis import FPS, WITHIN_S, _trial
 from ankle_angles import DISTANCE, HEIGHT, NOISE, SIZE, angle, seen_from
 
-from pose.camera import Camera, project
-from pose.lifter.load import load_lifter
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
+from pose.lifting.load import load_lifter
+from pose.structures.camera import Camera, project
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
 from pose.world.contacts import find_contacts, point_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.foot_points import DEFAULT_SHAPE, FootShape, ImageFeet, foot_frames, lift_feet

@@ -13,13 +13,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.forecast import Past, load_forecaster
-from pose.forecast.stabilized import StabilizedForecaster
-from pose.lifter.load import load_lifter
-from pose.lifter.stream import LifterStream, StreamLifter
-from pose.skeletons import COCO17
-from pose.types import People
+from pose.lifting.forecast import Past, load_forecaster
+from pose.lifting.forecast.stabilized import StabilizedForecaster
+from pose.lifting.load import load_lifter
+from pose.lifting.stream import LifterStream, StreamLifter
+from pose.structures.camera import Camera
+from pose.structures.skeletons import COCO17
+from pose.structures.types import People
 
 PEOPLE = (1, 4, 10)
 FRAMES = 31

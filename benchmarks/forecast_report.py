@@ -25,13 +25,13 @@ from pose_datasets.forecast_training import MotionSamples
 from pose_datasets.forecasting import load_motions
 
 from pose.errors import PoseError
-from pose.forecast import load_forecaster
-from pose.forecast.build import load_network
-from pose.forecast.exchange import export_forecaster
-from pose.forecast.format import HORIZONS
-from pose.forecast.runtime import SHIPPED, OnnxForecaster
+from pose.lifting.forecast import load_forecaster
+from pose.lifting.forecast.build import load_network
+from pose.lifting.forecast.exchange import export_forecaster
+from pose.lifting.forecast.format import HORIZONS
+from pose.lifting.forecast.runtime import SHIPPED, OnnxForecaster
+from pose.networks.weights import sha256_of
 from pose.view.comparison import draw_comparison, save_picture
-from pose.weights import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = (0.08, 0.4, 1.0)  # s ahead, of the images

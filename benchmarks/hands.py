@@ -13,9 +13,9 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from pose.hand_points import SIGMA, lengths
-from pose.hands.free import FreeHandTracker
-from pose.hands.network import HandNetwork, PalmDetector
+from pose.networks.hands import HandNetwork, PalmDetector
+from pose.structures.hand_points import SIGMA, lengths
+from pose.tracking.hands.free import FreeHandTracker
 from pose.video import open_source
 
 HAND_MM = 180.0

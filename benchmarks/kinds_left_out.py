@@ -15,7 +15,7 @@ from pathlib import Path
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 
-from pose.lifter.torch_lifter import TorchLifter
+from pose.lifting.torch_lifter import TorchLifter
 from pose.training.measure import measure
 
 RUNS = ("all", "exercises", "dance")

@@ -17,11 +17,11 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
 
-from pose.evaluation import metrics
-from pose.evaluation.angles import LIMBS, flexion
-from pose.lifter.model import LifterNetwork
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import LiftBatch
+from pose.lifting.model import LifterNetwork
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.sequences import LiftBatch
+from pose.training.evaluation import metrics
+from pose.training.evaluation.angles import LIMBS, flexion
 from pose.training.measure import lift_batch
 
 BINS = np.arange(0, 181, 30)

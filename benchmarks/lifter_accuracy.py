@@ -29,13 +29,13 @@ from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from pose.evaluation.angles import AngleErrors
-from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted, LifterInput, decode
-from pose.lifter.format import FEATURES, OUTPUTS
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import LiftBatch
+from pose.lifting.config import LifterConfig
+from pose.lifting.features import Lifted, LifterInput, decode
+from pose.lifting.format import FEATURES, OUTPUTS
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.sequences import LiftBatch
 from pose.training.config import LossWeights
+from pose.training.evaluation.angles import AngleErrors
 from pose.training.measure import measure
 from pose.training.trainer import batch_loss
 

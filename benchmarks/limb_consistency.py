@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from pose_datasets.fixed_views import FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
 
-from pose.lifter.load import load_lifter
-from pose.refine import assembled, lengths_of, refine
-from pose.repair.person import repair
-from pose.sequences import Sequence2D
-from pose.skeletons import COCO17, H36M17, LIMBS
-from pose.types import F64
+from pose.lifting.load import load_lifter
+from pose.lifting.repair.person import repair
+from pose.structures.refine import assembled, lengths_of, refine
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import COCO17, H36M17, LIMBS
+from pose.structures.types import F64
 from pose.world.consistency import check_limbs
 from pose.world.person import Person, person_of
 from pose.world.rules import RULES

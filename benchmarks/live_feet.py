@@ -17,12 +17,12 @@ from pose_datasets.mocap import load_clips, split
 from world import unknown_camera
 from world_live import lifted
 
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.watch import CameraWatch
-from pose.lifter.load import load_lifter
+from pose.lifting.load import load_lifter
 from pose.live.camera import WatchedWorld
-from pose.skeletons import get_skeleton
-from pose.types import NO_LINK, Background, FrameResult
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import get_skeleton
+from pose.structures.types import NO_LINK, Background, FrameResult
+from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
 
 F64 = NDArray[np.float64]

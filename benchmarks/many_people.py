@@ -20,10 +20,10 @@ import numpy as np
 from pose_detectors.rtmdet import RTMDetDetector
 
 from pose.config import PipelineConfig, load_preset
-from pose.estimators.rtmpose import RTMPose
+from pose.networks.estimators.rtmpose import RTMPose
 from pose.networks.options import StageOptions
 from pose.pipeline import Pipeline
-from pose.types import F32, U8, Boxes, Frame
+from pose.structures.types import F32, U8, Boxes, Frame
 from pose.video import open_source
 
 GRID = (4, 4)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from peer_environment import make_environment, run_peer
 from pose_detectors.blazepose import BlazePoseDetector
 
-from pose.estimators.blazepose import BlazePose
-from pose.people.people_tracker import PeopleTracker
+from pose.networks.estimators.blazepose import BlazePose
+from pose.tracking.people_tracker import PeopleTracker
 
 RECORDED_FRAMES = range(0, 60, 6)
 PEER_RATE = 30.0

@@ -27,11 +27,11 @@ from lookahead_curve import accuracy_section, plot
 from pose_apps.train import main as pose_train
 
 from pose.errors import PoseError
-from pose.forecast.network import ForecasterNetwork
-from pose.lifter.backends import OnnxGraph
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.model import LifterNetwork
-from pose.weights import sha256_of
+from pose.lifting.backends import OnnxGraph
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.forecast.network import ForecasterNetwork
+from pose.lifting.model import LifterNetwork
+from pose.networks.weights import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("offline", "stream")

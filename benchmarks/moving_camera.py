@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rendered_rooms import shake as hand
-from pose.camera import Camera
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.measure import BackgroundMotion
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
-from pose.evaluation import world as measures
-from pose.files import PoseTable, load_poses
-from pose.types import U8, FrameResult, Poses3D
+from pose.results import PoseTable, load_poses
+from pose.structures.camera import Camera
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.types import U8, FrameResult, Poses3D
+from pose.training.evaluation import world as measures
 from pose.video import open_source
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.measure import BackgroundMotion
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
 from pose.world.frame import World

@@ -18,9 +18,9 @@ from pose_datasets.fixed_views import fixed_views
 from pose_datasets.mocap import load_clips, split
 from world import lifted, unknown_camera
 
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import ROTATING, ZOOMING, CameraMotion
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, ZOOMING, CameraMotion
 from pose.world.clean import Steps, clean
 from pose.world.footing import check_with_feet
 from pose.world.person import Person

@@ -5,7 +5,8 @@
 Every motion in every room, 15 frames a second, with noise and a person who walks 3 m away. A camera that keeps its
 place must be called static, shaking, rotating or zooming; one that does not, translating or unknown: then there is no
 world. Nor is there where the background is not certain (marked ?), unless standing feet support it
-(`pose.world.footing`); the walker here is an image and has none. The thresholds of `pose.camera_motion.verdict` were
+(`pose.world.footing`); the walker here is an image and has none. The thresholds of `pose.world.camera_motion.verdict`
+were
 chosen with seed 1; report others.
 """
 
@@ -18,10 +19,10 @@ import cv2
 import numpy as np
 
 from benchmarks.rendered_rooms import F64, ROOMS, Motion, Pose, Walker, filmed, lens, shake, turned
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.measure import BackgroundMotion
-from pose.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.measure import BackgroundMotion
+from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
 
 _FPS = 15.0
 _SPEEDS = (0.2, 0.5, 1.0, 1.5)  # m/s

@@ -28,16 +28,16 @@ from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 
 from benchmarks.rendered_rooms import FLOOR, ROOMS, Panel, Pose, lens, render, shake, turned
-from pose.camera import Camera
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.measure import BackgroundMotion
-from pose.camera_motion.rotations import to_matrix
-from pose.evaluation import world as measures
-from pose.lifter.load import load_lifter
-from pose.repair.person import repair
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17, get_skeleton
-from pose.types import U8, Frame, FrameResult, People, Poses3D
+from pose.lifting.load import load_lifter
+from pose.lifting.repair.person import repair
+from pose.structures.camera import Camera
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17, get_skeleton
+from pose.structures.types import U8, Frame, FrameResult, People, Poses3D
+from pose.training.evaluation import world as measures
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.measure import BackgroundMotion
 from pose.world.carried import RunData
 from pose.world.clean import Steps
 from pose.world.placing import place_run

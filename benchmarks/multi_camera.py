@@ -31,18 +31,18 @@ from pose_datasets.several_cameras import (
 )
 
 from pose.errors import PoseError
-from pose.evaluation.angles import flexion
-from pose.evaluation.metrics import aligned_errors
-from pose.lifter.load import load_lifter
-from pose.lifter.offline import OfflineLifter
+from pose.lifting.load import load_lifter
+from pose.lifting.offline import OfflineLifter
 from pose.multiview.calibrate import Known
 from pose.multiview.collect import collect_tracks
 from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.people.association.assignment import best_pairs
-from pose.skeletons import COCO17
+from pose.structures.assignment import best_pairs
+from pose.structures.skeletons import COCO17
+from pose.training.evaluation.angles import flexion
+from pose.training.evaluation.metrics import aligned_errors
 
 RATE = 60.0
 AZIMUTHS = {2: (0, 90), 3: (0, 90, 200), 4: (0, 90, 180, 270), 8: tuple(range(0, 360, 45))}

@@ -14,10 +14,10 @@ import cv2
 import numpy as np
 from hands import HALF, HAND_MM, View, aligned, see, triangulate
 
-from pose.hand_points import BONES, HAND_PER_FOREARM, lengths
-from pose.hands.network import HandNetwork, PalmDetector
 from pose.multiview.hands import NOISE, SeenHands, fuse_hands
 from pose.multiview.types import ViewCamera
+from pose.networks.hands import HandNetwork, PalmDetector
+from pose.structures.hand_points import BONES, HAND_PER_FOREARM, lengths
 
 OFF_MM = 20.0  # between the wrist of the body and that of the hand
 

@@ -19,11 +19,11 @@ from pose_datasets import mocap
 from pose_datasets.several_cameras import given_camera, truth_at
 
 from pose.errors import PoseError
-from pose.evaluation.metrics import aligned_errors
 from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
 from pose.multiview.types import POINTS, ViewCamera
+from pose.training.evaluation.metrics import aligned_errors
 
 try:
     from Pose2Sim.common import weighted_triangulation

@@ -2,7 +2,7 @@
 
     python benchmarks/number_text.py
 
-CSV is that of `pose-convert --to csv` (`pose.export.digits` against a %-format per row). JSON is the 2D and 3D of a
+CSV is that of `pose-convert --to csv` (`pose.body.digits` against a %-format per row). JSON is the 2D and 3D of a
 person: `json.dumps` of rounded values with null for NaN, as in `poses.json`, against one %-format per person.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.export.digits import encoded, joined, merged, number, to_bytes
-from pose.skeletons import H36M17
-from pose.types import F64
+from pose.body.digits import encoded, joined, merged, number, to_bytes
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 
 FRAMES = 2000
 HOUR = 3600 * 30
@@ -73,7 +73,7 @@ def main() -> None:
     assert csv_by_digits(values, times) == csv_by_format(values, times)
     assert len(json_by_format(keypoints, joints)) == len(json_by_library(keypoints, joints))
     for name, write in (
-        ("CSV, pose.export.digits", lambda: csv_by_digits(values, times)),
+        ("CSV, pose.body.digits", lambda: csv_by_digits(values, times)),
         ("CSV, %-format per row", lambda: csv_by_format(values, times)),
         ("JSON, %-format per person", lambda: json_by_format(keypoints, joints)),
         ("JSON, json.dumps", lambda: json_by_library(keypoints, joints)),

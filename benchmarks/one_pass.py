@@ -17,11 +17,11 @@ from pathlib import Path
 import av
 import numpy as np
 
-from pose.builders import ONE_PASS, build
 from pose.networks.options import StageOptions
-from pose.skeletons import COCO17, get_skeleton
-from pose.stages import OnePass
-from pose.types import U8, Array
+from pose.registry import ONE_PASS, build
+from pose.structures.skeletons import COCO17, get_skeleton
+from pose.structures.stages import OnePass
+from pose.structures.types import U8, Array
 
 BODY = [name for name in COCO17.names if not name.endswith(("nose", "eye", "ear"))]
 MIN_SCORE = 0.5  # of a joint of the reference

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pose.config import load_preset
-from pose.files import JsonWriter
 from pose.pipeline import Pipeline
-from pose.system.prefetch import prefetch
-from pose.system.times import StageTimes
+from pose.results import JsonWriter
+from pose.utils.prefetch import prefetch
+from pose.utils.times import StageTimes
 from pose.video import open_source
 
 
 def loop_2d(clip: str, _: Path) -> Callable[[], None]:
     """Load the 2D stages; the loop to time."""
-    from pose.builders import DETECTORS, ESTIMATORS, build
     from pose.networks.options import DEFAULT_OPTIONS
-    from pose.people.config import TrackingConfig
-    from pose.people.people_tracker import PeopleTracker
+    from pose.registry import DETECTORS, ESTIMATORS, build
+    from pose.tracking.config import TrackingConfig
+    from pose.tracking.people_tracker import PeopleTracker
 
     config = load_preset("fast")
     stage = PeopleTracker(

@@ -20,10 +20,10 @@ import cv2
 import numpy as np
 from pose_apps.run import main as pose_run
 
-from pose.files import PoseTable, load_poses
-from pose.skeletons import BLAZEPOSE33
-from pose.system.device import opencv_threads
-from pose.types import F32, U8
+from pose.results import PoseTable, load_poses
+from pose.structures.skeletons import BLAZEPOSE33
+from pose.structures.types import F32, U8
+from pose.utils.device import opencv_threads
 from pose.video import Source, VideoWriter, open_source
 from pose.view.overlay import Overlay
 from pose.view.planar_overlay import PlanarOverlay

@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import intrinsics_from_fov
-from pose.camera_motion.rotations import to_matrix
-from pose.skeletons import H36M17
-from pose.types import People
+from pose.structures.camera import intrinsics_from_fov
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import People
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -34,12 +34,12 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 
-from pose.camera import Camera
-from pose.lifter.torch_lifter import TorchLifter
-from pose.repair.person import FULL_LOOKAHEAD_S, LIMBS_LOOKAHEAD_S, PersonRepair, repair
-from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
-from pose.sequences import LiftBatch, Sequence2D
-from pose.skeletons import H36M17, get_skeleton
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S, LIMBS_LOOKAHEAD_S, PersonRepair, repair
+from pose.lifting.repair.swaps import BODY_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.camera import Camera
+from pose.structures.sequences import LiftBatch, Sequence2D
+from pose.structures.skeletons import H36M17, get_skeleton
 from pose.training.measure import measure
 
 Mask = NDArray[np.bool_]

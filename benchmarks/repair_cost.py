@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from pose_detectors.blazepose import BlazePoseDetector
 
-from pose.camera import Camera
-from pose.estimators.blazepose import BlazePose
-from pose.people.config import TrackingConfig
-from pose.people.people_tracker import PeopleTracker
-from pose.repair.person import FULL_LOOKAHEAD_S, PersonRepair
-from pose.sequences import Sequence2D
-from pose.skeletons import BLAZEPOSE33, get_skeleton, to_h36m17
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S, PersonRepair
+from pose.networks.estimators.blazepose import BlazePose
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import BLAZEPOSE33, get_skeleton, to_h36m17
+from pose.tracking.config import TrackingConfig
+from pose.tracking.people_tracker import PeopleTracker
 from pose.video import open_source
 
 LOOKAHEADS = {"live": 0.0, f"{FULL_LOOKAHEAD_S:.1f} s late": FULL_LOOKAHEAD_S}

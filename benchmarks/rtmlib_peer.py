@@ -23,9 +23,9 @@ from rtmlib import RTMDet
 from rtmlib import RTMPose as PeerPose
 from rtmpose_weights import export_onnx, random_network
 
-from pose.estimators.rtmpose import RTMPose
+from pose.networks.estimators.rtmpose import RTMPose
 from pose.networks.options import StageOptions
-from pose.types import F32, U8, Boxes
+from pose.structures.types import F32, U8, Boxes
 from pose.video import open_source
 
 TILES = (2, 4)  # rows, columns of the one dancer

@@ -1,6 +1,6 @@
 """How closely our RTMPose follows MMPose's own, with the same weights.
 
-    python benchmarks/rtmpose_agreement.py [--record tests/estimators/rtmpose_mmpose.json]
+    python benchmarks/rtmpose_agreement.py [--record tests/networks/estimators/rtmpose_mmpose.json]
 
 Runs in an environment that has mmpose 1.3.2 (`pose-setup mmpose`). Weights are random, the same on both sides: see
 `rtmpose_weights.py`. Prints, for every size and number of joints, the largest difference of the SimCC scores, of the
@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from rtmpose_weights import random_crops, random_network
 
-from pose.estimators.mmpose_import import import_apis
-from pose.estimators.rtmpose import RTMPose, decode
-from pose.estimators.rtmpose_net import RTMPoseNetwork
+from pose.networks.estimators.mmpose_import import import_apis
+from pose.networks.estimators.rtmpose import RTMPose, decode
+from pose.networks.estimators.rtmpose_net import RTMPoseNetwork
 from pose.networks.options import StageOptions
-from pose.types import U8, Boxes
+from pose.structures.types import U8, Boxes
 from pose.video import open_source
 
 CONFIGS = {

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pose.estimators.rtmpose_net import RTMPoseNetwork
+from pose.networks.estimators.rtmpose_net import RTMPoseNetwork
 
 # Fan-in scaling keeps the size of activations; the last layers make scores of about 1, as trained ones are.
 GAIN = 1.5

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.moving_camera import matrices, turned
-from pose.camera import Camera
-from pose.camera_motion.rotations import to_matrix
-from pose.files import PoseTable, load_poses
-from pose.types import FrameResult
+from pose.results import PoseTable, load_poses
+from pose.structures.camera import Camera
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.types import FrameResult
 from pose.world.run import PlacedRun
 
 F64 = NDArray[np.float64]

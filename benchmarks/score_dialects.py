@@ -20,10 +20,10 @@ from pose_datasets.dialects import CHANGES, NETWORKS, Dialect, apply_dialect_to_
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.model import LifterNetwork
-from pose.lifter.torch_lifter import TorchLifter
+from pose.lifting.model import LifterNetwork
+from pose.lifting.torch_lifter import TorchLifter
 from pose.pipeline import Pipeline
-from pose.sequences import LiftBatch
+from pose.structures.sequences import LiftBatch
 from pose.training.measure import lift_batch
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")

@@ -4,7 +4,7 @@
 
 In the clips, for each network (benchmarks/detector_errors.py) and each frame in which it has swapped no limbs itself:
 
-- `face`: `pose.repair.facing`. `feet`: toes below their heels say that a person faces the camera.
+- `face`: `pose.lifting.repair.facing`. `feet`: toes below their heels say that a person faces the camera.
 
 For recorded people before virtual cameras, of `--part`:
 
@@ -25,10 +25,10 @@ from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import is_ui_prmd
 from repair import of_networks, rows_of
 
-from pose.lifter.torch_lifter import TorchLifter
-from pose.repair.facing import MAX_SCORE_DIFFERENCE, MIN_SIDE_DISTANCE, face_agreement
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17, get_skeleton
+from pose.lifting.repair.facing import MAX_SCORE_DIFFERENCE, MIN_SIDE_DISTANCE, face_agreement
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17, get_skeleton
 from pose.training.measure import lift_batch
 
 F64 = NDArray[np.float64]

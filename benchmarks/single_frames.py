@@ -15,8 +15,8 @@ import numpy as np
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import LiftBatch
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.sequences import LiftBatch
 from pose.training.measure import SIGMA_COVERAGE, lift_batch
 
 STEP = 10

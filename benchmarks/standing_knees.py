@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.evaluation.angles import flexion
 from pose.pipeline import Pipeline
-from pose.skeletons import H36M17, get_skeleton, to_h36m17
-from pose.types import F32, FrameResult
+from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
+from pose.structures.types import F32, FrameResult
+from pose.training.evaluation.angles import flexion
 
 F64 = NDArray[np.float64]
 
@@ -78,8 +78,10 @@ def main() -> None:
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
     parser.add_argument("--lifter", default="offline", help="offline, stream or a checkpoint")
     parser.add_argument("--preset", default="fast")
-    parser.add_argument("--as-lifted", action="store_true", help="without one body for each person (pose.refine)")
-    parser.add_argument("--no-fit", action="store_true", help="without the fit to the 2D (pose.fit)")
+    parser.add_argument(
+        "--as-lifted", action="store_true", help="without one body for each person (pose.structures.refine)"
+    )
+    parser.add_argument("--no-fit", action="store_true", help="without the fit to the 2D (pose.lifting.fit)")
     options = parser.parse_args()
     print(f"{'clip':14} {'legs':>6} {'image':>8} {'3D':>8} {'below 10':>11}")
     for clip in options.clips or [options.videos / name for name in CLIPS]:

@@ -2,10 +2,10 @@
 
     python benchmarks/straight_limbs.py --mocap cmu.npz,ui-prmd.npz [--part test] [--every 2]
 
-All put a person on one body (`pose.refine`) and differ in what they take for a straight limb:
+All put a person on one body (`pose.structures.refine`) and differ in what they take for a straight limb:
 
 - `constant bones`: nothing.
-- `in line`: `pose.refine.refine`; legs that are straight in the image.
+- `in line`: `pose.structures.refine.refine`; legs that are straight in the image.
 - `longest`: the longest that limbs of a clip appear, the 90th or 95th percentile of hip to ankle (shoulder to wrist)
   over the frames in which the three joints are seen. Where that is a bend of less than 25 degrees, it is taken for 3
   degrees at the knee and 5 at the elbow. A limb that is always bent further is left alone.
@@ -27,17 +27,17 @@ from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import is_ui_prmd
 
-from pose.camera import Camera
-from pose.evaluation import metrics
-from pose.evaluation.angles import LIMBS, AngleErrors, flexion
-from pose.lifter.model import LifterNetwork
-from pose.lifter.torch_lifter import TorchLifter
-from pose.refine import bone_lengths, constant_bones, refine
-from pose.sequences import LiftBatch, Sequence2D, Sequence3D
-from pose.skeletons import H36M17
+from pose.lifting.model import LifterNetwork
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.camera import Camera
+from pose.structures.refine import bone_lengths, constant_bones, refine
+from pose.structures.sequences import LiftBatch, Sequence2D, Sequence3D
+from pose.structures.skeletons import H36M17
+from pose.structures.two_bones import place_middle, reach
+from pose.structures.types import F32
+from pose.training.evaluation import metrics
+from pose.training.evaluation.angles import LIMBS, AngleErrors, flexion
 from pose.training.measure import lift_batch
-from pose.two_bones import place_middle, reach
-from pose.types import F32
 
 ANY_CAMERA = Camera.of((1, 1))  # refinement does not look at it
 SURE = 0.5  # least score of the three joints

@@ -19,18 +19,18 @@ import numpy as np
 from pose_datasets.mocap import load_clips, split
 from pose_datasets.synthesis import evaluation_batches
 
-from pose.camera import Camera
-from pose.evaluation import metrics
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.load import load_lifter
-from pose.lifter.predict import Lifter
-from pose.lifter.step_batch import PeopleState, StreamSettings
-from pose.lifter.stream import LifterStream
-from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import LiftBatch
-from pose.skeletons import H36M17
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.load import load_lifter
+from pose.lifting.predict import Lifter
+from pose.lifting.step_batch import PeopleState, StreamSettings
+from pose.lifting.stream import LifterStream
+from pose.lifting.torch_lifter import TorchLifter
+from pose.structures.camera import Camera
+from pose.structures.sequences import LiftBatch
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32
+from pose.training.evaluation import metrics
 from pose.training.measure import lift_batch
-from pose.types import F32
 
 LOOKAHEADS = {"sliding": (0, 1, 2, 4, 9), "stream": (0, 4, 13)}
 FIRST, LAST = 30, 13  # frames at the ends that are left out

@@ -24,10 +24,10 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.synthesis import SynthesisConfig
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.config import LifterConfig
-from pose.lifter.initialization import initialize
-from pose.lifter.model import LifterNetwork
-from pose.sequences import LiftBatch
+from pose.lifting.config import LifterConfig
+from pose.lifting.initialization import initialize
+from pose.lifting.model import LifterNetwork
+from pose.structures.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 from pose.training.config import LossWeights, OptimizerConfig
 from pose.training.optimizers import build_optimizer

@@ -22,10 +22,10 @@ from tracking_scenes import Cast, SceneFrame, scenes
 
 from pose.config import PipelineConfig
 from pose.networks import crops
-from pose.people.box_trackers import BOX_TRACKERS
-from pose.people.identities import Identities
 from pose.pipeline import Pipeline
-from pose.stages import PeopleStage
+from pose.structures.stages import PeopleStage
+from pose.tracking.box_trackers import BOX_TRACKERS
+from pose.tracking.identities import Identities
 
 FOUND = 0.4  # IoU
 

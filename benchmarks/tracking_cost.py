@@ -19,10 +19,10 @@ import numpy as np
 from pose_detectors.blazepose import BlazePoseDetector
 from pose_detectors.rtmdet import RTMDetDetector
 
-from pose.estimators.blazepose import BlazePose
-from pose.people.people_tracker import PeopleTracker
-from pose.stages import Detector
-from pose.types import F64, U8, Boxes, Frame, Keypoints2D, People, Regions
+from pose.networks.estimators.blazepose import BlazePose
+from pose.structures.stages import Detector
+from pose.structures.types import F64, U8, Boxes, Frame, Keypoints2D, People, Regions
+from pose.tracking.people_tracker import PeopleTracker
 from pose.video import open_source
 
 VIEWS = ("view-a", "view-b")

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from tracking_scenes import Actor, Cutout, SceneFrame, cut_out, film, frames_of
 
-from pose.types import U8
+from pose.structures.types import U8
 
 STARTS = (0, 120, 240, 360)  # frames of the dancer's film where a stretch begins
 STRETCH = 90  # frames

@@ -14,10 +14,10 @@ import cv2
 import numpy as np
 from pose_detectors.blazepose import BlazePoseDetector
 
-from pose.estimators.blazepose import SIDE, BlazePose
 from pose.networks import crops
+from pose.networks.estimators.blazepose import SIDE, BlazePose
 from pose.networks.litert import LiteRTModel, sigmoid
-from pose.types import F32, I64, U8
+from pose.structures.types import F32, I64, U8
 
 RATE = 30
 SIZE = (768, 432)  # width, height of a scene, px: that of its background

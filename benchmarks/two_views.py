@@ -15,15 +15,15 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.export import rotations
-from pose.export.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_corrections, lifted_heads
-from pose.export.gaze import directions_of
-from pose.export.skeleton import ORDER
-from pose.export.smoothing import smoothed
-from pose.export.soles import focal_lengths
-from pose.export.space import CAMERA_SPACE
-from pose.face_points import Faces
-from pose.files import PoseTable, load_poses
+from pose.body.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_corrections, lifted_heads
+from pose.body.gaze import directions_of
+from pose.body.skeleton import ORDER
+from pose.body.smoothing import smoothed
+from pose.body.soles import focal_lengths
+from pose.body.space import CAMERA_SPACE
+from pose.results import PoseTable, load_poses
+from pose.structures import rotations
+from pose.structures.face_points import Faces
 
 MIN_SCORE = 0.5
 SLOW_S = 0.3  # of the correction that changes slowly

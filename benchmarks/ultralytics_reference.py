@@ -15,7 +15,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.types import U8
+from pose.structures.types import U8
 from pose.video import open_source
 
 FRAMES = {"street.mp4": (0, 2, 4), "walk-by.mp4": (60, 400, 700), "dance.mp4": (0, 100, 300), "squats.mp4": (10, 30)}

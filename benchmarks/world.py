@@ -9,7 +9,8 @@ exact 2D of the 17 joints. `detector`: a detector's skeleton with its errors, al
 55 degrees are assumed, where the lenses span 35 to 90. The offline lifter sees what repair leaves. `--every`: only each
 so-many-th piece, for a quick look.
 
-Metrics are those of `pose.evaluation.world`, means over frames. A true foot stands where its ankle moves less than
+Metrics are those of `pose.training.evaluation.world`, means over frames. A true foot stands where its ankle moves less
+than
 0.25 m/s and is less than 0.1 m above where it stands lowest, on the floor or on what the person has climbed. Gravity:
 the median over pieces of the angle. Height: the mean over pieces of the error of the bones' sum, in per cent. In the
 room: frames whose pelvis is less than 2 m from the box that the true path fills. Distance within sigma: frames whose
@@ -29,12 +30,12 @@ from numpy.typing import NDArray
 from pose_datasets.fixed_views import FPS, FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
 
-from pose.camera import Camera
-from pose.evaluation import world as measures
-from pose.evaluation.metrics import aligned_errors, position_errors
-from pose.lifter.load import load_lifter
-from pose.refine import lengths_of, refine
-from pose.repair.person import repair
+from pose.lifting.load import load_lifter
+from pose.lifting.repair.person import repair
+from pose.structures.camera import Camera
+from pose.structures.refine import lengths_of, refine
+from pose.training.evaluation import world as measures
+from pose.training.evaluation.metrics import aligned_errors, position_errors
 from pose.world.clean import Cleaned, Steps, clean
 from pose.world.contacts import ankle_speeds, ground_below
 from pose.world.floor import ANKLE_HEIGHT

@@ -6,7 +6,8 @@ Each clip goes through `pose-run`'s usual pipeline once. "As lifted" is what `--
 and the lowest feet as version 0.2 drew it; "in the world" is what is written now. Both over the same people and
 frames: tracks of a moment are in neither, nor is what was filled in. Means over frames of people:
 
-jitter: as in `pose.evaluation.world`, at the frame rate of the clip. slide: mm/s, the horizontal speed of ankles whose
+jitter: as in `pose.training.evaluation.world`, at the frame rate of the clip. slide: mm/s, the horizontal speed of
+ankles whose
 contact is more likely than not. bones: standard deviation over time. below, above floor: of the lower sole. Out of the
 room: per cent of frames whose pelvis is less than half or more than twice as far as in the median of that person, or
 gets there faster than 12 m/s. 2D: how far, in per cent of the image's longer side, the joints are in the mean from
@@ -25,12 +26,13 @@ from detector_errors import publish
 from numpy.typing import NDArray
 from world import cell, todays_world
 
-from pose.cache import CachedRun, open_cache
-from pose.camera import Camera, project
+from pose.cached_run import CachedRun
 from pose.config import PipelineConfig, default_preset, preset_values
-from pose.evaluation import world as measures
 from pose.pipeline import Pipeline
-from pose.types import FrameResult
+from pose.results.cache import open_cache
+from pose.structures.camera import Camera, project
+from pose.structures.types import FrameResult
+from pose.training.evaluation import world as measures
 from pose.video import open_source
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.gravity import ANKLES

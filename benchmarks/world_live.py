@@ -24,13 +24,13 @@ from pose_datasets.fixed_views import FPS, FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
 from world import COLUMNS, Answer, cell, row, truth
 
-from pose.evaluation.world import angle_between, bone_variation
-from pose.lifter.load import load_lifter
-from pose.lifter.predict import Lifter
-from pose.lifter.stream import LifterStream, StreamLifter
-from pose.refine import lengths_of
-from pose.skeletons import get_skeleton
-from pose.types import FrameResult, People
+from pose.lifting.load import load_lifter
+from pose.lifting.predict import Lifter
+from pose.lifting.stream import LifterStream, StreamLifter
+from pose.structures.refine import lengths_of
+from pose.structures.skeletons import get_skeleton
+from pose.structures.types import FrameResult, People
+from pose.training.evaluation.world import angle_between, bone_variation
 from pose.world.clean import Steps
 from pose.world.frame import LEVEL_UP
 from pose.world.height import stature

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.camera import Camera, project
-from pose.files import ResultSpool
-from pose.skeletons import get_skeleton
-from pose.types import FrameResult, People, Poses3D
+from pose.results import ResultSpool
+from pose.structures.camera import Camera, project
+from pose.structures.skeletons import get_skeleton
+from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.run import PlacedRun
 
 FPS = 30

@@ -17,8 +17,8 @@ from world import answer, lifted
 from world_live import as_lifted, placed
 from world_live import lifted as lifted_live
 
-from pose.lifter.load import load_lifter
-from pose.skeletons import H36M17
+from pose.lifting.load import load_lifter
+from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps
 from pose.world.gravity import ANKLES
 

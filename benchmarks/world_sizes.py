@@ -26,12 +26,12 @@ from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 from pose_datasets.vectors import unit
 
-from pose.camera import Camera
-from pose.lifter.load import load_lifter
-from pose.refine import lengths_of, refine
-from pose.repair.person import repair
-from pose.sequences import Sequence2D
-from pose.types import F32
+from pose.lifting.load import load_lifter
+from pose.lifting.repair.person import repair
+from pose.structures.camera import Camera
+from pose.structures.refine import lengths_of, refine
+from pose.structures.sequences import Sequence2D
+from pose.structures.types import F32
 from pose.world.clean import clean
 from pose.world.height import stature
 from pose.world.person import Person, person_of

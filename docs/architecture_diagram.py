@@ -12,14 +12,14 @@ ROWS = [
     [
         ("pose/video", "decode", "Frame"),
         ("pose_detectors", "detect people", "Boxes"),
-        ("pose/people", "track", "Regions"),
-        ("pose/estimators", "find keypoints", "People"),
+        ("pose/tracking", "track", "Regions"),
+        ("pose/networks/estimators", "find keypoints", "People"),
     ],
     [
-        ("pose/repair", "undo swaps", "People"),
-        ("pose/lifter", "lift to 3D", "Poses3D"),
+        ("pose/lifting/repair", "undo swaps", "People"),
+        ("pose/lifting", "lift to 3D", "Poses3D"),
         ("pose/world", "place in the world", "Placed"),
-        ("pose/files, export, view, live", "write and show", ""),
+        ("pose/results, export, view, live", "write and show", ""),
     ],
 ]
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 190, 62, 70, 60, 20

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 
 from pose import lift, load
-from pose.evaluation.metrics import mpjpe, p_mpjpe
-from pose.sequences import Sequence2D
+from pose.structures.sequences import Sequence2D
+from pose.training.evaluation.metrics import mpjpe, p_mpjpe
 
 observed = load(sys.argv[1]).table
 rows = observed.id == observed.id[0]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose import Pipeline
-from pose.types import Boxes
+from pose.structures.types import Boxes
 
 
 class CentreDetector:

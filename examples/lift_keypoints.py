@@ -6,7 +6,7 @@ python examples/lift_keypoints.py result/poses.npz
 import sys
 
 from pose import lift, load
-from pose.sequences import Sequence2D
+from pose.structures.sequences import Sequence2D
 
 observed = load(sys.argv[1]).table
 person = observed.id[0]

@@ -6,9 +6,9 @@ python examples/new_attention.py
 import torch
 from torch import Tensor, nn
 
-from pose.attention import ATTENTIONS, Attention, Capabilities, Context
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.attention import ATTENTIONS, Attention, Capabilities, Context
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 
 
 class MeanAttention(Attention):

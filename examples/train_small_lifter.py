@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 from pose.training.config import OptimizerConfig, TrainConfig
 from pose.training.measure import measure
 from pose.training.trainer import Trainer

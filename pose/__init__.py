@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pose.body.joint_angles import JointAngles
     from pose.errors import PoseError, UsageError
-    from pose.export.joint_angles import JointAngles
-    from pose.lifting import lift
+    from pose.keypoint_runs import lift
     from pose.pipeline import Pipeline
     from pose.result import Result, load
     from pose.result_functions import analyse, convert
@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "JointAngles": "pose.export.joint_angles",
+    "JointAngles": "pose.body.joint_angles",
     "Pipeline": "pose.pipeline",
     "PoseError": "pose.errors",
     "Result": "pose.result",
     "UsageError": "pose.errors",
     "analyse": "pose.result_functions",
     "convert": "pose.result_functions",
-    "lift": "pose.lifting",
+    "lift": "pose.keypoint_runs",
     "load": "pose.result",
     "several": "pose.several_videos",
 }

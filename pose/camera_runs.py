@@ -10,22 +10,22 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.verdict import TRANSLATING, CameraMotion
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.files import ResultSpool
 from pose.multiview.collect import collect_tracks
 from pose.multiview.scene import CameraRun
 from pose.multiview.types import ViewTrack
 from pose.pipeline import Pipeline
-from pose.system.device import resolve_device
-from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
-from pose.types import FrameResult
+from pose.results import ResultSpool
+from pose.structures.types import FrameResult
+from pose.utils.device import resolve_device
+from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 from pose.video import Source, open_source
 from pose.video.container import Target
 from pose.video.recorded import recorded_at
 from pose.video.waveform import read_waveform
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
 
 MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
 MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length

@@ -7,7 +7,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from pose.builders import (
+from pose.errors import UsageError
+from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
+from pose.options import check_options, option
+from pose.registry import (
     AUTO_DETECTOR,
     AUTO_ESTIMATOR,
     DEFAULT_ESTIMATOR,
@@ -20,14 +24,10 @@ from pose.builders import (
     estimator_choice,
     weight_file,
 )
-from pose.errors import UsageError
-from pose.lifter.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
-from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.options import check_options, option
-from pose.people.box_trackers import BOX_TRACKERS
-from pose.people.config import TrackingConfig
-from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
-from pose.system.json_values import Json
+from pose.tracking.box_trackers import BOX_TRACKERS
+from pose.tracking.config import TrackingConfig
+from pose.utils.device import Device, Precision, driver_present, onnx_has_cuda
+from pose.utils.json_values import Json
 
 if TYPE_CHECKING:
     pass
@@ -48,7 +48,7 @@ NETWORK_KEYS = (
 class PipelineConfig:
     """Stages of a pipeline and their settings. The help of `pose-run` describes the fields.
 
-    If detector and estimator have the same name and weights, and `pose.builders.ONE_PASS` contains the name, one
+    If detector and estimator have the same name and weights, and `pose.registry.ONE_PASS` contains the name, one
     network does both in one pass per frame.
 
     Raises:
@@ -195,7 +195,7 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     """
     if config.detector != AUTO_DETECTOR:
         return config, None
-    from pose.weights import locate_if_reachable
+    from pose.networks.weights import locate_if_reachable
 
     preferred = replace(config, detector=PREFERRED_DETECTOR)
     weight = DETECTORS[PREFERRED_DETECTOR].weight

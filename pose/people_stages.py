@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.config import PipelineConfig, is_one_pass, one_pass_model
-from pose.people.config import TrackingConfig
-from pose.people.one_pass import OnePassPeople
-from pose.people.people_tracker import PeopleTracker
-from pose.people.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
-from pose.skeletons import Skeleton
-from pose.stages import Detector, PeopleStage
-from pose.system.times import StageTimes
+from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.structures.skeletons import Skeleton
+from pose.structures.stages import Detector, PeopleStage
+from pose.tracking.config import TrackingConfig
+from pose.tracking.one_pass import OnePassPeople
+from pose.tracking.people_tracker import PeopleTracker
+from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
+from pose.utils.times import StageTimes
 
 
 def people_stages(

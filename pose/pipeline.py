@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera, intrinsics_from_focal
-from pose.camera_motion.measure import BackgroundMotion
 from pose.config import (
     FIXED_CAMERA,
     PipelineConfig,
@@ -28,30 +26,32 @@ from pose.config import (
     model_files,
 )
 from pose.errors import UsageError
-from pose.faces.network import WEIGHT as FACE_WEIGHT
-from pose.faces.network import FaceNetwork
-from pose.faces.tracker import FaceTracker
-from pose.files import ModelInfo, RunInfo
-from pose.fit.log import FitLog
-from pose.hands.network import WEIGHTS as HAND_WEIGHTS
-from pose.hands.network import HandNetwork, PalmDetector
-from pose.hands.tracker import HandTracker
-from pose.incoming import IncomingFrames
-from pose.lifter.predict import checkpoint_path
+from pose.lifting.fit.log import FitLog
+from pose.lifting.predict import checkpoint_path
+from pose.networks.faces import WEIGHT as FACE_WEIGHT
+from pose.networks.faces import FaceNetwork
+from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
+from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.input import shared_uploads
-from pose.people.warm_up import warm_up_lifter
+from pose.networks.weights import locate, sha256_of
 from pose.people_stages import people_stages
-from pose.skeletons import Skeleton, get_skeleton
-from pose.stages import Detector, LifterStage, PeopleStage, Refining
-from pose.system.device import resolve_device, seed_torch, torch_threads
-from pose.system.prefetch import prefetch
-from pose.system.times import StageTimes
-from pose.types import U8, Frame, FrameResult, People
+from pose.results import ModelInfo, RunInfo
+from pose.structures.camera import Camera, intrinsics_from_focal
+from pose.structures.incoming import IncomingFrames
+from pose.structures.skeletons import Skeleton, get_skeleton
+from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
+from pose.structures.types import U8, Frame, FrameResult, People
+from pose.tracking.faces.tracker import FaceTracker
+from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.warm_up import warm_up_lifter
+from pose.utils.device import resolve_device, seed_torch, torch_threads
+from pose.utils.prefetch import prefetch
+from pose.utils.times import StageTimes
 from pose.video import Source, open_source
-from pose.weights import locate, sha256_of
+from pose.world.camera_motion.measure import BackgroundMotion
 
 if TYPE_CHECKING:
-    from pose.lifter.predict import Lifter
+    from pose.lifting.predict import Lifter
     from pose.result import Result
     from pose.view.overlay import Overlay
 
@@ -147,7 +147,7 @@ class Pipeline:
 
     @cached_property
     def _lifter(self) -> "Lifter":
-        from pose.lifter.load import load_lifter
+        from pose.lifting.load import load_lifter
 
         config = self.config
         lifter = load_lifter(config.lifter, self.device)
@@ -236,13 +236,13 @@ class Pipeline:
         """Make a stage that lifts the people of one stream of images of `camera` to 3D, as configured."""
         config = self.config
         if self._lifter.streaming:
-            from pose.lifter.refined import FinalResults
-            from pose.lifter.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
+            from pose.lifting.refined import FinalResults
+            from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
             stage = StreamLifter(stream, repair=config.repair, refine=REFINE_DELAY_FRAMES if stream.refines else 0)
             return FinalResults(stage) if stage.refines and not self.live else stage
-        from pose.lifter.offline import OfflineLifter
+        from pose.lifting.offline import OfflineLifter
 
         return OfflineLifter(
             self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones,
@@ -433,7 +433,7 @@ class Session:
         if result.index != frame.index:
             raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
         if (inset, body) not in self._overlays:
-            from pose.bodies import make_overlay
+            from pose.view.mesh_overlay import make_overlay
 
             self._overlays[inset, body] = make_overlay(self.camera, self._skeleton, inset=inset, body=body)
         drawn = self._overlays[inset, body].draw(frame.image, result)

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose.camera_motion.decision import AUTO
-from pose.camera_motion.log import MotionLog
+from pose.body.joint_angles import ALL_NAMES, JointAngles, joint_angles, with_ankles
+from pose.body.soles import row_ankles, world_feet
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
-from pose.export.joint_angles import ALL_NAMES, JointAngles, joint_angles, with_ankles
-from pose.export.soles import row_ankles, world_feet
 from pose.export.table import OBSERVERS, columns, observer_names, rows
-from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
-from pose.files.cameras import ResultCamera, result_cameras
-from pose.hand_points import WRISTS
-from pose.skeletons import H36M17
-from pose.spaces import CAMERA, SPACES, WORLD
-from pose.types import F64, I64, FrameResult
+from pose.results import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.results.cameras import ResultCamera, result_cameras
+from pose.structures.hand_points import WRISTS
+from pose.structures.skeletons import H36M17
+from pose.structures.spaces import CAMERA, SPACES, WORLD
+from pose.structures.types import F64, I64, FrameResult
+from pose.world.camera_motion.decision import AUTO
+from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
 from pose.world.clean import Steps
 from pose.world.contacts import point_contacts
@@ -219,7 +219,7 @@ class Result:
     def faces(self, people: Sequence[int] | None = None) -> F64:
         """Return the points of the faces. Requires the option `face`.
 
-        `pose.face_points` computes angles and openness from them.
+        `pose.structures.face_points` computes angles and openness from them.
 
         Args:
             people: Track ids; default all people.

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pose import analysis
-from pose.defaults import STEM
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.result import Result, load
-from pose.system.whole_file import file_errors
+from pose.structures.defaults import STEM
+from pose.utils.whole_file import file_errors
 
 
 def analyse(

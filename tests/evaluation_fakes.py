@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.sequences import Sequence3D
+from pose.structures.sequences import Sequence3D
 
 
 class ConstantLifter:

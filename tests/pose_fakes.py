@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pose.camera import Camera, intrinsics_from_fov, project
-from pose.files import ModelInfo, RunInfo
-from pose.skeletons import BLAZEPOSE33, H36M17, Skeleton
-from pose.types import F32, U8, FrameResult, People, Poses3D
+from pose.results import ModelInfo, RunInfo
+from pose.structures.camera import Camera, intrinsics_from_fov, project
+from pose.structures.skeletons import BLAZEPOSE33, H36M17, Skeleton
+from pose.structures.types import F32, U8, FrameResult, People, Poses3D
 from pose.video.planes import Planes
 
 SIZE = (640, 480)

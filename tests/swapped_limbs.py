@@ -5,11 +5,11 @@ from pose_datasets.errors import ErrorConfig
 from pose_datasets.filming import FilmConfig
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 
-from pose.camera import Camera
-from pose.repair.person import PersonRepair
-from pose.repair.swaps import limb_pairs
-from pose.sequences import Sequence2D
-from pose.skeletons import COCO17, get_skeleton
+from pose.lifting.repair.person import PersonRepair
+from pose.lifting.repair.swaps import limb_pairs
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import COCO17, get_skeleton
 
 
 def film(clips, fps):

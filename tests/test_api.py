@@ -16,8 +16,8 @@ from pose_fakes import random_result, run_info
 
 import pose
 from pose import Pipeline, PoseError, Result, UsageError, convert, lift, load
-from pose.files import NpzWriter
-from pose.system.archives import open_arrays
+from pose.results import NpzWriter
+from pose.utils.archives import open_arrays
 
 
 @pytest.fixture(autouse=True)

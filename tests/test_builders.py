@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.config import (
     PipelineConfig,
     choose_detector,
@@ -19,7 +18,8 @@ from pose.config import (
 )
 from pose.errors import PoseError, UsageError
 from pose.people_stages import people_stages
-from pose.system.times import StageTimes
+from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.utils.times import StageTimes
 
 YOLO, YOLO_POSE = "yolo26n-person-320-int8.onnx", "yolo26n-pose-256-int8.onnx"
 

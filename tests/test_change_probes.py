@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from pose.laboratory.experiment import experiments
-from pose.laboratory.kinds import KINDS, kind_of
-from pose.lifter.features import Lifted
+from pose.lifting.features import Lifted
+from pose.structures.colours import SIDE_COLOURS
 from pose.training.config import LossWeights
+from pose.training.laboratory.experiment import experiments
+from pose.training.laboratory.kinds import KINDS, kind_of
 from pose.training.losses import lifting_loss
-from pose.view.colours import SIDE_COLOURS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBES = (
@@ -99,7 +99,7 @@ def test_the_name_of_an_entry_occurs_in_two_files_at_most(probe):
 
 
 def test_the_page_has_the_colours_of_body_sides():
-    style = (ROOT / "pose" / "web" / "static" / "style.css").read_text(encoding="utf-8")
+    style = (ROOT / "pose" / "live" / "web" / "static" / "style.css").read_text(encoding="utf-8")
     for side in ("left", "right"):
         red, green, blue = SIDE_COLOURS[side]
         assert f"--side-{side}: rgb({red} {green} {blue});" in style
@@ -112,10 +112,10 @@ def test_the_colours_of_body_sides_occur_in_two_files():
         if any(tuple(getattr(part, "value", None) for part in node.elts) in colours for node in tuples):
             files.add(file)
     written = [form.format(*colour) for colour in colours for form in ("{} {} {}", "#{:02x}{:02x}{:02x}")]
-    for path in (*(ROOT / "pose" / "web").rglob("*.js"), *(ROOT / "pose" / "web").rglob("*.css")):
+    for path in (*(ROOT / "pose" / "live" / "web").rglob("*.js"), *(ROOT / "pose" / "live" / "web").rglob("*.css")):
         if any(text in path.read_text(encoding="utf-8").lower() for text in written):
             files.add(path.relative_to(ROOT).as_posix())
-    assert files == {"pose/view/colours.py", "pose/web/static/style.css"}
+    assert files == {"pose/structures/colours.py", "pose/live/web/static/style.css"}
 
 
 def test_what_a_command_prints_is_written_in_one_file():
@@ -161,7 +161,7 @@ def test_no_other_source_file_names_the_terms_of_the_training_loss():
     terms = set(LossWeights.__dataclass_fields__) - {"ponder", "shape"}  # a lifter's own cost; arrays have a shape, too
     named = {}
     for file, tree in trees().items():
-        for node in ast.walk(tree) if file.startswith(("pose/training/", "pose/laboratory/", "apps/")) else ():
+        for node in ast.walk(tree) if file.startswith(("pose/training/", "pose/training/laboratory/", "apps/")) else ():
             if isinstance(node, ast.Attribute) and node.attr in terms and ast.unparse(node.value).endswith("weights"):
                 named.setdefault(file, set()).add(node.attr)
     assert set(named) <= {"pose/training/forecaster.py"}, named  # its own ForecastLossWeights

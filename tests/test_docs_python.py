@@ -38,8 +38,8 @@ frames = [(seen, np.ones((2, 17), np.float32), index / 30) for index in range(8)
 """
 SEQUENCE = """
 import numpy as np
-from pose.camera import Camera
-from pose.sequences import Sequence2D
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
 seen = np.random.default_rng(0).uniform(100, 400, (20, 17, 2)).astype(np.float32)
 sequence = Sequence2D(seen, np.ones((20, 17), np.float32), np.arange(20) / 30, Camera.of((640, 480)), "coco17")
 """
@@ -57,11 +57,11 @@ beginning(Path("../shared/videos/squats.mp4"), Path("short.mp4"), 3)
 # A line that only this block has -> what runs before it, and what is replaced in it so that it ends.
 PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose_detectors.yolo import YoloDetector": (DETECTOR, {}),
-    "from pose.evaluation.metrics import mpjpe": (POSES, {}),
+    "from pose.training.evaluation.metrics import mpjpe": (POSES, {}),
     'np.savez("theirs.npz"': ("", {}),
     "from matplotlib import pyplot": (KNEE, {}),
     'convert(result, ["bvh", "csv"]': ("", {"end=2.0": "end=0.2"}),
-    "from pose.lifter.stream import LifterStream": (STREAM, {}),
+    "from pose.lifting.stream import LifterStream": (STREAM, {}),
     "receiver = socket.socket": (
         "import socket\nsender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nPOSE = "
         + repr(
@@ -85,8 +85,8 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "session.push(Frame(image": ("", {}),
     "from pose import analyse": (RESULT, {"walk/poses.npz": "poses.npz"}),
     'VideoWriter("drawn.mp4"': (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
-    "from pose.repair.person import repair": (SEQUENCE, {}),
-    "from pose.forecast import forecast": ("", {}),
+    "from pose.lifting.repair.person import repair": (SEQUENCE, {}),
+    "from pose.lifting.forecast import forecast": ("", {}),
     "result.hand_scores()": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "head_angles(points)": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "FreeHandTracker(HandNetwork": (SHORT_CLIP, {"hands.mp4": "short.mp4"}),

@@ -78,7 +78,7 @@ def test_the_name_of_an_own_detector_is_recorded(clip, monkeypatch):
         name = "nobody"
 
         def detect(self, images):
-            from pose.types import Boxes
+            from pose.structures.types import Boxes
 
             return [Boxes.empty() for _ in images]
 
@@ -136,7 +136,7 @@ def test_retarget_in_blender():
 
 
 def test_new_attention(run, monkeypatch, capsys):
-    from pose.attention import ATTENTIONS
+    from pose.lifting.attention import ATTENTIONS
 
     monkeypatch.delitem(ATTENTIONS, "mean", raising=False)
     run("new_attention.py")

@@ -18,12 +18,16 @@ SOURCES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_d
 FINISHED = (
     "apps/pose_apps", "apps/pose_apps/batch", "apps/pose_apps/bench", "apps/pose_apps/cameras",
     "apps/pose_apps/evaluate", "apps/pose_apps/lab", "apps/pose_apps/support", "apps/pose_apps/webcam",
-    "datasets/pose_datasets", "detectors/pose_detectors", "pose", "pose/analysis", "pose/attention",
-    "pose/attention/distributions", "pose/cache", "pose/camera_motion", "pose/estimators", "pose/evaluation",
-    "pose/export", "pose/export/character", "pose/faces", "pose/files", "pose/fit", "pose/forecast", "pose/hands",
-    "pose/laboratory", "pose/laboratory/studies", "pose/laboratory/tasks", "pose/lifter", "pose/live",
-    "pose/multiview", "pose/networks", "pose/people", "pose/people/association", "pose/repair", "pose/system",
-    "pose/training", "pose/training/objectives", "pose/video", "pose/view", "pose/web", "pose/weights",
+    "datasets/pose_datasets", "detectors/pose_detectors", "pose", "pose/analysis", "pose/lifting/attention",
+    "pose/training/attention/distributions", "pose/results/cache", "pose/world/camera_motion",
+    "pose/networks/estimators", "pose/training/evaluation",
+    "pose/export", "pose/body/character", "pose/tracking/faces", "pose/results", "pose/lifting/fit",
+    "pose/lifting/forecast", "pose/tracking/hands",
+    "pose/training/laboratory", "pose/training/laboratory/studies", "pose/training/laboratory/tasks", "pose/lifting",
+    "pose/live",
+    "pose/multiview", "pose/networks", "pose/tracking", "pose/tracking/association", "pose/lifting/repair",
+    "pose/utils",
+    "pose/training", "pose/training/objectives", "pose/video", "pose/view", "pose/live/web", "pose/networks/weights",
     "pose/world",
 )  # fmt: skip
 FINISHED_STUDIES = (
@@ -225,13 +229,13 @@ def comments(path: Path) -> Iterator[str]:
 
 
 def test_comments_of_the_live_page():
-    paths = [path for pattern in ("*.js", "*.css") for path in sorted((ROOT / "pose" / "web").rglob(pattern))]
+    paths = [path for pattern in ("*.js", "*.css") for path in sorted((ROOT / "pose" / "live" / "web").rglob(pattern))]
     assert sum(1 for path in paths for _ in comments(path)) > 100
     assert found_in(paths, comments) == {}
 
 
 def test_text_of_the_live_page_and_configurations():
-    paths = sorted((ROOT / "pose" / "web").rglob("*.html")) + sorted((ROOT / "configs").rglob("*.yaml"))
+    paths = sorted((ROOT / "pose" / "live" / "web").rglob("*.html")) + sorted((ROOT / "configs").rglob("*.yaml"))
     assert found_in(paths, lambda path: [re.sub(r"<[^>]*>", " ", path.read_text(encoding="utf-8"))]) == {}
 
 

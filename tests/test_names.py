@@ -14,7 +14,7 @@ ALLOWED = {  # name -> why several modules may define it
     "Human36m": "subcommands of pose-prepare and pose-evaluate for the same data set",
     "List": _SUBCOMMAND,
     "MpiInf3dhp": "subcommands of pose-prepare and pose-evaluate for the same data set",
-    "Table": f"{_SUBCOMMAND} of pose-lab, next to the table of pose.evaluation",
+    "Table": f"{_SUBCOMMAND} of pose-lab, next to the table of pose.training.evaluation",
 }
 
 

@@ -15,12 +15,12 @@ import pytest
 
 from pose.config import PipelineConfig, choose_networks, load_preset, preset_names
 from pose.errors import PoseError, UsageError
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S
 from pose.pipeline import Pipeline
-from pose.repair.person import FULL_LOOKAHEAD_S
-from pose.system.device import resolve_device
-from pose.system.prefetch import PREFETCHED_FRAMES, prefetch
-from pose.system.times import StageTimes
-from pose.types import Frame
+from pose.structures.types import Frame
+from pose.utils.device import resolve_device
+from pose.utils.prefetch import PREFETCHED_FRAMES, prefetch
+from pose.utils.times import StageTimes
 from pose.video import open_source
 
 
@@ -79,7 +79,7 @@ def test_prefetch_ends_when_it_is_told_to_stop():
 def test_time_in_an_inner_stage_counts_once(monkeypatch):
     now = [100.0]
     clocks = SimpleNamespace(perf_counter=lambda: now[0], thread_time=lambda: now[0] / 4, process_time=None)
-    monkeypatch.setattr("pose.system.times.time", clocks)
+    monkeypatch.setattr("pose.utils.times.time", clocks)
     times = StageTimes()
     with times.measure("outer"):
         now[0] += 1
@@ -94,7 +94,7 @@ def test_time_in_an_inner_stage_counts_once(monkeypatch):
 # In a process of its own: in this one threads of other tests may work as well.
 TIMED = """
 import json, threading, time
-from pose.system.times import StageTimes
+from pose.utils.times import StageTimes
 
 spent = {}
 
@@ -173,8 +173,8 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
 
 
 def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
-    monkeypatch.setattr("pose.lifter.one_body.FIT_SECONDS", 1.0)
-    monkeypatch.setattr("pose.fit.windows.WINDOW_S", 2.0)
+    monkeypatch.setattr("pose.lifting.one_body.FIT_SECONDS", 1.0)
+    monkeypatch.setattr("pose.lifting.fit.windows.WINDOW_S", 2.0)
     with open_source(str(videos / "dance.mp4"), end=0.01) as source:
         session = pipeline.session(source.info.size)
         first = session.track(next(iter(source)))  # the 2D networks do not matter here
@@ -261,7 +261,7 @@ def test_every_run_starts_with_new_identities(pipeline, videos):
 
 
 def test_models_are_named_with_their_hashes(pipeline, weights_dir):
-    from pose.weights import sha256_of
+    from pose.networks.weights import sha256_of
 
     hashes = {model.role: model.sha256 for model in pipeline.models}
     assert hashes["detector"] == sha256_of(weights_dir / "rtmdet-nano-person-320.onnx")

@@ -6,7 +6,7 @@ from pose_apps.run import main
 from pose import config
 from pose.config import PipelineConfig, choose_networks, default_preset, load_preset, model_files, preset_names
 from pose.errors import PoseError
-from pose.weights import WEIGHTS
+from pose.networks.weights import WEIGHTS
 
 USUAL = {"fast", "balanced", "accurate", "permissive", "best"}
 
@@ -27,7 +27,7 @@ def offline(tmp_path, monkeypatch):
     """A machine without any weight, and without a network."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path / "mine"))
-    monkeypatch.setattr("pose.weights.download._attempt", _no_network)
+    monkeypatch.setattr("pose.networks.weights.download._attempt", _no_network)
     return tmp_path / "pose-run" / "weights"
 
 
@@ -42,7 +42,7 @@ def test_the_presets_that_are_promised_are_there():
 @pytest.mark.parametrize("name", ["fast", "accurate", "permissive", "best"])
 def test_defaults_and_permissive_use_no_agpl(name):
     preset = load_preset(name)
-    from pose.builders import ESTIMATORS, detector_choice
+    from pose.registry import ESTIMATORS, detector_choice
 
     used = [detector_choice(preset.detector).weight, ESTIMATORS[preset.estimator].weight]
     assert [WEIGHTS[weight].licence for weight in used] == ["Apache-2.0", "Apache-2.0"]

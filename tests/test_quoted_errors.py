@@ -1,6 +1,6 @@
 """What libraries say reaches people as one line that is not long."""
 
-from pose.system.shown import in_brief
+from pose.utils.shown import in_brief
 
 
 def test_lines_are_joined():

@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.defaults import IMAGE_FPS
 from pose.errors import UsageError
 from pose.options import option, overwrite_option, quiet_option
-from pose.spaces import CAMERA, SPACES, WORLD
-from pose.system.progress import hidden_progress
+from pose.structures.defaults import IMAGE_FPS
+from pose.structures.spaces import CAMERA, SPACES, WORLD
+from pose.utils.progress import hidden_progress
 from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
@@ -36,12 +36,12 @@ from pose_apps.support.world import (
 )
 
 if TYPE_CHECKING:
-    from pose.cache import Cache, Found
-    from pose.camera_motion.log import MotionLog
-    from pose.files import ResultSpool, RunInfo
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.results import ResultSpool, RunInfo
+    from pose.results.cache import Cache, Found
+    from pose.structures.types import FrameResult
     from pose.video import Source
+    from pose.world.camera_motion.log import MotionLog
     from pose.world.carried import RunData
 
 
@@ -243,8 +243,8 @@ def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path],
 
 def _process(clip: _Clip) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.camera_motion.log import MotionLog
-    from pose.files import ResultSpool
+    from pose.results import ResultSpool
+    from pose.world.camera_motion.log import MotionLog
 
     source, outputs, times, motion = clip.source, clip.outputs, clip.pipeline.times, MotionLog()
     info = _run_info(source, clip.pipeline, clip.config)
@@ -316,8 +316,8 @@ def _into_world(
     Returns:
         The results, and the metadata with world and camera motion.
     """
-    from pose.camera_motion.decision import decide
-    from pose.files import MotionInfo, WorldInfo
+    from pose.results import MotionInfo, WorldInfo
+    from pose.world.camera_motion.decision import decide
     from pose.world.placing import place_run
     from pose.world.run import doubtful_tracks
 
@@ -359,7 +359,7 @@ def _into_world(
 
 def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, tally: Tally) -> None:
     """Write the result files, except the overlay."""
-    from pose.files import ResultFiles
+    from pose.results import ResultFiles
 
     with ResultFiles(outputs.files, info) as files:
         for result in results:
@@ -381,7 +381,7 @@ def _results(
     """
     if cache is None:
         return pipeline.run(source, stop=stop), "nothing"
-    from pose.cache import CachedRun
+    from pose.cached_run import CachedRun
 
     run = CachedRun(pipeline, source, cache)
     return run.results(stop), run.found

@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.export.rigs import RIGS
 from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
-from pose.spaces import CAMERA, LEVEL, SPACES
-from pose.system.shown import shown
+from pose.structures.spaces import CAMERA, LEVEL, SPACES
+from pose.utils.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
     from pose.export import check_formats, export_all, open_recording
-    from pose.files import result_file
+    from pose.results import result_file
     from pose_apps.support.exports import check_targets, unwritten
     from pose_apps.support.folders import made_folder
 
@@ -141,7 +141,7 @@ def _check_used(options: ConvertOptions, names: list[str]) -> None:
 
 
 def _people(wanted: str | None, recording: "Recording") -> list[int]:
-    from pose.export.selection import some_ids
+    from pose.body.selection import some_ids
 
     known = recording.people
     if wanted is None:

@@ -33,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder: {out.parent}")
     with StatusLine("exporting"):
-        from pose.lifter.exchange import export_lifter
-        from pose.lifter.torch_lifter import TorchLifter
+        from pose.lifting.exchange import export_lifter
+        from pose.lifting.torch_lifter import TorchLifter
 
         lifter = TorchLifter.load(options.lifter)
         difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)

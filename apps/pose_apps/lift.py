@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.lifter.names import DEFAULT_LIFTER
+from pose.lifting.names import DEFAULT_LIFTER
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
-from pose.system.written_files import writing
+from pose.utils.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
-    from pose.sequences import Sequence2D, Sequence3D
-    from pose.types import Array
+    from pose.structures.sequences import Sequence2D, Sequence3D
+    from pose.structures.types import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +83,10 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     if nobody := unknown_heights(config, {number for one in people for number in one}):
         raise UsageError(nobody)
     sequences = [sequence for one in people for sequence in one.values()]
-    from pose.fit.log import FitLog
-    from pose.lifter.load import load_lifter
-    from pose.lifting import lift_sequences
-    from pose.system.device import resolve_device
+    from pose.keypoint_runs import lift_sequences
+    from pose.lifting.fit.log import FitLog
+    from pose.lifting.load import load_lifter
+    from pose.utils.device import resolve_device
 
     lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
     sequences, answers = lift_sequences(
@@ -134,8 +134,8 @@ def _into_world(
 
     import numpy as np
 
-    from pose.files import WorldInfo
-    from pose.files.npz import world_arrays
+    from pose.results import WorldInfo
+    from pose.results.npz import world_arrays
     from pose.world.clean import clean
     from pose.world.person import person_of
 
@@ -183,10 +183,10 @@ def _is_json(path: Path) -> bool:
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
     """Return the 2D sequences of all people in one input, by id."""
     if _is_json(path):
-        from pose.files.keypoints_json import read_people
+        from pose.results.keypoints_json import read_people
 
         return read_people(path, config.fps, _image_size(config.image_size))
-    from pose.files.keypoints import read_keypoints
+    from pose.results.keypoints import read_keypoints
 
     return {1: read_keypoints(path)}
 
@@ -244,8 +244,8 @@ def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | N
     Raises:
         PoseError: If the file cannot be written.
     """
-    from pose.system.archives import write_arrays
-    from pose.system.whole_file import file_errors
+    from pose.utils.archives import write_arrays
+    from pose.utils.whole_file import file_errors
 
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

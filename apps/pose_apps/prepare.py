@@ -14,7 +14,7 @@ from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, option, overwrite_option, quiet_option
-from pose.system.written_files import WrittenFiles
+from pose.utils.written_files import WrittenFiles
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 from pose_apps.support.status import StatusLine

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
-from pose.system.progress import hidden_progress
+from pose.utils.progress import hidden_progress
 from pose_apps.cameras.command import SharedOptions, run_several
 from pose_apps.cameras.options import CamerasConfig
 from pose_apps.clip import VIDEO, RunConfig, run_any

@@ -38,7 +38,8 @@ class Package:
 PACKAGES = {
     # MMPose 1.3.2 works on current Python, NumPy 2 and torch only with these steps. The setup.py of chumpy imports
     # pip, so chumpy must be built in this environment. The wheel of xtcocotools was built for NumPy 1. The full
-    # mmcv does not compile against current torch (`pose.estimators.mmpose_import` replaces its operators). mmengine
+    # mmcv does not compile against current torch (`pose.networks.estimators.mmpose_import` replaces its operators).
+    # mmengine
     # needs pkg_resources.
     "mmpose": Package(
         "Install MMPose 1.3.2 into this environment.",
@@ -49,7 +50,7 @@ PACKAGES = {
             ("mmengine==0.10.7", "mmcv-lite==2.1.0", "mmdet==3.3.0"),
             ("mmpose==1.3.2",),
         ),
-        "from pose.estimators.mmpose_import import import_apis; import_apis()",
+        "from pose.networks.estimators.mmpose_import import import_apis; import_apis()",
         "mmpose is ready: --estimator mmpose --estimator-model MODEL.pth, with its config MODEL.py beside it",
     ),
     "ultralytics": Package(

@@ -21,7 +21,7 @@ from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.types import U8, FrameResult
+    from pose.structures.types import U8, FrameResult
     from pose.video.images import ImageSource
 
 GALLERY = "gallery-{}.jpg"
@@ -139,9 +139,9 @@ def _results(
         interrupts: Handler of Ctrl-C, which ends the iteration.
         request: Options of the processing.
     """
-    from pose.bodies import BodyMeshes
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
+    from pose.view.mesh_overlay import BodyMeshes
 
     with ExitStack() as stack:
         gallery = None
@@ -171,7 +171,7 @@ def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) ->
         image: Image, (H, W, 3) uint8 RGB.
         focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
     """
-    from pose.types import Frame, FrameResult
+    from pose.structures.types import Frame, FrameResult
 
     height, width = image.shape[:2]
     session = pipeline.session((width, height), focal_35mm)
@@ -202,7 +202,7 @@ def _write(
         folder: Folder to write to.
         wanted: Formats to write.
     """
-    from pose.files import WRITERS, ResultFiles
+    from pose.results import WRITERS, ResultFiles
 
     info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
     info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})

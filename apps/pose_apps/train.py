@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, option, overwrite_option
-from pose.system.progress import progress_bar
-from pose.system.whole_file import whole_file
-from pose.system.written_files import writing
+from pose.utils.progress import progress_bar
+from pose.utils.whole_file import whole_file
+from pose.utils.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile, add_options, config_of
 from pose_apps.support.status import StatusLine
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
     from pose_datasets.forecast_training import MotionSource
 
-    from pose.forecast.network import ForecasterNetwork
-    from pose.lifter.model import LifterNetwork
-    from pose.sequences import LiftBatch
+    from pose.lifting.forecast.network import ForecasterNetwork
+    from pose.lifting.model import LifterNetwork
+    from pose.structures.sequences import LiftBatch
     from pose.training.forecaster import ForecasterTrainer
     from pose.training.loop import TrainingLoop
     from pose.training.objectives.pretraining import Pretraining
@@ -212,7 +212,7 @@ def _add_lifter(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_lifter(recipe: "Namespace") -> object:
-    from pose.lifter.model import LifterNetwork
+    from pose.lifting.model import LifterNetwork
 
     return LifterNetwork(recipe.train.model)
 
@@ -264,7 +264,7 @@ def _train(trainer: "TrainingLoop[Any, Any, Any]", quiet: bool) -> None:
 
 def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
-    from pose.lifter.checkpoint import save_checkpoint
+    from pose.lifting.checkpoint import save_checkpoint
     from pose.training.measure import measure
     from pose.training.sigma import calibrate
 
@@ -288,7 +288,7 @@ def _add_pretraining(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_pretraining(recipe: "Namespace") -> object:
-    from pose.lifter.model import LifterNetwork
+    from pose.lifting.model import LifterNetwork
     from pose.training.objectives.pretraining import Pretraining
 
     if not recipe.data.mocap:
@@ -297,7 +297,7 @@ def _check_pretraining(recipe: "Namespace") -> object:
 
 
 def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Callable[[], None]]":
-    from pose.lifter.checkpoint import save_checkpoint
+    from pose.lifting.checkpoint import save_checkpoint
     from pose.training.objectives.trainer import Pretrainer, measure_objective
 
     source = _mocap()[1](recipe.data, recipe.train.seed)
@@ -331,7 +331,7 @@ def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_forecaster(options: "Namespace") -> object:
-    from pose.forecast.build import build_network
+    from pose.lifting.forecast.build import build_network
 
     if not options.data.motions:
         raise UsageError("--data.motions is missing: give the file that `pose-prepare forecast` wrote")
@@ -341,7 +341,7 @@ def _check_forecaster(options: "Namespace") -> object:
 def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrainer, Callable[[], None]]":
     from pose_datasets.forecast_training import MotionSource
 
-    from pose.forecast.format import HORIZONS
+    from pose.lifting.forecast.format import HORIZONS
     from pose.training.forecaster import ForecasterTrainer, measure_forecaster
 
     source = MotionSource(options.data, options.train.seed)
@@ -363,8 +363,8 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
 
 def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
     """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
-    from pose.forecast.build import save_forecaster
-    from pose.forecast.format import HORIZONS
+    from pose.lifting.forecast.build import save_forecaster
+    from pose.lifting.forecast.format import HORIZONS
     from pose.training.forecast_sigma import calibrate_forecaster
     from pose.training.forecaster import measure_forecaster
 

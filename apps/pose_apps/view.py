@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
-from pose.system.progress import progress_bar
-from pose.system.shown import shown
+from pose.utils.progress import progress_bar
+from pose.utils.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -88,7 +88,7 @@ def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, 
 
 
 def _stage(poses: Path) -> "SceneData":
-    from pose.files import load_poses
+    from pose.results import load_poses
     from pose.view.scene import SceneData
 
     table = load_poses(poses)

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
+from pose.networks.weights import FetchError, Store, Weight, WeightStatus
+from pose.networks.weights.bundle import install_bundle, write_bundle
+from pose.networks.weights.catalogue import Download, Source, ZipMember
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
-from pose.system.json_values import Json
-from pose.weights import FetchError, Store, Weight, WeightStatus
-from pose.weights.bundle import install_bundle, write_bundle
-from pose.weights.catalogue import Download, Source, ZipMember
+from pose.utils.json_values import Json
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32
+from pose.structures.types import F32
 from pose_datasets.vectors import cross, norm, perpendicular, unit
 
 F64 = NDArray[np.float64]

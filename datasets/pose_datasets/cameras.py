@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import intrinsics_from_fov
-from pose.types import F32
+from pose.structures.camera import intrinsics_from_fov
+from pose.structures.types import F32
 from pose_datasets import rotations
 from pose_datasets.smooth import smooth_noise
 from pose_datasets.vectors import cross, dot, norm, unit

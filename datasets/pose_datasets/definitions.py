@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.types import F32
+from pose.structures.types import F32
 from pose_datasets.mapping import EARS, NOSE
 from pose_datasets.vectors import cross, perpendicular, unit
 
@@ -45,7 +45,8 @@ CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 def observed_joints(points: F32) -> F32:
     """Return the Human3.6M joints (..., 17, 3) that follow from a detector's keypoints.
 
-    The conversion is that of `pose.skeletons.to_h36m17`: for example, the thorax is the midpoint of the shoulders.
+    The conversion is that of `pose.structures.skeletons.to_h36m17`: for example, the thorax is the midpoint of the
+    shoulders.
 
     Args:
         points: (..., 19, 3), in the order of `mapping.POINTS`: the 17 Human3.6M joints, the nose, the ears' midpoint.

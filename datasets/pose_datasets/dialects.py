@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.sequences import LiftBatch
-from pose.types import F32
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32
 
 Dialect = Callable[[F32], NDArray[np.floating]]
 

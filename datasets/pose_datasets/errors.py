@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32
+from pose.structures.types import F32
 from pose_datasets.smooth import correlated_noise, smooth_noise
 from pose_datasets.vectors import norm
 
@@ -140,7 +140,8 @@ def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F3
 
 
 def rederive(keypoints: F32, scores: F32) -> None:
-    """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `pose.skeletons.to_h36m17` does.
+    """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `pose.structures.skeletons.to_h36m17`
+    does.
 
     The position is the mean of the source joints, and the score is the minimum of their scores.
 

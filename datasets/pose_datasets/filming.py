@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.sequences import LiftBatch
-from pose.types import F32
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32
 from pose_datasets import cameras, errors
 from pose_datasets.definitions import DefinitionConfig, detector_points, observed_joints, redefine
 from pose_datasets.errors import ErrorConfig

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera
-from pose.sequences import Sequence2D
-from pose.skeletons import COCO_NAMES, H36M17
-from pose.types import F32
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import COCO_NAMES, H36M17
+from pose.structures.types import F32
 from pose_datasets import errors, rotations
 from pose_datasets.cameras import project_batch, random_lenses
 from pose_datasets.definitions import observed_joints

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.forecast.batch import ForecastBatch
-from pose.forecast.features import describe, displacements
-from pose.forecast.format import FUTURE_STEPS, HORIZONS, STEP
-from pose.forecast.types import MAX_HORIZON_S, PAST_SECONDS, Past
-from pose.types import F32, F64, I64, Flags
+from pose.lifting.forecast.batch import ForecastBatch
+from pose.lifting.forecast.features import describe, displacements
+from pose.lifting.forecast.format import FUTURE_STEPS, HORIZONS, STEP
+from pose.lifting.forecast.types import MAX_HORIZON_S, PAST_SECONDS, Past
+from pose.structures.types import F32, F64, I64, Flags
 from pose_datasets.forecasting import Motions, load_motions
 from pose_datasets.sampling import interpolate
 

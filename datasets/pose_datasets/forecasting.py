@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.sequences import LiftBatch
-from pose.system.archives import open_arrays, write_arrays
-from pose.system.written_files import writing
-from pose.types import F32, F64, Flags
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32, F64, Flags
+from pose.utils.archives import open_arrays, write_arrays
+from pose.utils.written_files import writing
 from pose_datasets.filming import FilmConfig, film
 from pose_datasets.mocap import Clip, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches

@@ -16,12 +16,12 @@ from typing import TypedDict, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera
 from pose.errors import PoseError, UsageError
-from pose.labelled import LabelledSequence, check_metres, check_pixels
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
-from pose.types import F32
+from pose.structures.camera import Camera
+from pose.structures.labelled import LabelledSequence, check_metres, check_pixels
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32
 from pose_datasets.pickles import load_npz_object
 
 T = TypeVar("T")

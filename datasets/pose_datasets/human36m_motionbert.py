@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
-from pose.labelled import ImageSpace, LabelledSequence, check_metres
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
-from pose.system.archives import open_arrays, write_arrays
-from pose.system.written_files import writing
-from pose.types import F32, Array
+from pose.structures.labelled import ImageSpace, LabelledSequence, check_metres
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, Array
+from pose.utils.archives import open_arrays, write_arrays
+from pose.utils.written_files import writing
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
 
@@ -103,7 +103,8 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
 
     The size of the person is unknown. It is chosen so that the lengths of the 16 bones have the sum `BONE_SUM`.
 
-    This inverts `pose.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length (px). A
+    This inverts `pose.structures.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length
+    (px). A
     depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z / (f + D
     / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is small compared
     with f.

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.skeletons import H36M17
-from pose.system.archives import write_arrays
-from pose.system.written_files import writing
-from pose.types import F32
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32
+from pose.utils.archives import write_arrays
+from pose.utils.written_files import writing
 from pose_datasets.human36m import (
     EXCLUDED_TAKES,
     FILE_3D,

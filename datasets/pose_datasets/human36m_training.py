@@ -9,9 +9,9 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.labelled import LabelledSequence
-from pose.sequences import LiftBatch, Sequence2D, mirror_observations, mirror_poses
-from pose.types import F32
+from pose.structures.labelled import LabelledSequence
+from pose.structures.sequences import LiftBatch, Sequence2D, mirror_observations, mirror_poses
+from pose.structures.types import F32
 from pose_datasets import human36m, human36m_motionbert
 from pose_datasets.training import BATCH_FRAMES, FRAMES
 

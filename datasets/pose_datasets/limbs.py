@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.two_bones import place_middle, reach
+from pose.structures.two_bones import place_middle, reach
 from pose_datasets.bodies import pelvis_frame, thorax_frame, to_bones
 from pose_datasets.vectors import cross, dot, norm
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.skeletons import H36M_NAMES
+from pose.structures.skeletons import H36M_NAMES
 from pose_datasets import asf_amc, bvh
 
 F64 = NDArray[np.float64]

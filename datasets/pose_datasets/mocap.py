@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.archives import open_archive, open_arrays, write_arrays
-from pose.system.written_files import writing
-from pose.types import F32, Array
+from pose.structures.types import F32, Array
+from pose.utils.archives import open_archive, open_arrays, write_arrays
+from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
 

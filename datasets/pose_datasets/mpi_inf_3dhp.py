@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera
 from pose.errors import PoseError, UsageError
-from pose.labelled import LabelledSequence, check_metres
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
-from pose.system.archives import open_archive
-from pose.system.whole_file import whole_file
-from pose.system.written_files import writing
+from pose.structures.camera import Camera
+from pose.structures.labelled import LabelledSequence, check_metres
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
+from pose.utils.archives import open_archive
+from pose.utils.whole_file import whole_file
+from pose.utils.written_files import writing
 
 F64 = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from typing import IO
 import numpy as np
 
 from pose.errors import PoseError
-from pose.system.archives import format_names, open_arrays, read_header
-from pose.types import Array
+from pose.structures.types import Array
+from pose.utils.archives import format_names, open_arrays, read_header
 
 
 def load_pickle(path: Path) -> object:

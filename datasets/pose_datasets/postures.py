@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32
+from pose.structures.types import F32
 from pose_datasets.bodies import ARMS, CHEST, LEGS, UPPER, pelvis_frame, thorax_frame
 from pose_datasets.poses import turn
 from pose_datasets.smooth import smooth_noise

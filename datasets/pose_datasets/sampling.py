@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32
+from pose.structures.types import F32
 from pose_datasets.mocap import Clip
 
 F64 = NDArray[np.float64]

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
-from pose.evaluation.metrics import frames_with_truth
-from pose.files.keypoints import read_keypoints
-from pose.labelled import LabelledSequence, check_metres
-from pose.skeletons import H36M17
-from pose.system.archives import open_arrays
-from pose.types import F32, Array
+from pose.results.keypoints import read_keypoints
+from pose.structures.labelled import LabelledSequence, check_metres
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, Array
+from pose.training.evaluation.metrics import frames_with_truth
+from pose.utils.archives import open_arrays
 
 F64 = NDArray[np.float64]
 # Maximum difference of time stamps of the same frames in files of different programs, s.
@@ -77,7 +77,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
     """Load the 2D joints of one person with their ground truth. The name of the sequence is that of the keypoint file.
 
     Args:
-        keypoints: Keypoint file (see `pose.files.keypoints`).
+        keypoints: Keypoint file (see `pose.results.keypoints`).
         truth: Ground truth file (.npz) with `joints3d` (T, 17, 3) m in the camera frame.
 
     Raises:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera
-from pose.skeletons import COCO17, H36M17
-from pose.types import F32, People
+from pose.structures.camera import Camera
+from pose.structures.skeletons import COCO17, H36M17
+from pose.structures.types import F32, People
 from pose_datasets import errors
 from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32
+from pose.structures.types import F32
 
 _WAVES = 3
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.sequences import LiftBatch
-from pose.types import F32
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32
 from pose_datasets import bodies, poses, postures
 from pose_datasets.bodies import BodyConfig
 from pose_datasets.definitions import CANONICAL

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.sequences import LiftBatch
+from pose.structures.sequences import LiftBatch
 from pose_datasets.dialects import apply_dialect_to_batches, level
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches, hard_batches

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.archives import open_archive
-from pose.system.shown import in_brief
+from pose.utils.archives import open_archive
+from pose.utils.shown import in_brief
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips

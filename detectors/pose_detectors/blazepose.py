@@ -16,7 +16,7 @@ import numpy as np
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.types import F32, U8, Boxes
+from pose.structures.types import F32, U8, Boxes
 
 SIDE = 224
 REGION_SCALE = 1.25

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pose.types import U8, Boxes
+from pose.structures.types import U8, Boxes
 
 
 class FullFrameDetector:

@@ -15,9 +15,9 @@ from pose.errors import PoseError
 from pose.networks.input import upload
 from pose.networks.litert import LiteRTModel
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.system.device import resolve_device, torch_threads
-from pose.system.shown import in_brief
-from pose.types import F32, U8, Boxes
+from pose.structures.types import F32, U8, Boxes
+from pose.utils.device import resolve_device, torch_threads
+from pose.utils.shown import in_brief
 
 if TYPE_CHECKING:
     from torchvision.models.detection import SSD

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pose.estimators.movenet_multipose import MoveNetMultiPose
+from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.types import U8, Boxes
+from pose.structures.types import U8, Boxes
 
 
 class MoveNetMultiPoseDetector:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.types import U8, Boxes
+from pose.structures.types import U8, Boxes
 
 SCORE_THRESHOLD = 0.3
 SIDE = 320  # of the published person model; files with a fixed size use their own

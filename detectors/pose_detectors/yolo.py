@@ -10,7 +10,7 @@ from pathlib import Path
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
-from pose.types import U8, Boxes
+from pose.structures.types import U8, Boxes
 
 
 class YoloDetector:

@@ -12,7 +12,7 @@ import numpy as np
 from pose.networks.letterbox import LetterboxTransform, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.types import F32, U8, Boxes
+from pose.structures.types import F32, U8, Boxes
 
 SCORE_THRESHOLD = 0.3
 SIDE = 416  # of the small models; files with a fixed size use their own

@@ -1,7 +1,7 @@
 """Movement analysis: gait, repetitions, jumps, sit-to-stand and ergonomics of lifted people, with intervals.
 
 from pose.analysis import analyse
-from pose.files import load_poses
+from pose.results import load_poses
 
 for metric in analyse(load_poses("poses.npz")).metrics:
     print(metric.person, metric.name, metric.value, metric.low, metric.high, metric.unit)
@@ -28,10 +28,10 @@ from pose.analysis.unsupported import (
     unobserved_angles,
 )
 from pose.analysis.walking import gait_metrics
+from pose.body.soles import row_ankles
 from pose.errors import UsageError
-from pose.export.soles import row_ankles
-from pose.files import PoseTable
-from pose.types import F64
+from pose.results import PoseTable
+from pose.structures.types import F64
 
 __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
 

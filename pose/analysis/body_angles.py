@@ -1,6 +1,6 @@
 """Joint angles in the body's frame: flexion, adduction and internal rotation are positive (ISB, Wu et al. 2002, 2005).
 
-Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. This module adds pelvis and trunk.
+Hips, knees, shoulders, elbows and neck are those of `pose.body.joint_angles`. This module adds pelvis and trunk.
 Ankle angles come from `pose.world.foot_points` and need detected heels and toes.
 `pose.analysis.unsupported.unobserved_angles` states why there are no wrist angles and no pelvic tilt.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.motion import MAX_GAP_S, SIDES, Motion
-from pose.export.joint_angles import NAMES, joint_angles
+from pose.body.joint_angles import NAMES, joint_angles
 from pose.world.foot_points import ANKLE_SD
 
 F64 = NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pose.analysis.metrics import Curve, Series
-from pose.system.shown import shown_in_html
+from pose.utils.shown import shown_in_html
 
 WIDTH, HEIGHT = 340.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 14.0, 10.0, 34.0

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
-from pose.files import PoseTable
-from pose.files.cameras import result_cameras
-from pose.skeletons import H36M17
-from pose.types import U8
+from pose.results import PoseTable
+from pose.results.cameras import result_cameras
+from pose.structures.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import U8
 from pose.video import open_source
 from pose.view import draw
-from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
 
 F64 = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
-from pose.world.smooth import zero_phase
+from pose.structures.skeletons import H36M17
+from pose.structures.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pose.analysis.metrics import AMBER, GREEN, RED, Metric, worst
 from pose.analysis.motion import Motion
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 

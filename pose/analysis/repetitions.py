@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pose.analysis.extrema import turning_points
 from pose.analysis.motion import Motion
-from pose.world.smooth import zero_phase
+from pose.structures.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 

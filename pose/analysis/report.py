@@ -12,9 +12,9 @@ from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.norms import SOURCE
 from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
 from pose.analysis.wording import ANGLES, levels, name_parts
-from pose.files import PoseTable
-from pose.system.shown import shown_in_html
-from pose.system.whole_file import whole_file
+from pose.results import PoseTable
+from pose.utils.shown import shown_in_html
+from pose.utils.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
 
 NAME = "analysis.html"

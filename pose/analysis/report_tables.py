@@ -8,8 +8,8 @@ import numpy as np
 
 from pose.analysis.metrics import Metric
 from pose.analysis.wording import JUMPS, SCORES, levels, meaning, name_parts
-from pose.files import PoseTable
-from pose.system.shown import shown_in_html
+from pose.results import PoseTable
+from pose.utils.shown import shown_in_html
 
 LIGHTS = {"green": "good", "amber": "care", "red": "weak"}
 JUMP_COLUMNS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from pose.analysis import Analysis, Curve, Event, Metric, Omission, Series
 from pose.errors import PoseError
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 FORMATS = ("csv", "json", "parquet")
 CURVES = (

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
-from pose.files import PoseTable
-from pose.types import F32
+from pose.results import PoseTable
+from pose.structures.types import F32
 from pose.world.foot_points import foot_joints
 
 F64 = NDArray[np.float64]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from pose.body.tracks import Recording, open_recording
 from pose.errors import PoseError, UsageError
 from pose.export import (
     angles,
@@ -31,8 +32,7 @@ from pose.export import (
 )
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.text import LIST
-from pose.export.tracks import Recording, open_recording
-from pose.system.written_files import WrittenFiles, print_warning
+from pose.utils.written_files import WrittenFiles, print_warning
 
 # Up to this number of files, the record of written files is saved after each. Beyond, it is saved at growing intervals,
 # because each save writes all names. If the process is killed, a later export renames files that are not recorded.

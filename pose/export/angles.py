@@ -1,4 +1,4 @@
-"""Joint angles as CSV, one row per person and frame. pose/export/joint_angles.py defines the angles."""
+"""Joint angles as CSV, one row per person and frame. pose/body/joint_angles.py defines the angles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, merged, number, to_bytes
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.joint_angles import Angles, columns, joint_angles, with_ankles
+from pose.body.soles import row_ankles
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
-from pose.export.joint_angles import Angles, columns, joint_angles, with_ankles
-from pose.export.soles import row_ankles
-from pose.export.tracks import Recording
-from pose.spaces import CAMERA
-from pose.system.whole_file import whole_file
+from pose.structures.spaces import CAMERA
+from pose.utils.whole_file import whole_file
 from pose.world.foot_points import foot_joints
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.body.joint_angles import columns
+from pose.body.tracks import Recording
 from pose.export.angles import angle_notes, angle_rows
 from pose.export.format import Notes, SceneFormat
-from pose.export.joint_angles import columns
-from pose.export.tracks import Recording
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 CONTACTS = ("left_contact", "right_contact")
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, merged, number, to_bytes
-from pose.export.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
+from pose.body.motions import AnimatedSkeleton
+from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body
+from pose.body.tracks import Track
 from pose.export.format import Notes, PersonFormat
-from pose.export.motions import AnimatedSkeleton
-from pose.export.rotations import unwrapped_euler
-from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body
 from pose.export.text import list_filled, timing
-from pose.export.tracks import Track
-from pose.hand_points import FINGERS, SIDES
-from pose.system.whole_file import whole_file
+from pose.structures.hand_points import FINGERS, SIDES
+from pose.structures.rotations import unwrapped_euler
+from pose.utils.whole_file import whole_file
 
 F64 = NDArray[np.float64]
 

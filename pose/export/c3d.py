@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.tracks import Track
 from pose.export.events import ExportEvent, contact_events
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
-from pose.export.tracks import Track
-from pose.skeletons import H36M17
-from pose.system.whole_file import whole_file
+from pose.structures.skeletons import H36M17
+from pose.utils.whole_file import whole_file
 
 MAX_HEADER_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD
 BLOCK = 512  # bytes

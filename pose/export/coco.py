@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import joined, merged, number, to_bytes, without_first
-from pose.export.flat import People2D, keypoints, own_frames, portions
+from pose.body.digits import joined, merged, number, to_bytes, without_first
+from pose.body.flat import People2D, keypoints, own_frames, portions
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
-from pose.export.tracks import Recording
-from pose.skeletons import COCO_NAMES
-from pose.system.whole_file import whole_file
-from pose.types import U8
+from pose.structures.skeletons import COCO_NAMES
+from pose.structures.types import U8
+from pose.utils.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:

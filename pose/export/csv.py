@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import encoded, joined, merged, number, to_bytes
+from pose.body.digits import encoded, joined, merged, number, to_bytes
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
-from pose.export.tracks import Recording
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:

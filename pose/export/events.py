@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.export.timeline import stretches
-from pose.export.tracks import Track
-from pose.types import Flags
+from pose.body.timeline import stretches
+from pose.body.tracks import Track
+from pose.structures.types import Flags
 from pose.world.rules import RULES
 
 FOOT_STRIKE, FOOT_OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them

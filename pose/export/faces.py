@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import joined, merged, number, to_bytes
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
-from pose.export.tracks import Recording
-from pose.face_points import ANGLES, MEASURES, head_angles, measures
-from pose.files import PoseTable
-from pose.system.whole_file import whole_file
-from pose.types import I64
+from pose.results import PoseTable
+from pose.structures.face_points import ANGLES, MEASURES, head_angles, measures
+from pose.structures.types import I64
+from pose.utils.whole_file import whole_file
 
 _COLUMNS = ("frame", "time", "person", "score", *(f"{name}_deg" for name in ANGLES), *MEASURES)
 _ROWS_PER_PORTION = 256  # rows in memory at a time; a face has 468 points

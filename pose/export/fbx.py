@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from pose.body.tracks import Track
 from pose.errors import PoseError
 from pose.export import glb
 from pose.export.format import Notes, PersonFormat
-from pose.export.tracks import Track
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 _SCRIPT = Path(__file__).with_name("blender_fbx.py")
 _TIMEOUT_S = 3600.0  # timeout of Blender

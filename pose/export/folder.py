@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 
-from pose.system.whole_file import file_errors
-from pose.system.work_folder import work_folder
-from pose.system.written_files import WrittenFiles
+from pose.utils.whole_file import file_errors
+from pose.utils.work_folder import work_folder
+from pose.utils.written_files import WrittenFiles
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pose.export.tracks import Recording, Track
+from pose.body.tracks import Recording, Track
 
 
 @dataclass(frozen=True, slots=True)

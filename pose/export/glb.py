@@ -11,19 +11,19 @@ from typing import IO, NotRequired, TypedDict
 
 import numpy as np
 
-from pose.export.character.look import SHAPE_NOTE, character_look
-from pose.export.figures import Look, sticks
+from pose.body.character.look import SHAPE_NOTE, character_look
+from pose.body.figures import Look, sticks
+from pose.body.presence import presence
+from pose.body.rigs import STICKS
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
 from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
-from pose.export.presence import presence
-from pose.export.rigs import STICKS
-from pose.export.rotations import same_sign
-from pose.export.tracks import Recording
 from pose.export.viewpoints import viewpoints
-from pose.system.json_values import Json
-from pose.system.whole_file import whole_file
-from pose.view.colours import person_colour
+from pose.structures.colours import person_colour
+from pose.structures.rotations import same_sign
+from pose.utils.json_values import Json
+from pose.utils.whole_file import whole_file
 
 _FLOAT, _UINT16, _UINT8 = 5126, 5123, 5121
 _VERTICES, _INDICES = 34962, 34963

@@ -12,11 +12,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.rotations import to_matrix
-from pose.export.rotations import from_matrix, same_sign
 from pose.export.viewpoints import ONLY, Viewpoint
-from pose.system.json_values import Json
-from pose.system.shown import shown
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.rotations import from_matrix, same_sign
+from pose.utils.json_values import Json
+from pose.utils.shown import shown
 
 F64 = NDArray[np.float64]
 

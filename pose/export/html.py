@@ -1,6 +1,6 @@
 """A report as one HTML file that opens from disk, without network or server.
 
-The 3D scene is that of the live page (pose/web/static); report.js and report.css are beside it. A small video is
+The 3D scene is that of the live page (pose/live/web/static); report.js and report.css are beside it. A small video is
 embedded, a larger one is played from the folder of the file.
 """
 
@@ -18,21 +18,21 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.joint_angles import NAMES, joint_angles
+from pose.body.selection import without_world
+from pose.body.space import CAMERA_SPACE, Space, level_space
+from pose.body.timeline import Timeline, stretches, thinned
+from pose.body.tracks import Recording, Track
 from pose.export.format import Notes, SceneFormat
 from pose.export.html_bodies import MAX_BODIES, PageBody, hand_rows, mesh_arrays, mesh_metadata
-from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.many import MAX_PEOPLE, people_with_most_frames
-from pose.export.selection import without_world
-from pose.export.space import CAMERA_SPACE, Space, level_space
-from pose.export.timeline import Timeline, stretches, thinned
-from pose.export.tracks import Recording, Track
-from pose.files.cameras import result_cameras, result_title
-from pose.repair.sides import LIMB_NAMES
-from pose.skeletons import LIMBS
-from pose.system.shown import shown_in_html
-from pose.system.whole_file import whole_file
+from pose.lifting.repair.sides import LIMB_NAMES
+from pose.results.cameras import result_cameras, result_title
+from pose.structures.colours import drawing_settings
+from pose.structures.skeletons import LIMBS
+from pose.utils.shown import shown_in_html
+from pose.utils.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
-from pose.view.colours import drawing_settings
 from pose.world.frame import LEVEL_UP
 
 MAX_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
@@ -273,7 +273,7 @@ def _inline(value: Any) -> str:
 
 
 def _static(name: str) -> str:
-    return (files("pose.web") / "static" / name).read_text(encoding="utf-8")
+    return (files("pose.live.web") / "static" / name).read_text(encoding="utf-8")
 
 
 def _head(recording: Recording) -> str:

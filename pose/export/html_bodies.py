@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.look import CharacterMotion, character_of, moving_bones
-from pose.export.character.model import body_model
-from pose.export.character.rest import Character
-from pose.export.space import Space
-from pose.export.tracks import Track
-from pose.system.json_values import Json
+from pose.body.character.look import CharacterMotion, character_of, moving_bones
+from pose.body.character.model import body_model
+from pose.body.character.rest import Character
+from pose.body.space import Space
+from pose.body.tracks import Track
+from pose.utils.json_values import Json
 
 MAX_BODIES = 20  # maximum per page; the first people on the page have a body
 _REST_UNIT_M = 1e-4  # m; unit of vertices and bones in the rest pose

@@ -1,6 +1,6 @@
 """Limits on the number of people in formats whose memory or time grows with each person (glb, html, rrd)."""
 
-from pose.export.tracks import Recording
+from pose.body.tracks import Recording
 
 MAX_PEOPLE = 1000  # maximum per file
 MAX_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each

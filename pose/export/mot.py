@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.motions import AnimatedSkeleton
+from pose.body.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_frame
+from pose.body.tracks import Track
 from pose.export import opensim_setup as setup
-from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, PersonFormat
-from pose.export.motions import AnimatedSkeleton
-from pose.export.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
-from pose.export.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_frame
 from pose.export.text import list_filled, timing
-from pose.export.tracks import Track
-from pose.system.whole_file import whole_file
+from pose.structures.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
+from pose.utils.whole_file import whole_file
 
 F64 = NDArray[np.float64]
 

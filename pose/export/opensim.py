@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.timeline import stretches
+from pose.body.tracks import Track
 from pose.export import opensim_setup as setup
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, PersonFormat
 from pose.export.mot import facing, write_mot
 from pose.export.text import missing, timing
-from pose.export.timeline import stretches
-from pose.export.tracks import Track
 from pose.export.trc import write_trc
-from pose.skeletons import H36M17
-from pose.system.whole_file import write_whole
+from pose.structures.skeletons import H36M17
+from pose.utils.whole_file import write_whole
 
 F64 = NDArray[np.float64]
 

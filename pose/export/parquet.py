@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, Rows, axes_note, columns, observer_names, rows
-from pose.export.tracks import Recording
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:

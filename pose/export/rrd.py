@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from pose.body.selection import CHUNK
+from pose.body.timeline import TrackSpan
+from pose.body.tracks import Recording, Track
 from pose.export.format import Notes, SceneFormat
 from pose.export.many import MAX_PEOPLE, people_with_most_frames
-from pose.export.rotations import from_matrix
-from pose.export.selection import CHUNK
-from pose.export.timeline import TrackSpan
-from pose.export.tracks import Recording, Track
 from pose.export.viewpoints import Viewpoint, viewpoints
-from pose.files.cameras import result_cameras
-from pose.hand_points import BONES, SIDES
-from pose.skeletons import H36M17, Skeleton
-from pose.spaces import CAMERA
-from pose.system.whole_file import whole_file
-from pose.types import F32, I64
-from pose.view.colours import SIDE_COLOURS, edge_side, person_colour
+from pose.results.cameras import result_cameras
+from pose.structures.colours import SIDE_COLOURS, edge_side, person_colour
+from pose.structures.hand_points import BONES, SIDES
+from pose.structures.rotations import from_matrix
+from pose.structures.skeletons import H36M17, Skeleton
+from pose.structures.spaces import CAMERA
+from pose.structures.types import F32, I64
+from pose.utils.whole_file import whole_file
 
 TIMELINE = "video"
 JPEG_QUALITY = 75

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.selection import CHUNK
-from pose.export.soles import track_foot_points
-from pose.export.timeline import TrackSpan
-from pose.export.tracks import Recording, Track
-from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
-from pose.skeletons import H36M17
-from pose.spaces import CAMERA
+from pose.body.selection import CHUNK
+from pose.body.soles import track_foot_points
+from pose.body.timeline import TrackSpan
+from pose.body.tracks import Recording, Track
+from pose.structures.hand_points import LEFT_NAMES, RIGHT_NAMES
+from pose.structures.skeletons import H36M17
+from pose.structures.spaces import CAMERA
 from pose.world.foot_points import SIGMA_MM, foot_joints
 from pose.world.gravity import ANKLES
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pose.export.tracks import Track
-from pose.system.whole_file import write_whole
+from pose.body.tracks import Track
+from pose.utils.whole_file import write_whole
 
 LIST = ".filled.csv"  # suffix of the file that lists filled frames, for formats that cannot mark them
 FILLED = "first_frame,last_frame,first_time,last_time"

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, merged, number, to_bytes
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.tracks import Track
 from pose.export.format import Notes, PersonFormat
-from pose.export.rotations import IDENTITY, rotate
 from pose.export.text import missing, timing
-from pose.export.tracks import Track
-from pose.skeletons import H36M17
-from pose.system.whole_file import whole_file
+from pose.structures.rotations import IDENTITY, rotate
+from pose.structures.skeletons import H36M17
+from pose.utils.whole_file import whole_file
 
 F64 = NDArray[np.float64]
 

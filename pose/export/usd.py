@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.look import SHAPE_NOTE, character_look
-from pose.export.figures import Look, sticks
+from pose.body.character.look import SHAPE_NOTE, character_look
+from pose.body.figures import Look, sticks
+from pose.body.presence import presence
+from pose.body.rigs import STICKS
+from pose.body.tracks import Recording
 from pose.export.format import Notes, SceneFormat
-from pose.export.presence import presence
-from pose.export.rigs import STICKS
-from pose.export.rotations import same_sign
-from pose.export.tracks import Recording
-from pose.system.whole_file import whole_file
-from pose.view.colours import person_colour
+from pose.structures.colours import person_colour
+from pose.structures.rotations import same_sign
+from pose.utils.whole_file import whole_file
 
 if TYPE_CHECKING:
     from pxr import Usd, UsdSkel

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.selection import without_world
-from pose.export.space import Space
-from pose.export.tracks import Recording
-from pose.files.cameras import result_cameras
-from pose.spaces import CAMERA
+from pose.body.selection import without_world
+from pose.body.space import Space
+from pose.body.tracks import Recording
+from pose.results.cameras import result_cameras
+from pose.structures.spaces import CAMERA
 
 F64 = NDArray[np.float64]
 

@@ -7,17 +7,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera, project
 from pose.config import LiveConfig
-from pose.face_points import Faces
-from pose.forecast import Forecast, Forecaster, load_forecaster
-from pose.forecast.past_buffer import PastBuffer
-from pose.forecast.projection import MIN_DEPTH_M, moved_boxes, moved_keypoints
-from pose.forecast.stabilized import StabilizedForecaster
-from pose.hand_points import SIDES, Hands
+from pose.lifting.forecast import Forecast, Forecaster, load_forecaster
+from pose.lifting.forecast.past_buffer import PastBuffer
+from pose.lifting.forecast.projection import MIN_DEPTH_M, moved_boxes, moved_keypoints
+from pose.lifting.forecast.stabilized import StabilizedForecaster
 from pose.networks.crops import box_iou
-from pose.skeletons import Skeleton
-from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
+from pose.structures.camera import Camera, project
+from pose.structures.face_points import Faces
+from pose.structures.hand_points import SIDES, Hands
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32, F64, FrameResult, People, Placed, Poses3D
 
 T = TypeVar("T", Poses3D, Placed)
 

@@ -13,7 +13,7 @@ from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
 from pose.live.result import LiveResult, LiveStatus
 from pose.pipeline import Pipeline
-from pose.system.json_values import Json
+from pose.utils.json_values import Json
 
 # Results that a subscriber gets of each frame: the newest estimate, the final (refined) one, or both.
 Wanted = Literal["newest", "final", "all"]

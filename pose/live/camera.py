@@ -1,12 +1,12 @@
 """World coordinates of a live stream while its camera does not translate."""
 
-from pose.camera import Camera
-from pose.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
-from pose.camera_motion.watch import CameraWatch
-from pose.files import WorldInfo
-from pose.skeletons import Skeleton, to_h36m17
-from pose.types import FrameResult
+from pose.results import WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton, to_h36m17
+from pose.structures.types import FrameResult
 from pose.world import frame
+from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
+from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
 from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld

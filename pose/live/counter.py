@@ -9,7 +9,7 @@ import numpy as np
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.repetitions import find_repetitions
-from pose.types import F64, FrameResult
+from pose.structures.types import F64, FrameResult
 
 POSES_PER_S = 10.0  # stored poses per second
 WINDOW_S = 45.0  # duration of the analysed poses

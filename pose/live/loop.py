@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Self
 
-from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
 from pose.live.ahead import PosePredictor, default_forecaster
 from pose.live.base import Loop, Subscription
@@ -26,7 +25,8 @@ from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
 from pose.live.sources import Captured, LiveSource, Reconnecting
 from pose.pipeline import Pipeline, Session
-from pose.types import FrameResult, People
+from pose.structures.types import FrameResult, People
+from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
 
 BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine

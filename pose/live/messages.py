@@ -5,9 +5,9 @@ docs/reference/live-messages.md describes the keys. `VERSION` must be increased 
 
 import time
 
-from pose.files import WorldInfo
-from pose.files.json import compact_json, people_json
 from pose.live.result import LiveResult
+from pose.results import WorldInfo
+from pose.results.json import compact_json, people_json
 
 FORMAT = "pose-live"
 VERSION = 2

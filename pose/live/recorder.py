@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.files import RunInfo
 from pose.live.base import Loop, Wanted
 from pose.live.recording import RecordingFolder
 from pose.live.result import LiveResult, Stream
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
+from pose.results import RunInfo
 
 MAX_BACKLOG_S = 2.0  # capacity of the queue of frames that wait for a slow disk
 MIN_BACKLOG_FRAMES = 16  # minimum capacity; when the loop ends, several frames become final at once

@@ -12,18 +12,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pose.defaults import RESULT_JSON, RESULT_NPZ
 from pose.errors import PoseError
-from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo
-from pose.files.cameras import CAMERAS_FILE, write_cameras
-from pose.files.json import read_head, repair_json
 from pose.live.result import LiveResult, Stream
-from pose.system.json_values import Json
-from pose.system.reserve import Reserve
-from pose.system.whole_file import file_errors
-from pose.system.work_folder import folder_lock
-from pose.system.written_files import WrittenFiles
-from pose.types import FrameResult, Placed
+from pose.results import JsonWriter, NpzWriter, RunInfo, WorldInfo
+from pose.results.cameras import CAMERAS_FILE, write_cameras
+from pose.results.json import read_head, repair_json
+from pose.structures.defaults import RESULT_JSON, RESULT_NPZ
+from pose.structures.types import FrameResult, Placed
+from pose.utils.json_values import Json
+from pose.utils.reserve import Reserve
+from pose.utils.whole_file import file_errors
+from pose.utils.work_folder import folder_lock
+from pose.utils.written_files import WrittenFiles
 from pose.video.growing import GrowingVideo, finish_video
 
 VIDEO, JSON, NPZ = "video.mp4", RESULT_JSON, RESULT_NPZ

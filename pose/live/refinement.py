@@ -11,7 +11,7 @@ from time import monotonic
 from pose.live.ahead import PosePredictor
 from pose.live.camera import WatchedWorld
 from pose.live.result import LiveResult, Stream
-from pose.types import FrameResult
+from pose.structures.types import FrameResult
 
 
 class RefinedFrames:

@@ -10,9 +10,9 @@ from pose.export.rrd import JPEG_QUALITY, LIMB_RADIUS_M
 from pose.live.base import Loop
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
-from pose.skeletons import H36M17, Skeleton
-from pose.types import F32
-from pose.view.colours import RGB, person_colour
+from pose.structures.colours import RGB, person_colour
+from pose.structures.skeletons import H36M17, Skeleton
+from pose.structures.types import F32
 
 
 class RerunSink:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.files import WorldInfo
 from pose.live.camera import WatchedWorld
 from pose.live.counter import Count
-from pose.skeletons import Skeleton
-from pose.system.json_values import Json
-from pose.types import U8, FrameResult
+from pose.results import WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import U8, FrameResult
+from pose.utils.json_values import Json
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session

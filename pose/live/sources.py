@@ -13,7 +13,7 @@ import av
 
 from pose.errors import PoseError
 from pose.live.mailbox import Mailbox
-from pose.types import U8, Frame
+from pose.structures.types import U8, Frame
 from pose.video import Source, open_source
 from pose.video.container import reason
 

@@ -1,7 +1,7 @@
 """Least-squares solver of the calibration: joints over time, bone lengths and cameras.
 
 Levenberg-Marquardt on the normal equations. For given cameras and bone lengths, only neighbouring frames of a person
-are coupled (`pose.fit.chain.Chain`). The few unknowns that all frames share are solved first, with the Schur
+are coupled (`pose.lifting.fit.chain.Chain`). The few unknowns that all frames share are solved first, with the Schur
 complement. Source: B. Triggs et al., "Bundle adjustment - a modern synthesis", 2000.
 """
 
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.fit.chain import Chain
+from pose.lifting.fit.chain import Chain
 from pose.multiview import residuals as r
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.residuals import BONE_SIGMA, BONES, Weights
 from pose.multiview.types import POINTS, ViewCamera
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 N = len(POINTS)
 D = 3 * N

@@ -16,7 +16,7 @@ from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import MAX_KNOTS, MAX_ROUGH_KNOTS, calibration_windows, is_shared
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length
 RADIAL_SIGMA = 0.03  # standard deviation of the prior of k1, whose mean is 0

@@ -21,9 +21,9 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
-from pose.system.json_values import Json
-from pose.system.shown import in_brief
-from pose.types import F64
+from pose.structures.types import F64
+from pose.utils.json_values import Json
+from pose.utils.shown import in_brief
 
 FORMS = (
     "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"

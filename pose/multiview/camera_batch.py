@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.types import MIN_DEPTH_M, ViewCamera
-from pose.types import F64
+from pose.structures.types import F64
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.lifting.repair.sides import with_lifted_sides
 from pose.multiview.stored import BATCH_ROWS, TRACK_ROW, stored_tracks, track_rows
 from pose.multiview.types import ViewTrack
-from pose.repair.sides import with_lifted_sides
-from pose.skeletons import Skeleton, to_h36m17
-from pose.system.row_file import RowFile
-from pose.types import F32, FrameResult
+from pose.structures.skeletons import Skeleton, to_h36m17
+from pose.structures.types import F32, FrameResult
+from pose.utils.row_file import RowFile
 
 Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `ViewTrack`
 MIN_FRAMES = 5  # minimum frames of a useful track

@@ -5,11 +5,11 @@ Pelvis, spine, thorax, neck and head are placed relative to the trunk as in the 
 
 import numpy as np
 
-from pose.evaluation.alignment import best_rotation
 from pose.multiview.observations import Observed
 from pose.multiview.types import HIPS, POINTS, SHOULDERS
-from pose.skeletons import H36M17
-from pose.types import F64, Flags
+from pose.structures.alignment import best_rotation
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F64, Flags
 
 _TRUNK = [*HIPS, *SHOULDERS]
 DERIVED = [H36M17.index(name) for name in ("pelvis", "spine", "thorax", "neck", "head")]

@@ -21,7 +21,7 @@ from pose.multiview.observations import Indices, Observed, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.sides import swapped_sides, with_sides
 from pose.multiview.types import HIPS, POINTS, RADIUS_68, SHOULDERS, ViewCamera, ViewTrack
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 WINDOW = 144  # approximate number of instants in a window, including margins
 MARGIN = 12  # instants at each end of a window that are solved, but not returned

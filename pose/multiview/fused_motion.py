@@ -8,8 +8,8 @@ import numpy as np
 
 from pose.multiview.fuse import Fused
 from pose.multiview.stored import BATCH_ROWS, stored_rows
-from pose.system.row_file import Rows
-from pose.types import F32, U8
+from pose.structures.types import F32, U8
+from pose.utils.row_file import Rows
 
 RowType = np.dtype[Any]
 

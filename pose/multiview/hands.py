@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, lengths, swapped_with_arms
 from pose.multiview import residuals as r
 from pose.multiview.sampling import MAX_GAP_S
 from pose.multiview.types import RADIUS_68, ViewCamera
-from pose.types import F32, F64, Flags, FrameResult
+from pose.structures.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, lengths, swapped_with_arms
+from pose.structures.types import F32, F64, Flags, FrameResult
 
 NOISE = 0.03  # standard deviation of a coordinate of a point with score 1, in hand lengths
 WRIST_SIGMA = 0.03  # m, standard deviation per axis of the hand's wrist from the body's (docs/studies/hands.md)

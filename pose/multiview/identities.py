@@ -12,7 +12,7 @@ import numpy as np
 from pose.multiview.sampling import comparison_times, sample
 from pose.multiview.stored import joined_track
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
-from pose.types import F64
+from pose.structures.types import F64
 
 RATE = 10.0  # samples/s for the comparison
 MIN_SAMPLES = 4  # minimum samples

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.evaluation.alignment import best_rotation
 from pose.multiview.sampling import comparison_times, sample
 from pose.multiview.synchronise import Lag, Speeds, lags, speeds_of
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
-from pose.people.association.assignment import best_pairs
-from pose.types import F64
+from pose.structures.alignment import best_rotation
+from pose.structures.assignment import best_pairs
+from pose.structures.types import F64
 
 RATE = 10.0  # samples/s for the comparison of motions
 MIN_INSTANTS = 6  # minimum number of common instants of two tracks

@@ -18,7 +18,7 @@ from pose.multiview.lifted import LifterPrior
 from pose.multiview.observations import Indices, Observed
 from pose.multiview.residuals import BONE_RESIDUALS, BONE_SIGMA, Weights, middle_of_hips
 from pose.multiview.types import HIPS, POINTS
-from pose.types import F64
+from pose.structures.types import F64
 
 N = len(POINTS)
 _STARTS, _ENDS = BONE_RESIDUALS.starts, BONE_RESIDUALS.ends

@@ -12,7 +12,7 @@ from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Indices, Observed
 from pose.multiview.residuals import Weights, middle_of_hips, root_prior
 from pose.multiview.types import POINT_NAMES
-from pose.types import F64
+from pose.structures.types import F64
 
 ACROSS, ALONG = 0.4, 0.75  # standard deviation across and along the ray, relative to the lifter's sigma
 MAX_INDEPENDENT_LIFTERS = 2.0  # effective maximum number of independent lifters: their errors are correlated

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.gaps import MAX_TRACK_GAP_S
 from pose.multiview.fuse import fuse
 from pose.multiview.fused_motion import FusedMotion, row_type, rows_of, stored_motions
 from pose.multiview.rig import Rig
 from pose.multiview.stored import BATCH_ROWS, MAX_ROWS_IN_MEMORY
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.refine import lengths_of
-from pose.system.row_file import RowFile, Rows
-from pose.types import F32, F64, Flags
+from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.refine import lengths_of
+from pose.structures.types import F32, F64, Flags
+from pose.utils.row_file import RowFile, Rows
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.multiview.sampling import Samples, sample, sample_tracks
 from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, ViewCamera, ViewTrack
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 BODY_HEIGHT = 1.7  # m, reference for the noise of keypoints
 Indices = NDArray[np.int64]

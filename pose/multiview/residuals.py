@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.fit.bones import Bones
+from pose.lifting.fit.bones import Bones
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.types import HIPS, MIN_DEPTH_M, POINT_NAMES, ViewCamera
-from pose.types import F64
+from pose.structures.types import F64
 
 PARAMETERS = 10  # per camera: rotation (3), translation (3), log focal length, k1, offset (s), drift
 ROTATION, TRANSLATION, FOCAL, RADIAL, OFFSET, DRIFT = slice(0, 3), slice(3, 6), 6, 7, 8, 9

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.face_points import Faces
-from pose.files import RunInfo
-from pose.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
 from pose.multiview.fused_motion import FusedMotion
 from pose.multiview.hands import HandStream
 from pose.multiview.motions import FusedTimes, contacts_of
 from pose.multiview.rig import Rig
-from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
+from pose.results import RunInfo
+from pose.structures.face_points import Faces
+from pose.structures.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
+from pose.structures.types import F32, F64, FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
 
 

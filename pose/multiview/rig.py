@@ -18,7 +18,7 @@ from pose.multiview.linking import clock_notes, clock_sources, find_links, given
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.types import F64
+from pose.structures.types import F64
 
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.multiview.types import POINTS, ViewTrack
-from pose.types import F32, F64, Flags
+from pose.structures.types import F32, F64, Flags
 
 MAX_GAP_S = 0.15  # s; longest gap of detections around a sampled time
 

@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pose.camera import Camera
-from pose.files import RunInfo, WorldInfo
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
@@ -22,9 +20,11 @@ from pose.multiview.motions import (
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.system.json_values import Json
-from pose.system.shown import in_utf8
-from pose.types import F64, FrameResult
+from pose.results import RunInfo, WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.types import F64, FrameResult
+from pose.utils.json_values import Json
+from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 from pose.world.rules import SizeRules

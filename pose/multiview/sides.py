@@ -7,7 +7,7 @@ import numpy as np
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.types import POINT_NAMES
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 _LEGS, _ARMS = ("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist")
 LIMB_ORDERS = []  # orders of points with left and right legs, or arms, swapped

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from pose.types import F32, F64
+from pose.structures.types import F32, F64
 from pose.video.waveform import RATE, Waveform
 
 HOP = 40  # samples between onsets: 200/s

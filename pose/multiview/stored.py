@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pose.multiview.types import ViewTrack
-from pose.system.row_file import RowFile, Rows
-from pose.system.whole_file import file_errors
+from pose.utils.row_file import RowFile, Rows
+from pose.utils.whole_file import file_errors
 
 # One frame of a track. 496 bytes.
 TRACK_ROW = np.dtype(

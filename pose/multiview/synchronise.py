@@ -10,7 +10,7 @@ import numpy as np
 
 from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
-from pose.types import F64, Flags
+from pose.structures.types import F64, Flags
 
 RATE = 30.0  # samples/s of the speeds
 MIN_OVERLAP_S = 0.8  # s, minimum common duration of two tracks

@@ -1,7 +1,7 @@
 """Tracks of people in several cameras, and the cameras themselves.
 
 Axes: C camera, P person, K knot (instant of the common time line), N point. World: metres, the frame of the first
-camera unless a calibration says otherwise. Pixels and camera frames follow the conventions of `pose.types`.
+camera unless a calibration says otherwise. Pixels and camera frames follow the conventions of `pose.structures.types`.
 """
 
 import math
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera
-from pose.skeletons import H36M17
-from pose.types import F32, F64, check_shape
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, F64, check_shape
 
 # The points that cameras triangulate, as rows of Human3.6M-17: everything that a detector observes directly. Pelvis,
 # spine and thorax are means of other joints in a detector's skeleton and would count them twice.
@@ -34,7 +34,7 @@ class ViewTrack:
         camera: Index of the camera.
         number: Id of the track in that camera.
         times: (T,) s on the camera's own clock, increasing.
-        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.skeletons.to_h36m17`.
+        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`.
         scores: (T, 17), 0 where not detected.
         joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
         root: (T, 3) m, position of the root in the camera frame.

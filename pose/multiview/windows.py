@@ -10,7 +10,7 @@ import numpy as np
 
 from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
-from pose.types import F64
+from pose.structures.types import F64
 
 MAX_KNOTS = 240  # maximum knots of all people together
 MAX_ROUGH_KNOTS = 90  # maximum knots for a rough result

@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from pose.errors import PoseError
-from pose.system.shown import in_brief
-from pose.system.whole_file import whole_file
+from pose.utils.shown import in_brief
+from pose.utils.whole_file import whole_file
 
 Config = TypeVar("Config")
 Network = TypeVar("Network", bound=nn.Module)

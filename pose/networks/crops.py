@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, F64, U8, Regions
+from pose.structures.types import F32, F64, U8, Regions
 
 Floats = TypeVar("Floats", F32, F64)
 

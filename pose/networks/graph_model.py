@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pose.errors import PoseError
-from pose.types import Array
+from pose.structures.types import Array
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from pose.networks import crops
 from pose.networks.letterbox import GREY, LetterboxTransform, letterbox, placement
-from pose.types import F32, U8, Array
+from pose.structures.types import F32, U8, Array
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks.crops import box_iou
-from pose.types import F32, U8
+from pose.structures.types import F32, U8
 
 GREY = 114  # value of the padding with which the networks were trained
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.shown import in_brief
-from pose.system.silence import silenced
-from pose.types import Array
+from pose.structures.types import Array
+from pose.utils.shown import in_brief
+from pose.utils.silence import silenced
 
 if TYPE_CHECKING:
     from ai_edge_litert.schema_py_generated import Model, SubGraph

@@ -15,8 +15,8 @@ from pose.networks.letterbox import fitted_size, round_up
 from pose.networks.onnx import open_session
 from pose.networks.options import StageOptions
 from pose.networks.whole_image import ImageDetections
-from pose.skeletons import COCO17
-from pose.types import F32, U8
+from pose.structures.skeletons import COCO17
+from pose.structures.types import F32, U8
 
 DEFAULT_SIDE = 256  # px, default of the published network
 SCORE_THRESHOLD = 0.25

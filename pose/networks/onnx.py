@@ -11,9 +11,9 @@ import numpy as np
 from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.system.device import Device, torch_has_cuda
-from pose.system.shown import in_brief
-from pose.types import Array
+from pose.structures.types import Array
+from pose.utils.device import Device, torch_has_cuda
+from pose.utils.shown import in_brief
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pose.system.device import Device, Precision
+from pose.utils.device import Device, Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

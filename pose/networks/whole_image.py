@@ -6,7 +6,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from pose.types import F32, U8
+from pose.structures.types import F32, U8
 
 
 @dataclass(frozen=True, slots=True)

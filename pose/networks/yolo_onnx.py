@@ -17,7 +17,7 @@ from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.whole_image import ImageDetections
 from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
-from pose.types import F32, U8
+from pose.structures.types import F32, U8
 
 
 class YoloOnnx:

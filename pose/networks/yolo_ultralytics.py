@@ -11,9 +11,9 @@ from pose.errors import PoseError
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.networks.whole_image import ImageDetections
 from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
-from pose.system.device import resolve_device, torch_threads
-from pose.system.shown import in_brief
-from pose.types import U8
+from pose.structures.types import U8
+from pose.utils.device import resolve_device, torch_threads
+from pose.utils.shown import in_brief
 
 if TYPE_CHECKING:
     from ultralytics.engine.results import Results

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pose.lifter.features import LifterInput, observe
-from pose.sequences import LiftBatch
-from pose.skeletons import H36M17
+from pose.lifting.features import LifterInput, observe
+from pose.structures.sequences import LiftBatch
+from pose.structures.skeletons import H36M17
 
 SourceBatch = TypeVar("SourceBatch")
 SourceBatch_co = TypeVar("SourceBatch_co", covariant=True)
@@ -40,7 +40,8 @@ class Tensors(Protocol):
 
 
 class TensorBatch(NamedTuple):
-    """The parts of a `pose.sequences.LiftBatch` that training needs, as tensors with the same shapes and units."""
+    """The parts of a `pose.structures.sequences.LiftBatch` that training needs, as tensors with the same shapes and
+    units."""
 
     keypoints: Tensor
     scores: Tensor

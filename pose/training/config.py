@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from pose.forecast.config import ForecasterConfig
-from pose.lifter.config import LifterConfig
+from pose.lifting.config import LifterConfig
+from pose.lifting.forecast.config import ForecasterConfig
 from pose.training.schedules import ScheduleConfig
 
 OBJECTIVES = ("masked", "next", "any-order")  # implemented in `pose.training.objectives`
@@ -21,7 +21,7 @@ class LossWeights:
         root: Weight of the root loss.
         bend: Weight of the bend loss.
         spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.lifter.adaptive.ponder_cost`).
+        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.training.forms.adaptive.ponder_cost`).
     """
 
     position: float = 1.0

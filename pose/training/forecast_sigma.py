@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pose.forecast.batch import ForecastBatch
-from pose.forecast.format import HORIZONS
-from pose.forecast.network import ForecasterNetwork, lifted_weight, log_speed
+from pose.lifting.forecast.batch import ForecastBatch
+from pose.lifting.forecast.format import HORIZONS
+from pose.lifting.forecast.network import ForecasterNetwork, lifted_weight, log_speed
 from pose.training.forecaster import ForecastTensors
 from pose.training.measure import SIGMA_COVERAGE
 
@@ -53,7 +53,7 @@ def calibrate_forecaster(network: ForecasterNetwork, conditions: Iterable[Iterab
 
     Args:
         network: The network, changed in place.
-        conditions: Batches of each condition. Their times `ahead` must be `pose.forecast.format.HORIZONS`.
+        conditions: Batches of each condition. Their times `ahead` must be `pose.lifting.forecast.format.HORIZONS`.
     """
     predictions = [_predictions(network, batches) for batches in conditions]
     kinds = [

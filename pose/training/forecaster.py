@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pose.errors import PoseError
-from pose.forecast.batch import ForecastBatch
-from pose.forecast.blended import Blended
-from pose.forecast.build import build_network, load_network, save_forecaster
-from pose.forecast.network import Displacements, ForecasterNetwork, step_times
+from pose.lifting.forecast.batch import ForecastBatch
+from pose.lifting.forecast.blended import Blended
+from pose.lifting.forecast.build import build_network, load_network, save_forecaster
+from pose.lifting.forecast.network import Displacements, ForecasterNetwork, step_times
 from pose.training.batches import BatchSource, generator
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loss, TrainingLoop
@@ -23,7 +23,7 @@ _HORIZON_OFFSET_S = 0.15  # predictions h s ahead have the weight 1 / (h + 0.15)
 
 
 class ForecastTensors(NamedTuple):
-    """A `pose.forecast.batch.ForecastBatch` as tensors."""
+    """A `pose.lifting.forecast.batch.ForecastBatch` as tensors."""
 
     past: Tensor
     ahead: Tensor

@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 from typing import TextIO
 
-from pose.system.whole_file import whole_file
+from pose.utils.whole_file import whole_file
 
 
 class TrainingLog:

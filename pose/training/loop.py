@@ -22,13 +22,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim.swa_utils import AveragedModel
 
 from pose.errors import PoseError
-from pose.system.json_values import Json
-from pose.system.whole_file import whole_file
 from pose.training.batches import BatchSource, Tensors, load, timed
 from pose.training.config import TrainingRunConfig
 from pose.training.logs import TrainingLog
 from pose.training.optimizers import build_optimizer
 from pose.training.schedules import build_schedule
+from pose.utils.json_values import Json
+from pose.utils.whole_file import whole_file
 
 STATE_FILE = "state.pt"
 Net = TypeVar("Net", bound=nn.Module)

@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pose.evaluation.metrics import MM_PER_M
-from pose.lifter.features import Lifted
-from pose.skeletons import H36M17
+from pose.lifting.features import Lifted
+from pose.structures.skeletons import H36M17
 from pose.training.config import LossWeights
+from pose.training.evaluation.metrics import MM_PER_M
 
 _LIMBS = [
     [H36M17.names.index(f"{side}_{joint}") for joint in joints for side in ("right", "left")]

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pose.evaluation import metrics
-from pose.evaluation.angles import AngleErrors
-from pose.lifter.blending import Blend
-from pose.lifter.features import Lifted, observe
-from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import join_outputs, mirror_mean
-from pose.sequences import LiftBatch
+from pose.lifting.blending import Blend
+from pose.lifting.features import Lifted, observe
+from pose.lifting.model import LifterNetwork
+from pose.lifting.predict import join_outputs, mirror_mean
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32
 from pose.training.batches import TensorBatch
-from pose.types import F32
+from pose.training.evaluation import metrics
+from pose.training.evaluation.angles import AngleErrors
 
 # Expected fraction of errors inside one sigma, as for a normal distribution
 SIGMA_COVERAGE = 0.6827
@@ -49,7 +49,7 @@ class LiftMetrics:
 
 
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
-    """Lift a batch of sequences with the same procedure as `pose.lifter.predict.Lifter`.
+    """Lift a batch of sequences with the same procedure as `pose.lifting.predict.Lifter`.
 
     An offline network processes windows and their mirror images; outputs are averaged and blended. A streaming one
     processes the whole sequence, followed by `lookahead` empty frames.

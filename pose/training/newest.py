@@ -1,4 +1,4 @@
-"""Training for the newest frames of a window, as the sliding window of a stream needs them (`pose.lifter.sliding`).
+"""Training for the newest frames of a window, as the sliding window of a stream needs them (`pose.lifting.sliding`).
 
 In training on whole sequences, most frames have context on both sides. In a stream, nothing follows the newest frame.
 Here, the network does not see the last frames of a training sequence, and the newest frames that it sees have more
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pose.errors import PoseError
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.features import Lifted
-from pose.lifter.predict import checkpoint_path
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.features import Lifted
+from pose.lifting.predict import checkpoint_path
 from pose.training.batches import TensorBatch, mirrored_joints
 from pose.training.config import LossWeights, NewestConfig
 from pose.training.losses import lifting_loss

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pose.evaluation.metrics import position_errors
-from pose.lifter.features import TYPICAL_SIGMA
-from pose.lifter.model import LifterNetwork
-from pose.sequences import LiftBatch
+from pose.lifting.features import TYPICAL_SIGMA
+from pose.lifting.model import LifterNetwork
+from pose.structures.sequences import LiftBatch
+from pose.training.evaluation.metrics import position_errors
 from pose.training.measure import SIGMA_COVERAGE, lift_batch
 
 # Beyond 2 the fractions of the shipped lifters improve further, but the likelihood of the errors decreases.

@@ -9,18 +9,18 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pose.attention import choice_penalty, layer_penalty
 from pose.errors import PoseError
-from pose.lifter.adaptive import ponder_cost
-from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.features import Lifted
-from pose.lifter.initialization import initialize
-from pose.lifter.model import LifterBlock, LifterNetwork
-from pose.lifter.predict import checkpoint_path
-from pose.sequences import LiftBatch
+from pose.lifting.attention import choice_penalty, layer_penalty
+from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
+from pose.lifting.features import Lifted
+from pose.lifting.initialization import initialize
+from pose.lifting.model import LifterBlock, LifterNetwork
+from pose.lifting.predict import checkpoint_path
+from pose.structures.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator, mirrored_joints
 from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import transform_scores
+from pose.training.forms.adaptive import ponder_cost
 from pose.training.loop import Loss, TrainingLoop
 from pose.training.losses import lifting_loss, sequence_losses
 from pose.training.newest import NewestFrames

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import av
 
 from pose.errors import PoseError, UsageError
-from pose.types import Frame
+from pose.structures.types import Frame
 from pose.video.arrival import BacklogFilter, LiveTimeline
 from pose.video.container import Target, declared_seconds, has_time_stamps, reason, time_base_of, video_stream
 from pose.video.frame_store import FrameStore

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 import av
 
 from pose.errors import PoseError
-from pose.system.whole_file import WholeFile
-from pose.types import U8
+from pose.structures.types import U8
+from pose.utils.whole_file import WholeFile
 from pose.video.h264 import DEFAULT_TIME_BASE, ImageEncoder, check_size
 from pose.video.planes import Colours, Planes
 from pose.video.sound import SoundTrack

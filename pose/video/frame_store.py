@@ -8,7 +8,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from pose.types import Frame
+from pose.structures.types import Frame
 from pose.video.encode import VideoWriter
 from pose.video.source import VideoInfo
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import av
 
 from pose.errors import PoseError
-from pose.system.whole_file import whole_file
-from pose.types import U8
+from pose.structures.types import U8
+from pose.utils.whole_file import whole_file
 from pose.video.h264 import DEFAULT_TIME_BASE, ImageEncoder, check_size
 
 if TYPE_CHECKING:

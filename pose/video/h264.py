@@ -8,7 +8,7 @@ import av
 import numpy as np
 from av.video.reformatter import ColorRange
 
-from pose.types import U8
+from pose.structures.types import U8
 from pose.video.planes import BT709, Colours, Planes
 
 if TYPE_CHECKING:

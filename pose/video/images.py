@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
-from pose.types import U8, Frame
+from pose.structures.types import U8, Frame
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 

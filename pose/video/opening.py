@@ -4,8 +4,8 @@ import math
 import os
 from pathlib import Path
 
-from pose.defaults import IMAGE_FPS
 from pose.errors import PoseError, UsageError
+from pose.structures.defaults import IMAGE_FPS
 from pose.video.container import NETWORK_SCHEMES, camera_target, file_target, url_target
 from pose.video.decode import StreamSource
 from pose.video.images import SUFFIXES, WILDCARDS, ImageSource

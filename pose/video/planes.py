@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import cv2
 import numpy as np
 
-from pose.types import F32, U8
+from pose.structures.types import F32, U8
 
 BT709, BT470BG, SMPTE170M = 1, 5, 6  # numbers of ITU-T H.273; the last two are the matrix of BT.601
 UNSPECIFIED = 2

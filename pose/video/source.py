@@ -7,7 +7,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Self
 
-from pose.types import Frame
+from pose.structures.types import Frame
 from pose.video.container import Target
 from pose.video.planes import PlanarFrame, Planes
 

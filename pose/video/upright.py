@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
 
-from pose.types import U8
+from pose.structures.types import U8
 from pose.video.planes import BT470BG, BT709, SMPTE170M, UNSPECIFIED, Colours, Planes
 
 if TYPE_CHECKING:

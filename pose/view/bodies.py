@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, FrameResult
+from pose.structures.colours import INK, PAPER, RGB, mix, person_colour
+from pose.structures.types import F32, FrameResult
 from pose.view import draw
-from pose.view.colours import INK, PAPER, RGB, mix, person_colour
 from pose.view.draw import Canvas
 
 _OPACITY = 0.75  # the image of the person stays visible through the body

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pose.files import PoseTable
-from pose.files.cameras import ResultCamera, result_cameras
-from pose.system.shown import shown_in_html
-from pose.view.colours import rim_colour
+from pose.results import PoseTable
+from pose.results.cameras import ResultCamera, result_cameras
+from pose.structures.colours import rim_colour
+from pose.utils.shown import shown_in_html
 from pose.view.top_view import CameraMark, GroundPath, top_view
 from pose.world.frame import World
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.skeletons import H36M17
-from pose.system.whole_file import write_whole
-from pose.types import F32, U8
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, U8
+from pose.utils.whole_file import write_whole
 
 _TILE = 260
 _PIXELS_PER_METRE = 110

@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 
-from pose.types import F32, U8, FrameResult
+from pose.structures.types import F32, U8, FrameResult
 from pose.video.planes import Area
 from pose.view.insets import AUTO, CORNERS
 

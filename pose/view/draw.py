@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import U8
-from pose.view.colours import RGB, ink_on
+from pose.structures.colours import RGB, ink_on
+from pose.structures.types import U8
 
 Point = tuple[float, float]
 

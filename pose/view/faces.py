@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pose.face_points import CONTOURS, POINTS
-from pose.types import F32
+from pose.structures.colours import PAPER, RGB
+from pose.structures.face_points import CONTOURS, POINTS
+from pose.structures.types import F32
 from pose.view import draw
-from pose.view.colours import PAPER, RGB
 from pose.view.draw import Canvas
 
 _WIDTH = 0.008  # width of a line, in heights of the face

@@ -7,12 +7,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.skeletons import Skeleton
-from pose.system.whole_file import write_whole
-from pose.types import U8, FrameResult
+from pose.structures.colours import INK, PAPER
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import U8, FrameResult
+from pose.utils.whole_file import write_whole
 from pose.view import draw
 from pose.view.bodies import BodyMesh, draw_bodies
-from pose.view.colours import INK, PAPER
 from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
 

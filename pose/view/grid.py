@@ -7,10 +7,10 @@ import cv2
 import numpy as np
 
 from pose.multiview.types import ViewCamera
-from pose.skeletons import H36M17
-from pose.types import F32, F64, U8, Flags, Frame, FrameResult
+from pose.structures.colours import INK, PAPER, SIDE_COLOURS, edge_side, person_colour, rim_colour
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, F64, U8, Flags, Frame, FrameResult
 from pose.view import draw
-from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, person_colour, rim_colour
 from pose.view.draw import Canvas
 from pose.view.inset import Inset
 

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRISTS, Hands, sized_to_body
-from pose.skeletons import Skeleton
-from pose.types import F32, FrameResult
+from pose.structures.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRISTS, Hands, sized_to_body
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32, FrameResult
 
 # The suffix distinguishes them from the hand joints of whole-body skeletons.
 HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))

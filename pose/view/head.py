@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import Skeleton
-from pose.types import F32
-from pose.wholebody import FACE
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32
+from pose.structures.wholebody import FACE
 
 F64 = NDArray[np.float64]
 

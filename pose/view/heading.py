@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, FrameResult
+from pose.structures.types import F32, FrameResult
 from pose.world.upright import to_stage
 
 _START = 0.5  # distance of the arrow's start from the centre, as a fraction of the floor's radius

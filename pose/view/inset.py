@@ -13,12 +13,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.hand_points import BONES, ELBOWS, WRISTS
-from pose.skeletons import H36M17
-from pose.types import F32, U8, FrameResult
+from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.structures.hand_points import BONES, ELBOWS, WRISTS
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, U8, FrameResult
 from pose.video.planes import Colours
 from pose.view import draw
-from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.draw import Canvas
 from pose.view.hands import hands_in_scene
 from pose.view.head import HEAD_RADIUS

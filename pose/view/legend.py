@@ -5,8 +5,8 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from pose.structures.colours import INK, PAPER, RGB, SIDE_COLOURS
 from pose.view import draw
-from pose.view.colours import INK, PAPER, RGB, SIDE_COLOURS
 from pose.view.draw import Canvas
 
 _HEIGHT = 10.0  # px, height of the capitals for unit 1

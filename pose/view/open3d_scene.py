@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.filling import check_gap_frames
-from pose.system.silence import silenced
-from pose.types import F32, I64, U8
+from pose.structures.colours import PAPER, RGB, person_colour
+from pose.structures.types import F32, I64, U8
+from pose.utils.filling import check_gap_frames
+from pose.utils.silence import silenced
 from pose.view import draw
-from pose.view.colours import PAPER, RGB, person_colour
 from pose.view.scene import HEAD, Mesh, SceneData, body_mesh, camera_lines, grid_lines, mark_mesh, orbit_eye
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def shot_list(data: SceneData, fps: float | None, speed: float) -> list[tuple[in
         For each image, the index of the result's frame that it shows, and its time in the rendered video in s.
 
     Raises:
-        PoseError: If gaps between time stamps would repeat frames more than `pose.system.filling.MAX_GAP_FRAMES` times.
+        PoseError: If gaps between time stamps would repeat frames more than `pose.utils.filling.MAX_GAP_FRAMES` times.
     """
     start = float(data.times[0])
     if fps is None:

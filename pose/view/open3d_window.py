@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose.errors import PoseError
-from pose.view.colours import PAPER, mix
+from pose.structures.colours import PAPER, mix
 from pose.view.open3d_scene import (
     AZIMUTH_DEGREES,
     ELEVATION_DEGREES,

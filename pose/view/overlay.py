@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.repair.sides import with_lifted_sides
-from pose.skeletons import Skeleton
-from pose.types import F32, U8, FrameResult, People
+from pose.lifting.repair.sides import with_lifted_sides
+from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32, U8, FrameResult, People
+from pose.structures.wholebody import FACE, HANDS
 from pose.video.planes import Area, Colours
 from pose.view import draw
 from pose.view.bodies import Bodies, BodyMesh, draw_bodies, extent
-from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.corner import Corner
 from pose.view.draw import Canvas, Point
 from pose.view.faces import draw_face
@@ -28,7 +29,6 @@ from pose.view.head import HeadLocator
 from pose.view.inset import Inset
 from pose.view.insets import AUTO, OFF
 from pose.view.legend import Legend
-from pose.wholebody import FACE, HANDS
 
 _MIN_SCORE = 0.12  # keypoints with lower scores are not drawn
 _OPAQUE_SCORE = 0.65  # keypoints with this or a higher score are opaque

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Collection
 
-from pose.skeletons import Skeleton
-from pose.types import FrameResult
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import FrameResult
 from pose.video.planes import Area, Colours, FullResolution, Planes, merged
 from pose.view.bodies import Bodies
 from pose.view.insets import AUTO

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.files import PoseTable
-from pose.files.cameras import ResultCamera, result_cameras
-from pose.skeletons import H36M17
-from pose.types import F32, I64
-from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
+from pose.results import PoseTable
+from pose.results.cameras import ResultCamera, result_cameras
+from pose.structures.colours import RGB, SIDE_COLOURS, edge_side, person_colour
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F32, I64
 from pose.view.head import HEAD_RADIUS
 from pose.world.frame import World
 from pose.world.upright import Upright, mean_up, to_stage

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.system.shown import shown_in_html
-from pose.view.colours import INK, RGB
+from pose.structures.colours import INK, RGB
+from pose.utils.shown import shown_in_html
 
 F64 = NDArray[np.float64]
 Box = tuple[float, float, float, float]  # left, top, right, bottom in px

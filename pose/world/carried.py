@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.structure import has_colmap, reconstruct
-from pose.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
-from pose.camera_motion.verdict import TRANSLATING
-from pose.skeletons import Skeleton
-from pose.types import Frame, FrameResult
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import Frame, FrameResult
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.structure import has_colmap, reconstruct
+from pose.world.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
+from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.clean import Steps, prepare
 from pose.world.rules import RULES, Rules
 from pose.world.store import SeenPeople, Works

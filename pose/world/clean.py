@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.decision import Spans
-from pose.camera_motion.path import CameraPath
-from pose.refine import assembled, lengths_of
+from pose.structures.refine import assembled, lengths_of
+from pose.structures.smooth import zero_phase
 from pose.world import depth as depths
+from pose.world.camera_motion.decision import Spans
+from pose.world.camera_motion.path import CameraPath
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
@@ -35,7 +36,6 @@ from pose.world.height import scale_to, stature
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
-from pose.world.smooth import zero_phase
 from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, resized
 

@@ -15,7 +15,7 @@ joint along the limb.
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17, LIMBS
+from pose.structures.skeletons import H36M17, LIMBS
 from pose.world.person import Person
 from pose.world.rules import RULES, ConsistencyRules
 

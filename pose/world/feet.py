@@ -9,8 +9,8 @@ correction is faded in and out. A foot that keeps moving is sliding and is not c
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
-from pose.two_bones import place_middle
+from pose.structures.skeletons import H36M17
+from pose.structures.two_bones import place_middle
 from pose.world.contacts import runs
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootRules

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17, Skeleton
-from pose.types import F32, F64
+from pose.structures.skeletons import H36M17, Skeleton
+from pose.structures.types import F32, F64
 from pose.world.rules import MIN_SCORE
 
 Mask = NDArray[np.bool_]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.decision import Decision, without_scenes
-from pose.camera_motion.verdict import UNKNOWN, CameraMotion, summarise
+from pose.world.camera_motion.decision import Decision, without_scenes
+from pose.world.camera_motion.verdict import UNKNOWN, CameraMotion, summarise
 from pose.world.contacts import ground_below
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootingRules

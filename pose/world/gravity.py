@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
 from pose.world.rules import RULES, GravityRules
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 from pose.world.rules import RULES, SizeRules
 
 F64 = NDArray[np.float64]

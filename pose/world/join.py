@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.refine import lengths_of
+from pose.structures.refine import lengths_of
 from pose.world.person import Person
 from pose.world.rules import RULES, JoinRules
 

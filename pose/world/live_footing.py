@@ -9,9 +9,9 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.verdict import TRANSLATING, UNKNOWN
-from pose.camera_motion.watch import CameraWatch
-from pose.types import FrameResult
+from pose.structures.types import FrameResult
+from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN
+from pose.world.camera_motion.watch import CameraWatch
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.footing import velocity_peak
 from pose.world.gravity import ANKLES

@@ -6,7 +6,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 from pose.world.live_rules import LiveRules
 from pose.world.rules import ContactRules, DepthRules
 

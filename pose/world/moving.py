@@ -1,5 +1,5 @@
 """Conversion of people between the moving camera's frame and the static frame of its first view
-(`pose.camera_motion`).
+(`pose.world.camera_motion`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.path import CameraPath
+from pose.world.camera_motion.path import CameraPath
 from pose.world.person import Person
 
 F64 = NDArray[np.float64]

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from pose.camera_motion.decision import AUTO, FREE, Decision, decide
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.verdict import TRANSLATING
+from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet

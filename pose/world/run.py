@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.skeletons import H36M17, LIMBS, Skeleton
-from pose.system.row_file import RowFile, Rows
-from pose.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17, LIMBS, Skeleton
+from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
+from pose.utils.row_file import RowFile, Rows
 from pose.world.clean import Steps, prepare, put_on_floor
 from pose.world.ground import find_world
 from pose.world.join import find_joins
@@ -51,7 +51,7 @@ class PlacedRun:
         unplaced: Ids of people in scenes without a world. Their results are those of the lifter.
         filled: Number of poses that fill gaps.
         inconsistent: Time in s for which the 2D of each limb contradicts the person's bone lengths, by track id and
-            then name of the limb (`pose.skeletons.LIMBS`).
+            then name of the limb (`pose.structures.skeletons.LIMBS`).
         foot_velocities: Velocities of the lower foot of each person, as returned by `lower_foot_velocities`.
         path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
             static camera without cuts between scenes with people.

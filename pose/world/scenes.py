@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.path import CameraPath
-from pose.types import F64
+from pose.structures.types import F64
+from pose.world.camera_motion.path import CameraPath
 from pose.world.frame import UNKNOWN, World
 from pose.world.gravity import BodyMotion, find_gravity
 from pose.world.ground import Ground, find_world

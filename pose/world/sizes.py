@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 from pose.world.rules import RULES, SizePrior, SizeRules
 
 F64 = NDArray[np.float64]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import Camera, normalize_pixels
-from pose.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
-from pose.system.row_file import RowFile, Rows
-from pose.types import F32, FrameResult
+from pose.structures.camera import Camera, normalize_pixels
+from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
+from pose.structures.types import F32, FrameResult
+from pose.utils.row_file import RowFile, Rows
 from pose.world.person import Person
 from pose.world.work import Work
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.path import CameraPath
+from pose.world.camera_motion.path import CameraPath
 from pose.world.gravity import ANKLES, BodyMotion, body_up
 from pose.world.rules import RULES, TravelRules
 from pose.world.work import Work

@@ -1,13 +1,14 @@
 """Upright display of people without world coordinates: a causal estimate of the vertical, and the axes of the 3D view.
 
-Results with world positions (`pose.types.Placed`) are displayed as they are. Live results, and result files of old
+Results with world positions (`pose.structures.types.Placed`) are displayed as they are. Live results, and result files
+of old
 versions, may have none. The vertical is then estimated from standing bodies, and each person has its own floor.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, FrameResult
+from pose.structures.types import F32, FrameResult
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import LEVEL_UP, rotation_of
 from pose.world.gravity import ANKLES, body_directions

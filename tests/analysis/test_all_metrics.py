@@ -8,7 +8,7 @@ from test_analyse_command import write
 from pose.analysis import ALL, GROUPS, Analysis, analyse
 from pose.analysis.metrics import QUALITIES
 from pose.analysis.norms import POINTS
-from pose.files import load_poses
+from pose.results import load_poses
 
 UNITS = {"m", "s", "m/s", "steps/min", "share", "%", "degrees", "score", "repetitions", "repetitions/min", "log jerk"}
 SIGNED = ("asymmetry", "less", "valgus", "smoothness")

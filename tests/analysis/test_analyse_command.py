@@ -13,9 +13,9 @@ from stick_figures import squats, walk
 
 from pose.analysis import GROUPS, analyse
 from pose.errors import UsageError
-from pose.files import NpzWriter, WorldInfo, load_poses
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Placed, Poses3D
+from pose.results import NpzWriter, WorldInfo, load_poses
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
 
 WORLD = World(np.diag([1.0, -1.0, -1.0]), 0.0, "feet", 2.0)

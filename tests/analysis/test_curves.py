@@ -10,7 +10,7 @@ from pose.analysis.body_angles import ERRORS, body_angles
 from pose.analysis.curves import angle_curves
 from pose.analysis.norms import POINTS, walking_norm
 from pose.analysis.quality import with_interval_quality
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 2, 1 / 30)
 

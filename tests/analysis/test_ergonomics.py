@@ -7,7 +7,7 @@ from stick_figures import motion, move, standing
 from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
 from pose.analysis.ergonomics_metrics import _shares, ergonomic_metrics
 from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 1, 1 / 10)
 

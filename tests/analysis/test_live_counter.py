@@ -9,9 +9,9 @@ from stick_figures import motion, squats, standing, walk
 from pose.live import LiveResult
 from pose.live.counter import Count, RepetitionCounter
 from pose.live.messages import messages
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
-from pose.web import messages as web
+from pose.live.web import messages as web
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.upright import Upright
 
 

@@ -13,7 +13,7 @@ from pose.analysis import analyse
 from pose.analysis.metrics import Metric
 from pose.errors import PoseError
 from pose.export import export, open_recording
-from pose.files import load_poses
+from pose.results import load_poses
 
 VALUES = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e-30, 1e6, 1e30])
 ARRAYS = ["world", "joints3d", "root", "sigma", "contacts", "time", "timestamps", "root_sigma", "filled", "id"]

@@ -9,8 +9,8 @@ from test_analyse_command import write
 
 from pose.analysis import GROUPS, analyse
 from pose.analysis.unsupported import unobserved_angles
-from pose.files import load_poses
-from pose.skeletons import BLAZEPOSE33
+from pose.results import load_poses
+from pose.structures.skeletons import BLAZEPOSE33
 
 TIMES = np.arange(0, 8, 1 / 30)
 

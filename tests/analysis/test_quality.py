@@ -6,7 +6,7 @@ from stick_figures import standing
 
 from pose.analysis.motion import Motion
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 4, 1 / 30)
 

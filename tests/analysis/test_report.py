@@ -18,7 +18,7 @@ from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
 from pose.analysis.walking import gait_metrics
 from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, name_parts
-from pose.files import load_poses
+from pose.results import load_poses
 
 
 @pytest.fixture(scope="module")

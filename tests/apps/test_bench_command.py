@@ -12,9 +12,9 @@ from pose_apps.bench.command import main
 def tiny_stream(tmp_path):
     import torch
 
-    from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.config import LifterConfig
-    from pose.lifter.model import LifterNetwork
+    from pose.lifting.checkpoint import save_checkpoint
+    from pose.lifting.config import LifterConfig
+    from pose.lifting.model import LifterNetwork
 
     torch.manual_seed(0)
     path = tmp_path / "stream.safetensors"

@@ -19,8 +19,8 @@ from pose_apps.bench.networks import (
     tiled,
 )
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
+from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS
 
 
 @pytest.fixture(autouse=True)

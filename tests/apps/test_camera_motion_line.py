@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from pose_apps.support.camera_motion import motion_line
 
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import (
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import (
     FIXED,
     ROTATING,
     SHAKING,

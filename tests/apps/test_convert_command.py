@@ -5,9 +5,9 @@ import pytest
 from pose_apps.convert import main
 from pose_fakes import run_info, seen_result
 
-from pose.files import NpzWriter
-from pose.skeletons import H36M17
-from pose.system.written_files import RECORD
+from pose.results import NpzWriter
+from pose.structures.skeletons import H36M17
+from pose.utils.written_files import RECORD
 from pose.world.frame import rotation_of, up_of
 
 

@@ -7,9 +7,9 @@ import pytest
 from pose_apps.run import main as run_main
 from pose_apps.webcam.command import main as webcam_main
 
-from pose.files import load_poses
-from pose.weights import sha256_of
-from pose.weights.catalogue import DEMO_CLIP
+from pose.networks.weights import sha256_of
+from pose.networks.weights.catalogue import DEMO_CLIP
+from pose.results import load_poses
 
 
 def test_the_clip_is_the_one_of_the_catalogue(demo_clip):

@@ -27,9 +27,9 @@ def data(tmp_path_factory):
 def streaming_lifter(tmp_path_factory):
     import torch
 
-    from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.config import LifterConfig
-    from pose.lifter.model import LifterNetwork
+    from pose.lifting.checkpoint import save_checkpoint
+    from pose.lifting.config import LifterConfig
+    from pose.lifting.model import LifterNetwork
 
     path = tmp_path_factory.mktemp("lifter") / "live.safetensors"
     torch.manual_seed(0)
@@ -46,7 +46,7 @@ def real_plots() -> None:
 def fast_reports(request, monkeypatch):
     """Drawing takes three quarters of a command's time, so it is left out unless a test asks for `real_plots`."""
     if "real_plots" not in request.fixturenames:
-        monkeypatch.setattr("pose.evaluation.plots.figure", lambda draw, *size, **sizes: "<svg></svg>")
+        monkeypatch.setattr("pose.training.evaluation.plots.figure", lambda draw, *size, **sizes: "<svg></svg>")
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_mpi_inf_3dhp(run, data, tiny_lifter, tmp_path):
 
 def write_sequence(folder, frames=30, missing=(), **changes):
     """Keypoints of the walker as a COCO detector sees it, and its truth."""
-    from pose.skeletons import COCO17
+    from pose.structures.skeletons import COCO17
 
     folder.mkdir(exist_ok=True)
     truth = walker(frames)[..., [0, 2, 1]] * [1, -1, 1] + [0, 1, 4]

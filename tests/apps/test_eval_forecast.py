@@ -10,9 +10,9 @@ from pose_apps.evaluate.command import main
 from pose_apps.evaluate.forecasts import _names
 from pose_datasets.forecasting import load_motions, prepare_motions
 
-from pose.forecast.build import build_network, save_forecaster
-from pose.forecast.config import ForecasterConfig
-from pose.forecast.format import HORIZONS
+from pose.lifting.forecast.build import build_network, save_forecaster
+from pose.lifting.forecast.config import ForecasterConfig
+from pose.lifting.forecast.format import HORIZONS
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip

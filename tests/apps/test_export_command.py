@@ -5,8 +5,8 @@ import pytest
 import torch
 from pose_apps.export import main
 
-from pose.lifter.exchange import WindowLift
-from pose.lifter.torch_lifter import TorchLifter
+from pose.lifting.exchange import WindowLift
+from pose.lifting.torch_lifter import TorchLifter
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.load` is")  # of a category that depends on torch

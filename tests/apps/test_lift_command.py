@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from pose_apps.lift import main
 
-from pose.camera import project
-from pose.files import load_poses
-from pose.skeletons import SKELETONS
+from pose.results import load_poses
+from pose.structures.camera import project
+from pose.structures.skeletons import SKELETONS
 
 FRAMES = 20
 

@@ -11,10 +11,10 @@ from pose_apps.lift import main as pose_lift
 from pose_fakes import random_result, run_info
 
 from pose import convert, load
-from pose.cache.store import Cache
-from pose.files import NpzWriter
-from pose.skeletons import H36M17
-from pose.system.written_files import RECORD
+from pose.results import NpzWriter
+from pose.results.cache.store import Cache
+from pose.structures.skeletons import H36M17
+from pose.utils.written_files import RECORD
 
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from stick_figures import squats

@@ -70,10 +70,10 @@ def test_mocap(run, shared, tmp_path):
 
 def write_run(path, frames=10, known=True):
     """What pose-run writes: two people, of which the second is there for some frames only."""
-    from pose.camera import Camera
-    from pose.files import NpzWriter, RunInfo
-    from pose.skeletons import COCO17
-    from pose.types import FrameResult, People, Poses3D
+    from pose.results import NpzWriter, RunInfo
+    from pose.structures.camera import Camera
+    from pose.structures.skeletons import COCO17
+    from pose.structures.types import FrameResult, People, Poses3D
 
     lens = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
     camera = Camera.of((640, 480), lens if known else None)
@@ -93,7 +93,7 @@ def write_run(path, frames=10, known=True):
 
 
 def test_one_person_of_a_run(run, tmp_path):
-    from pose.files.keypoints import read_keypoints
+    from pose.results.keypoints import read_keypoints
 
     poses = write_run(tmp_path / "poses.npz")
     assert run("sequence", "--source", poses, "--out", tmp_path / "longest.npz")[0] == 0
@@ -109,7 +109,7 @@ def test_one_person_of_a_run(run, tmp_path):
 
 
 def test_an_assumed_camera_stays_an_assumption(run, tmp_path):
-    from pose.files.keypoints import read_keypoints
+    from pose.results.keypoints import read_keypoints
 
     poses = write_run(tmp_path / "poses.npz", known=False)
     assert run("sequence", "--source", poses, "--out", tmp_path / "one.npz")[0] == 0

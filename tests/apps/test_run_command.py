@@ -13,11 +13,11 @@ import pytest
 from pose_apps.run import main
 from pose_apps.support.outputs import default_folder
 
-from pose.files import WRITERS, load_poses
-from pose.files.json import SCHEMA_PATH
-from pose.files.writer import PartFile, WriterContext
-from pose.system.work_folder import folder_lock, work_folder
-from pose.system.written_files import RECORD
+from pose.results import WRITERS, load_poses
+from pose.results.json import SCHEMA_PATH
+from pose.results.writer import PartFile, WriterContext
+from pose.utils.work_folder import folder_lock, work_folder
+from pose.utils.written_files import RECORD
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +119,9 @@ def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_
         (tmp_path / name).symlink_to(weights_dir / name)
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("pose.weights.download.unavailable_reason", lambda url, schemes, timeout: "no way to the web")
+    monkeypatch.setattr(
+        "pose.networks.weights.download.unavailable_reason", lambda url, schemes, timeout: "no way to the web"
+    )
     call = ["--video", str(videos / "street.mp4"), "--formats", "json", "--out", str(tmp_path / "out")]
     assert main([*call, "--lifter", str(tiny_lifter)]) == 0
     said = capsys.readouterr().out

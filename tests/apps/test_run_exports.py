@@ -4,7 +4,7 @@ import pytest
 from pose_apps.run import main
 
 from pose.export import FORMATS
-from pose.system.written_files import RECORD, WrittenFiles
+from pose.utils.written_files import RECORD, WrittenFiles
 
 
 @pytest.fixture(autouse=True)

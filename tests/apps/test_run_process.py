@@ -14,9 +14,9 @@ import pytest
 from pose_apps.run import main
 
 from pose.errors import PoseError
-from pose.files import NpzWriter, load_poses
 from pose.pipeline import Session
-from pose.system.written_files import RECORD
+from pose.results import NpzWriter, load_poses
+from pose.utils.written_files import RECORD
 
 RTMDET = "rtmdet-nano-person-320.onnx"
 

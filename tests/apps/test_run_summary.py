@@ -8,8 +8,8 @@ import pytest
 from pose_apps.support.summary import Tally, report
 from pose_fakes import random_result, run_info
 
-from pose.face_points import Faces
-from pose.hand_points import Hands
+from pose.structures.face_points import Faces
+from pose.structures.hand_points import Hands
 
 SKELETON = run_info().skeleton
 

@@ -79,7 +79,7 @@ def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     assert "mmpose is ready" in done.stdout
     windows = "import cv2; print([line for line in cv2.getBuildInformation().splitlines() if 'GUI:' in line])"
     assert "NONE" in subprocess.run([python, "-c", windows], capture_output=True, text=True, check=True).stdout
-    tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/estimators/test_mmpose.py"]
+    tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/networks/estimators/test_mmpose.py"]
     tested = subprocess.run(tests, capture_output=True, text=True, cwd=HERE)
     assert tested.returncode == 0, tested.stdout
     assert "needs mmpose" not in tested.stdout

@@ -10,8 +10,8 @@ from pose_apps.batch.command import main as batch_main
 from pose_apps.run import main
 from pose_apps.stills import SIGMA_FACTOR
 
-from pose.files import load_poses
-from pose.system.written_files import RECORD
+from pose.results import load_poses
+from pose.utils.written_files import RECORD
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,7 @@ def test_one_frame_says_that_it_is_less_sure(photos, tiny_lifter):
 
     from pose.config import PipelineConfig
     from pose.pipeline import Pipeline
-    from pose.types import Frame
+    from pose.structures.types import Frame
 
     pipeline = Pipeline(PipelineConfig(lifter=str(tiny_lifter)))
     image = cv2.cvtColor(cv2.imread(str(photos / "a.png")), cv2.COLOR_BGR2RGB)

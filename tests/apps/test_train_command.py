@@ -10,9 +10,9 @@ import yaml
 from pose_apps.train import main
 from pose_datasets.mocap import save_clips
 
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip

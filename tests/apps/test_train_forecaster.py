@@ -10,9 +10,9 @@ from pose_apps import prepare
 from pose_apps.train import main
 from pose_datasets.mocap import save_clips
 
-from pose.forecast import forecast, load_forecaster
-from pose.forecast.build import load_network
-from pose.sequences import Sequence3D
+from pose.lifting.forecast import forecast, load_forecaster
+from pose.lifting.forecast.build import load_network
+from pose.structures.sequences import Sequence3D
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip

@@ -10,10 +10,10 @@ import pytest
 from pose_apps.view import main
 from pose_fakes import run_info, seen_result
 
-from pose.files import NpzWriter
-from pose.skeletons import H36M17
+from pose.results import NpzWriter
+from pose.structures.colours import SIDE_COLOURS
+from pose.structures.skeletons import H36M17
 from pose.video import open_source
-from pose.view.colours import SIDE_COLOURS
 
 BLOCKER = """
 import sys

@@ -23,10 +23,10 @@ from short_clips import beginning
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live.sources import Captured
-from pose.skeletons import H36M17
+from pose.results import load_poses
+from pose.structures.skeletons import H36M17
 from pose.video import open_source
 
 

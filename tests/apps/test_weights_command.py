@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pose_apps.weights import main
 
-from pose.system.written_files import RECORD
-from pose.weights import WEIGHTS
-from pose.weights.packaged import packaged_weights
+from pose.networks.weights import WEIGHTS
+from pose.networks.weights.packaged import packaged_weights
+from pose.utils.written_files import RECORD
 
 DEFAULT = ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
 

@@ -5,7 +5,7 @@ import pytest
 from motion import waving_clip
 from pose_datasets import cameras
 
-from pose.camera import intrinsics_from_fov, project
+from pose.structures.camera import intrinsics_from_fov, project
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from motion import STANDING, waving_clip
 from pose_datasets import definitions
 from pose_datasets.bodies import pelvis_frame, to_bones
 
-from pose.skeletons import COCO17, H36M_NAMES, to_h36m17
+from pose.structures.skeletons import COCO17, H36M_NAMES, to_h36m17
 
 
 def points(count=200):

@@ -172,7 +172,7 @@ def test_the_usual_errors_are_those_measured_on_real_clips(rng):
 
 
 def test_derived_joints_follow_their_sources(rng):
-    from pose.skeletons import COCO17, to_h36m17
+    from pose.structures.skeletons import COCO17, to_h36m17
 
     coco, seen = rng.normal(300, 50, (2, 5, 17, 2)).astype(np.float32), rng.random((2, 5, 17)).astype(np.float32)
     seen[seen < 0.2] = 0

@@ -5,8 +5,8 @@ import pytest
 from pose_datasets.fixed_views import MAX_PIECE_FRAMES, fixed_views
 from pose_datasets.mocap import load_source
 
-from pose.camera import project
-from pose.skeletons import get_skeleton, to_h36m17
+from pose.structures.camera import project
+from pose.structures.skeletons import get_skeleton, to_h36m17
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from benchmark_files import CAMERA_DATA, motionbert_half, slow_camera_point, wal
 from pose_datasets import human36m_motionbert as protocol_m
 
 from pose.errors import PoseError, UsageError
-from pose.evaluation import metrics
+from pose.training.evaluation import metrics
 
 VIDEOS = [
     ("S9", "Greeting", 1, 0, 50),

@@ -9,7 +9,7 @@ from pose_datasets.human36m import load_cameras
 from pose_datasets.human36m_training import Human36mConfig, Human36mSource, collate, window
 
 from pose.errors import UsageError
-from pose.sequences import LiftBatch
+from pose.structures.sequences import LiftBatch
 
 TAKES = {subject: {"Walking": 40, "Photo 1": 9} for subject in ("S1", "S5", "S6", "S7", "S8", "S9", "S11")}
 CENTRES = {camera.centre[0] for camera in load_cameras()["S1"]}

@@ -9,7 +9,7 @@ from pose_datasets import limbs, mocap, rotations
 from pose_datasets.limbs import ARMS, LEGS
 from pose_datasets.ui_prmd import load_ui_prmd
 
-from pose.two_bones import place_middle
+from pose.structures.two_bones import place_middle
 
 LEFT_LEG, RIGHT_LEG = LEGS.joints
 LEFT_ARM = ARMS.joints[0]

@@ -8,7 +8,7 @@ from motion import waving_clip
 from pose_datasets import mocap
 
 from pose.errors import PoseError
-from pose.system.written_files import RECORD
+from pose.utils.written_files import RECORD
 
 
 def test_jumps_are_cut_out():

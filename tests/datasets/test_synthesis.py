@@ -16,7 +16,7 @@ from pose_datasets.postures import PostureConfig
 from pose_datasets.sampling import ClipPool, clip_weights, random_times, resample
 from pose_datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
-from pose.sequences import LiftBatch
+from pose.structures.sequences import LiftBatch
 
 CLEAN = SynthesisConfig(film=FilmConfig(exact=1.0, derived=0.0))
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from pose.types import U8
+from pose.structures.types import U8
 from pose.video import open_source
 
 

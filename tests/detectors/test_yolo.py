@@ -9,12 +9,12 @@ import pytest
 from pose_detectors.yolo import YoloDetector
 
 from pose.errors import PoseError, UsageError
-from pose.estimators.yolo_pose import YoloPose
+from pose.networks.estimators.yolo_pose import YoloPose
 from pose.networks.options import StageOptions
 from pose.networks.yolo import load_yolo
 from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, SCORE_THRESHOLD
 from pose.networks.yolo_onnx import YoloOnnx
-from pose.types import Boxes
+from pose.structures.types import Boxes
 
 # Two CPUs: where sums of 8-bit products saturate (x86 without VNNI), the network itself says other things.
 REFERENCES = [

@@ -8,11 +8,11 @@ import pytest
 from export_fakes import wave
 from pose_fakes import run_info
 
-from pose.export.skeleton import NAMES, Body, joint_positions
-from pose.export.tracks import open_recording
-from pose.files import NpzWriter, WorldInfo
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Placed, Poses3D
+from pose.body.skeleton import NAMES, Body, joint_positions
+from pose.body.tracks import open_recording
+from pose.results import NpzWriter, WorldInfo
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
 
 QUATERNION_SCALE = np.diag([1.0, -1.0, -1.0])  # between file axes and the camera's

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pose.export import rotations
-from pose.export.skeleton import NAMES, SkeletonMotion
+from pose.body.skeleton import NAMES, SkeletonMotion
+from pose.structures import rotations
 
 
 def wave(frames: int, rng: np.random.Generator, size: float = 0.7) -> SkeletonMotion:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from glb_reader import Glb
 
+from pose.body.rigs import STICKS
+from pose.body.skeleton import NAMES, ORDER
 from pose.export import Recording, export
-from pose.export.rigs import STICKS
-from pose.export.skeleton import NAMES, ORDER
-from pose.files import PoseTable
-from pose.skeletons import H36M17
+from pose.results import PoseTable
+from pose.structures.skeletons import H36M17
 
 GAPS = np.ones((2, 60), bool)
 GAPS[0, :7] = GAPS[0, 20:25] = GAPS[0, 40] = GAPS[0, 55:] = False

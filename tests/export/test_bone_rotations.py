@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pose_datasets.rotations import from_vector, intrinsic
 
-from pose.export import rotations
+from pose.structures import rotations
 
 ORDERS = ["".join(order) for order in itertools.permutations("xyz")]
 ANGLES = st.floats(-7, 7)

@@ -8,17 +8,17 @@ from export_fakes import wave
 from glb_reader import Glb, turn_matrices
 from pose_fakes import run_info
 
-from pose.camera import Camera, project
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
+from pose.body.rigs import STICKS
+from pose.body.skeleton import ORDER, joint_positions
+from pose.body.tracks import open_recording
 from pose.errors import PoseError
 from pose.export import export
-from pose.export.rigs import STICKS
-from pose.export.skeleton import ORDER, joint_positions
-from pose.export.tracks import open_recording
-from pose.files import MotionInfo, NpzWriter, WorldInfo
-from pose.skeletons import H36M17
-from pose.types import CameraView, FrameResult, People, Placed, Poses3D
+from pose.results import MotionInfo, NpzWriter, WorldInfo
+from pose.structures.camera import Camera, project
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import CameraView, FrameResult, People, Placed, Poses3D
+from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.world.frame import BODIES, World, rotation_of
 
 FRAMES = 20

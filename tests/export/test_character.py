@@ -5,18 +5,19 @@ import json
 import numpy as np
 import pytest
 
-from pose.export import export, rotations
-from pose.export.character.hands import _rest_hand, finger_bones, hands_of, interpolated, twist_of
-from pose.export.character.look import SHAPE_NOTE
-from pose.export.character.model import body_model
-from pose.export.character.posing import joints_of, pose_character, skin
-from pose.export.character.rest import make_character
-from pose.export.character.shape import fit_shape, lengths_of_body, lengths_of_heads
-from pose.export.rigs import RIGS, STICKS, bone_names
-from pose.export.skeleton import Body, SkeletonMotion, fit_body, joint_positions
-from pose.skeletons import H36M17
-from pose.weights import Store, sha256_of
-from pose.weights.packaged import MODELS, packaged_weights
+from pose.body.character.hands import _rest_hand, finger_bones, hands_of, interpolated, twist_of
+from pose.body.character.look import SHAPE_NOTE
+from pose.body.character.model import body_model
+from pose.body.character.posing import joints_of, pose_character, skin
+from pose.body.character.rest import make_character
+from pose.body.character.shape import fit_shape, lengths_of_body, lengths_of_heads
+from pose.body.rigs import RIGS, STICKS, bone_names
+from pose.body.skeleton import Body, SkeletonMotion, fit_body, joint_positions
+from pose.export import export
+from pose.networks.weights import Store, sha256_of
+from pose.networks.weights.packaged import MODELS, packaged_weights
+from pose.structures import rotations
+from pose.structures.skeletons import H36M17
 
 BODY = Body(
     np.array(

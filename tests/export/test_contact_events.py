@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from test_binary_formats import long_table, write
 
+from pose.body.joint_angles import NAMES
 from pose.export import Recording
 from pose.export.events import FOOT_OFF, FOOT_STRIKE, ExportEvent, contact_events
-from pose.export.joint_angles import NAMES
-from pose.types import Placed
+from pose.structures.types import Placed
 
 RATE = 30
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pose.export.digits import encoded, joined, merged, number, to_bytes
+from pose.body.digits import encoded, joined, merged, number, to_bytes
 
 ANY = arrays(
     np.float64, array_shapes(max_dims=2, max_side=5), elements=st.floats(allow_nan=False, allow_infinity=False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.export.smoothing import StreamingSmoother, foot_frames_of, smoothed
+from pose.body.smoothing import StreamingSmoother, foot_frames_of, smoothed
 
 TIMES = np.arange(90) / 30
 

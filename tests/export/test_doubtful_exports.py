@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from export_fakes import wave
 
-from pose.camera_motion.verdict import TRANSLATING, CameraMotion
+from pose.body.skeleton import joint_positions
+from pose.body.tracks import Recording
 from pose.export import export
 from pose.export.html import MOVING_NOTE
-from pose.export.skeleton import joint_positions
-from pose.export.tracks import Recording
-from pose.files import JsonWriter, MotionInfo, NpzWriter, load_poses
-from pose.files.json import SCHEMA_PATH
 from pose.result import Result
+from pose.results import JsonWriter, MotionInfo, NpzWriter, load_poses
+from pose.results.json import SCHEMA_PATH
+from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
 
 pyarrow = pytest.importorskip("pyarrow.parquet")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pose.body.joint_angles import ALL_NAMES
 from pose.export import FORMATS, export
-from pose.export.joint_angles import ALL_NAMES
 from pose.export.mot import COLUMNS
-from pose.skeletons import BLAZEPOSE33
-from pose.types import Placed
+from pose.structures.skeletons import BLAZEPOSE33
+from pose.structures.types import Placed
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = "".join((DOCS / part / "exports.md").read_text(encoding="utf-8") for part in ("guides", "studies"))
@@ -49,8 +49,8 @@ def results(save, body, rng):
     """Tables of the same people, of which one differs from "all" in one thing."""
     from export_fakes import wave
 
-    from pose.export.skeleton import joint_positions
-    from pose.files import load_poses
+    from pose.body.skeleton import joint_positions
+    from pose.results import load_poses
 
     table = load_poses(save(joint_positions(body, wave(6, rng))[None]))
     rows = len(table.id)
@@ -93,7 +93,7 @@ def test_the_table_says_what_a_format_holds(results, name, tmp_path):
     """A thing is held where the file changes with it."""
     if any(find_spec(module) is None for module in FORMATS[name].modules):
         pytest.skip(f"needs the extra [{FORMATS[name].extra}]")
-    from pose.export.tracks import Recording
+    from pose.body.tracks import Recording
 
     said = claims()[name]
     for thing, tables in results.items():

@@ -7,11 +7,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from pose.body.character.look import CharacterMotion, character_of
+from pose.body.character.posing import pose_character, skin
+from pose.body.soles import smooth_feet
 from pose.errors import PoseError
 from pose.export import check_formats, export, fbx
-from pose.export.character.look import CharacterMotion, character_of
-from pose.export.character.posing import pose_character, skin
-from pose.export.soles import smooth_feet
 
 
 @pytest.fixture

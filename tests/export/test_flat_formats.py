@@ -7,9 +7,9 @@ import pytest
 from pose_fakes import random_result, run_info
 
 from pose.export import export, open_recording
-from pose.files import NpzWriter
-from pose.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
-from pose.system.written_files import RECORD, WrittenFiles
+from pose.results import NpzWriter
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
+from pose.utils.written_files import RECORD, WrittenFiles
 
 
 def recording_of(tmp_path, skeleton, people=2, frames=5, **options):

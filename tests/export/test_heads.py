@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, seen_result
 
-from pose.bodies import BodyMeshes
-from pose.camera import Camera
-from pose.export import rotations
-from pose.export.character.heads import (
-    _POINTS,
-    SeenHeads,
-    from_vectors,
-    head_corrections,
-    lifted_heads,
-)
-from pose.export.skeleton import ORDER
-from pose.export.space import CAMERA_SPACE
-from pose.skeletons import BLAZEPOSE33, COCO17, H36M17
+from pose.body.character.heads import _POINTS, SeenHeads, from_vectors, head_corrections, lifted_heads
+from pose.body.skeleton import ORDER
+from pose.body.space import CAMERA_SPACE
+from pose.structures import rotations
+from pose.structures.camera import Camera
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, H36M17
 from pose.view.bodies import draw_bodies
 from pose.view.draw import Canvas
+from pose.view.mesh_overlay import BodyMeshes
 
 CAMERA = Camera.of((1000, 1000))
 FOCAL = np.diag(CAMERA.matrix)[:2]

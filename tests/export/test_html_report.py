@@ -8,14 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.export import export, rotations
-from pose.export.character.look import character_of
-from pose.export.character.posing import pose_character, skin
-from pose.export.joint_angles import NAMES, joint_angles
-from pose.export.soles import smooth_feet
-from pose.skeletons import LIMBS
-from pose.system.shown import shown_in_html
-from pose.types import Placed
+from pose.body.character.look import character_of
+from pose.body.character.posing import pose_character, skin
+from pose.body.joint_angles import NAMES, joint_angles
+from pose.body.soles import smooth_feet
+from pose.export import export
+from pose.structures import rotations
+from pose.structures.skeletons import LIMBS
+from pose.structures.types import Placed
+from pose.utils.shown import shown_in_html
 
 GAPS = np.ones((2, 60), bool)
 GAPS[0, :7] = GAPS[0, 20:25] = False
@@ -98,9 +99,9 @@ def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_pa
 def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
     from export_fakes import wave
 
-    from pose.export.skeleton import joint_positions
-    from pose.export.tracks import Recording
-    from pose.files import load_poses
+    from pose.body.skeleton import joint_positions
+    from pose.body.tracks import Recording
+    from pose.results import load_poses
 
     table = load_poses(save(joint_positions(body, wave(5, rng))[None]))
     page, _ = report(Recording(table, "</script><script>alert(1)</script>.mp4"), tmp_path)

@@ -5,9 +5,9 @@ import pytest
 from export_fakes import wave
 from pose_datasets.rotations import about_axis, from_vector
 
-from pose.export.joint_angles import NAMES, RADIUS_PER_STD, _angles_and_gradients, joint_angles
-from pose.export.skeleton import joint_positions
-from pose.skeletons import H36M17
+from pose.body.joint_angles import NAMES, RADIUS_PER_STD, _angles_and_gradients, joint_angles
+from pose.body.skeleton import joint_positions
+from pose.structures.skeletons import H36M17
 
 UP = np.array([0.0, 1, 0])
 SIGMA = np.full((1, 17), 20.0)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
-from pose.export import coco, flat, glb, html
-from pose.export.selection import CHUNK
+from pose.body import flat
+from pose.body.selection import CHUNK
+from pose.body.tracks import Recording
+from pose.export import coco, glb, html
 from pose.export.table import FOOT_NAMES, rows
-from pose.export.tracks import Recording
-from pose.files import NpzWriter, load_poses
-from pose.skeletons import H36M17
+from pose.results import NpzWriter, load_poses
+from pose.structures.skeletons import H36M17
 
 PEOPLE = 40
 

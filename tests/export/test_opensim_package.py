@@ -9,7 +9,7 @@ from strict import read_mot, read_trc
 from pose.export import export, export_all
 from pose.export.opensim import FILES
 from pose.export.opensim_setup import BACK, HALF_HIPS, HALF_SHOULDERS, HIPS, SHOULDERS
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 GAPS = np.ones((1, 60), bool)
 GAPS[0, 20:25] = False

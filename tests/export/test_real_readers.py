@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from reader_environments import clean_environment, environment
 
+from pose.body.motions import AnimatedSkeleton
+from pose.body.rigs import RIGS, STICKS
+from pose.body.skeleton import NAMES, ORDER, joint_positions
 from pose.export import export
-from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import MODEL
-from pose.export.rigs import RIGS, STICKS
-from pose.export.skeleton import NAMES, ORDER, joint_positions
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 pytestmark = pytest.mark.slow
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from export_fakes import wave
 
-from pose.export import rotations, skeleton
-from pose.export.skeleton import NAMES, fit_body, joint_positions, residual, solve
-from pose.skeletons import H36M17
+from pose.body import skeleton
+from pose.body.skeleton import NAMES, fit_body, joint_positions, residual, solve
+from pose.structures import rotations
+from pose.structures.skeletons import H36M17
 
 MIRROR = np.array([-1.0, 1, 1])
 
@@ -97,7 +98,7 @@ def test_the_rest_pose_is_a_t_pose_that_faces_z(body):
 
 
 def test_joints_far_from_their_bones_are_named():
-    from pose.export.motions import distant_joints_text
+    from pose.body.motions import distant_joints_text
 
     away = np.full(17, 9.9)
     assert distant_joints_text(away) == ""

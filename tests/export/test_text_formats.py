@@ -9,17 +9,17 @@ import pytest
 from pose_datasets.rotations import about_axis
 from strict import bvh_places, read_bvh, read_mot, read_trc
 
-from pose.camera import project
+from pose.body.joint_angles import NAMES as ANGLES
+from pose.body.joint_angles import joint_angles
+from pose.body.motions import AnimatedSkeleton
+from pose.body.skeleton import NAMES, joint_positions
+from pose.body.skeleton import ORDER as TREE
+from pose.body.tracks import Recording
 from pose.errors import PoseError
 from pose.export import FORMATS, export
-from pose.export.joint_angles import NAMES as ANGLES
-from pose.export.joint_angles import joint_angles
-from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import HALF_HIPS, HIPS
-from pose.export.skeleton import NAMES, joint_positions
-from pose.export.skeleton import ORDER as TREE
-from pose.export.tracks import Recording
-from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.structures.camera import project
+from pose.structures.skeletons import BLAZEPOSE33, H36M17
 from pose.world.foot_points import foot_joints
 
 GAPS = np.ones((2, 60), bool)
@@ -88,7 +88,7 @@ def test_a_gap_on_the_edge_of_a_portion_is_filled_alike(recorded, tmp_path, monk
     recording, _ = recorded(60, 2, present=GAPS)
     texts = []
     for chunk in (2048, 7):
-        monkeypatch.setattr("pose.export.tracks.CHUNK", chunk)
+        monkeypatch.setattr("pose.body.tracks.CHUNK", chunk)
         made = written(recording, "bvh", tmp_path, people=[1])
         texts.append(made["poses-person1.bvh"].path.read_text())
     np.testing.assert_allclose(read_bvh(texts[0]).values, read_bvh(texts[1]).values, atol=2e-4)
@@ -272,7 +272,8 @@ def test_bones_fit_the_whole_track(recorded, body):
 
 
 def test_formats_share_what_one_of_them_has_solved(recorded, tmp_path, monkeypatch):
-    from pose.export import Recording, motions
+    from pose.body import motions
+    from pose.export import Recording
 
     portions, solve = [], motions.solve
     monkeypatch.setattr(motions, "solve", lambda places, bones: portions.append(len(places)) or solve(places, bones))

@@ -5,13 +5,13 @@ import pytest
 from export_fakes import wave
 from memory_grown import megabytes_grown, needs_proc
 
+from pose.body.skeleton import joint_positions
+from pose.body.tracks import open_recording
 from pose.errors import PoseError, UsageError
-from pose.export.skeleton import joint_positions
-from pose.export.tracks import open_recording
-from pose.files import load_poses
+from pose.results import load_poses
 from pose.world.frame import FEET, World, rotation_of, up_of
 
-IMPORTS = "from pathlib import Path; from pose.export.tracks import open_recording"
+IMPORTS = "from pathlib import Path; from pose.body.tracks import open_recording"
 READ_ALL = """
 recording = open_recording(Path(sys.argv[1]))
 print(sum(len(span.times) for span in recording.track(1, recording.uniform).spans()))
@@ -87,7 +87,7 @@ def test_a_pause_of_the_video_is_a_gap(recorded):
 def test_poses_that_are_not_known_are_missing(save, body, rng):
     from export_fakes import wave
 
-    from pose.export.skeleton import joint_positions
+    from pose.body.skeleton import joint_positions
 
     places = joint_positions(body, wave(30, rng))[None]
     places[0, :5] = np.nan

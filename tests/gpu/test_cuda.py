@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 import torch
 
-from pose.attention import Context
-from pose.camera import Camera
-from pose.estimators.rtmpose_net import RTMPoseNetwork
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
-from pose.lifter.stream import LifterStream
-from pose.lifter.torch_lifter import TorchLifter
+from pose.lifting.attention import Context
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
+from pose.lifting.stream import LifterStream
+from pose.lifting.torch_lifter import TorchLifter
 from pose.networks import crops
+from pose.networks.estimators.rtmpose_net import RTMPoseNetwork
 from pose.networks.input import NetworkInput
-from pose.sequences import Sequence2D
-from pose.skeletons import H36M17
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import H36M17
+from pose.structures.types import Regions
 from pose.training.batches import TensorBatch
 from pose.training.measure import lift_batch
 from pose.training.trainer import Trainer
-from pose.types import Regions
 
-sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("attention", "training")]
+sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("lifting/attention", "training")]
 from attention_forms import FORMS, STREAMING, for_each, make_batch
 from test_batches import Numbered
 from training_fixtures import train_config

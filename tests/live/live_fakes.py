@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pose.camera import Camera
 from pose.live import LiveLoop, PushedFrames
-from pose.skeletons import H36M17
-from pose.types import Frame, FrameResult, People, Poses3D
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17
+from pose.structures.types import Frame, FrameResult, People, Poses3D
 
 
 class FakePipeline:

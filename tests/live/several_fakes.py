@@ -11,13 +11,13 @@ sys.path.append(str(Path(__file__).parents[1] / "multiview"))
 import scenes
 import setups as setups
 
-from pose.camera import Camera
 from pose.live.result import LiveResult, Stream
 from pose.live.several.rigging import Rigging
 from pose.live.several.stage import FusionStage
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
 
 PIPELINE = SimpleNamespace(skeleton=H36M17)

@@ -8,19 +8,19 @@ import pytest
 from live_fakes import FakePipeline, FakeSession, picture, settled
 from pose_fakes import SIZE, STANDING, seen_result
 
-from pose.camera import Camera, project
 from pose.config import LiveConfig
 from pose.errors import UsageError
-from pose.forecast import DampedVelocity, ZeroVelocity
-from pose.forecast.past_buffer import MAX_FRAMES, PastBuffer
-from pose.forecast.projection import carrying_joints
-from pose.forecast.stabilized import StabilizedForecaster
+from pose.lifting.forecast import DampedVelocity, ZeroVelocity
+from pose.lifting.forecast.past_buffer import MAX_FRAMES, PastBuffer
+from pose.lifting.forecast.projection import carrying_joints
+from pose.lifting.forecast.stabilized import StabilizedForecaster
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import PosePredictor
 from pose.live.horizon import MAX_HORIZON_S, Horizon
 from pose.live.messages import messages
-from pose.skeletons import BLAZEPOSE33, H36M17, HALPE26, WHOLEBODY133
-from pose.types import FrameResult, Placed
+from pose.structures.camera import Camera, project
+from pose.structures.skeletons import BLAZEPOSE33, H36M17, HALPE26, WHOLEBODY133
+from pose.structures.types import FrameResult, Placed
 from pose.world.frame import World, rotation_of
 
 CAMERA = Camera.of(SIZE)

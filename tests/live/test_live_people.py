@@ -8,7 +8,7 @@ from live_fakes import wait_until
 
 from pose.config import load_preset
 from pose.errors import UsageError
-from pose.lifter.load import load_lifter
+from pose.lifting.load import load_lifter
 from pose.live import LiveLoop, LiveResult, PushedFrames
 from pose.pipeline import Pipeline
 from pose.video import open_source

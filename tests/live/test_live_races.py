@@ -8,12 +8,12 @@ from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig
 from pose_fakes import run_info
 
-from pose.files import NpzWriter
 from pose.live import LiveLoop, PushedFrames, subscriber, websocket
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
 from pose.live.sources import Reconnecting
 from pose.live.websocket import WebSocketSink
+from pose.results import NpzWriter
 from pose.video import open_source
 
 

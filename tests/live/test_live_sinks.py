@@ -21,8 +21,8 @@ from pose.live import LiveLoop, LiveResult, PushedFrames, listener, subscriber
 from pose.live.messages import messages
 from pose.live.sinks import UdpSink, read_address
 from pose.live.websocket import MAX_CLIENTS, WebSocketSink
-from pose.skeletons import BLAZEPOSE33
-from pose.types import FrameResult, Poses3D
+from pose.structures.skeletons import BLAZEPOSE33
+from pose.structures.types import FrameResult, Poses3D
 
 
 @pytest.fixture

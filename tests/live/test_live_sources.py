@@ -18,7 +18,7 @@ from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, PushedFrames, open_live
 from pose.live import sources as module
 from pose.live.sources import Played, Reconnecting
-from pose.types import Frame
+from pose.structures.types import Frame
 from pose.video import Source, VideoInfo
 
 

@@ -8,14 +8,14 @@ import pytest
 from live_fakes import FakePipeline, FakeSession, picture, settled
 from pose_fakes import run_info
 
-from pose.camera import project
-from pose.camera_motion.rotations import to_matrix
-from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live.messages import messages
 from pose.live.recording import RecordingFolder
-from pose.skeletons import H36M17
-from pose.types import NO_LINK, Background, FrameResult, Poses3D
+from pose.results import load_poses
+from pose.structures.camera import project
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import NO_LINK, Background, FrameResult, Poses3D
 from pose.world.clean import Steps
 
 FPS = 25

@@ -11,12 +11,12 @@ from pose_apps.webcam.live_outputs import close_recorder
 from pose_fakes import run_info
 
 from pose.errors import PoseError
-from pose.files import load_poses
-from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames, recording
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
 from pose.live.recording import RecordingFolder, finish_interrupted
+from pose.results import load_poses
+from pose.results.json import SCHEMA_PATH
 from pose.video import open_source
 
 
@@ -161,7 +161,7 @@ def test_a_file_that_could_not_be_finished_is_named(source, tmp_path, monkeypatc
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pose.files.npz._constants", full)
+    monkeypatch.setattr("pose.results.npz._constants", full)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(10))
@@ -179,7 +179,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monke
     def full(*_: object) -> None:
         raise PoseError("poses.json: no space left on device")
 
-    monkeypatch.setattr("pose.files.json.JsonWriter.write", full)
+    monkeypatch.setattr("pose.results.json.JsonWriter.write", full)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push(source, 6)

@@ -19,12 +19,12 @@ from pose_apps.webcam.live_outputs import close_recorder
 from pose_fakes import run_info
 
 from pose.errors import PoseError
-from pose.files import load_poses
-from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
 from pose.live.recording import RESERVE_NAME, finish_interrupted
+from pose.results import load_poses
+from pose.results.json import SCHEMA_PATH
 from pose.video import open_source
 
 FPS = 50

@@ -7,11 +7,11 @@ from live_fakes import FakePipeline, picture, push, settled
 from pose_fakes import run_info
 
 from pose.config import LiveConfig
-from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as recorder_module
 from pose.live.messages import messages
 from pose.live.recorder import Recorder
+from pose.results import load_poses
 from pose.world.clean import Steps
 
 CONFIG = LiveConfig(bridge=0.0)

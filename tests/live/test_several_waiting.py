@@ -7,7 +7,7 @@ import pytest
 from several_fakes import Player, rigging_of, scenes, stage_of
 
 from pose.live.several.waiting import PATIENCE_SECONDS
-from pose.types import FrameResult, People, Poses3D
+from pose.structures.types import FrameResult, People, Poses3D
 
 SECONDS = PATIENCE_SECONDS + 2.0
 RATE = 6.0

@@ -18,8 +18,8 @@ from test_recording_survives import read_by_opencv, recording_process, small_dis
 from websockets.sync.client import connect
 
 from benchmarks.live_soak import measure
-from pose.files import load_poses
 from pose.live.recording import finish_interrupted
+from pose.results import load_poses
 
 pytestmark = pytest.mark.slow
 

@@ -9,16 +9,16 @@ import pytest
 from live_fakes import FakePipeline, FakeSession, picture, settled, wait_until
 from pose_fakes import run_info
 
-from pose.camera import project
-from pose.export.tracks import open_recording
-from pose.files import load_poses
-from pose.files.json import SCHEMA_PATH
+from pose.body.tracks import open_recording
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.messages import messages
 from pose.live.recorder import Recorder
 from pose.live.recording import MAX_HEIGHTS, RecordingFolder, finish_interrupted
-from pose.types import FrameResult, Poses3D
+from pose.results import load_poses
+from pose.results.json import SCHEMA_PATH
+from pose.structures.camera import project
+from pose.structures.types import FrameResult, Poses3D
 from pose.world.clean import Steps
 
 FPS = 25

@@ -5,14 +5,14 @@ import pytest
 import scenes
 from pose_datasets.several_cameras import film_scene
 
-from pose.camera import Camera
-from pose.files import RunInfo, WorldInfo
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.motions import find_motions, find_world, fused_times, on_time_line, stature_of
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import find_rig
-from pose.skeletons import COCO17
-from pose.types import FrameResult, Poses3D
+from pose.results import RunInfo, WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.skeletons import COCO17
+from pose.structures.types import FrameResult, Poses3D
 
 NAMES = ["left", "right"]
 

@@ -8,7 +8,7 @@ from setups import ONE, Setup, changed, filmed, setup, swapped_name, turned
 
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 
 # What the 2D networks may do.

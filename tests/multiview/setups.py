@@ -8,7 +8,7 @@ import scenes
 
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.skeletons import H36M17
+from pose.structures.skeletons import H36M17
 
 SECONDS = 5.0
 ONE = scenes.person(1, SECONDS)

@@ -9,15 +9,15 @@ import pytest
 import scenes
 
 from pose.export import export, open_recording
-from pose.face_points import Faces
-from pose.files import JsonWriter, NpzWriter, load_poses
-from pose.files.json import SCHEMA_PATH
-from pose.hand_points import ELBOWS, HAND_PER_FOREARM, WRISTS, Hands, lengths
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.hands import HandStream, SeenHands, fuse_hands
 from pose.multiview.results import MultiviewResults
 from pose.result import load
-from pose.types import FrameResult, Poses3D
+from pose.results import JsonWriter, NpzWriter, load_poses
+from pose.results.json import SCHEMA_PATH
+from pose.structures.face_points import Faces
+from pose.structures.hand_points import ELBOWS, HAND_PER_FOREARM, WRISTS, Hands, lengths
+from pose.structures.types import FrameResult, Poses3D
 
 FOREARM = 0.25
 

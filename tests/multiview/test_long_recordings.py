@@ -17,8 +17,8 @@ from pose.multiview.initialise import _common_motion
 from pose.multiview.sampling import MAX_COMPARED, comparison_times, sample
 from pose.multiview.synchronise import speeds_of
 from pose.multiview.types import ViewTrack
-from pose.skeletons import COCO17
-from pose.types import FrameResult, People, Poses3D
+from pose.structures.skeletons import COCO17
+from pose.structures.types import FrameResult, People, Poses3D
 
 FRAMES = 60_000  # 33 minutes
 

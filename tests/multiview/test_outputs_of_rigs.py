@@ -14,9 +14,9 @@ from pose.analysis.report import write_report
 from pose.errors import PoseError
 from pose.export import export, open_recording
 from pose.export.table import observer_names
-from pose.files import NpzWriter, load_poses
-from pose.files.cameras import result_cameras, result_title
 from pose.result import Result, load
+from pose.results import NpzWriter, load_poses
+from pose.results.cameras import result_cameras, result_title
 from pose.view.open3d_scene import labels
 from pose.view.scene import SceneData, camera_lines
 from pose.view.top_view import CameraMark, GroundPath, top_view

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.camera import Camera
 from pose.errors import PoseError
 from pose.export import export, open_recording
-from pose.files import JsonWriter, NpzWriter, load_poses
-from pose.files.cameras import write_cameras
-from pose.files.json import SCHEMA_PATH
 from pose.multiview.calibration_files import read_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
+from pose.results import JsonWriter, NpzWriter, load_poses
+from pose.results.cameras import write_cameras
+from pose.results.json import SCHEMA_PATH
+from pose.structures.camera import Camera
 from pose.view.grid import CameraGrid
 
 NAMES = ["left", "right"]

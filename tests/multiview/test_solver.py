@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.fit.chain import Chain
+from pose.lifting.fit.chain import Chain
 from pose.multiview import residuals
 from pose.multiview.bundle import BundleAdjustment, Freedom, rotation_matrix, start_body
 from pose.multiview.observations import observe

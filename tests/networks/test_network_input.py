@@ -11,7 +11,7 @@ from pose.networks.input import NetworkInput, shared_uploads, upload
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import StageOptions
 from pose.networks.yolo_onnx import YoloOnnx
-from pose.types import Regions
+from pose.structures.types import Regions
 from pose.video import open_source
 
 STATISTICS = {"mean": MEAN_BGR, "std": STD_BGR, "bgr": True}

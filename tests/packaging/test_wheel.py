@@ -64,7 +64,7 @@ def test_it_holds_every_file_of_the_packages_and_the_licence(names):
     }
     information = {name for name in names if ".dist-info/" in name}
     assert names - information == expected
-    assert {"pose/py.typed", "pose/configs/fast.yaml", "pose/files/poses.schema.json"} <= expected
+    assert {"pose/py.typed", "pose/configs/fast.yaml", "pose/results/poses.schema.json"} <= expected
     assert any(name.endswith("/licenses/LICENSE") for name in information)
     assert any(name.endswith("/entry_points.txt") for name in information)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.config import LifterConfig
-from pose.sequences import LiftBatch
-from pose.skeletons import H36M17
+from pose.lifting.config import LifterConfig
+from pose.structures.sequences import LiftBatch
+from pose.structures.skeletons import H36M17
 from pose.training.batches import TensorBatch, load, mirrored_joints
 from pose.training.trainer import Trainer
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from pose.errors import PoseError
-from pose.forecast.batch import ForecastBatch
-from pose.forecast.build import build_network, load_network, save_forecaster
-from pose.forecast.config import KINDS, ForecasterConfig
-from pose.forecast.format import (
+from pose.lifting.forecast.batch import ForecastBatch
+from pose.lifting.forecast.build import build_network, load_network, save_forecaster
+from pose.lifting.forecast.config import KINDS, ForecasterConfig
+from pose.lifting.forecast.format import (
     COORDINATES,
     FEATURES,
     FUTURE_STEPS,
@@ -21,7 +21,7 @@ from pose.forecast.format import (
     SIGMA_SCALE,
     STEP,
 )
-from pose.forecast.network import Displacements
+from pose.lifting.forecast.network import Displacements
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
 from pose.training.forecast_sigma import calibrate_forecaster
 from pose.training.forecaster import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.features import Lifted
+from pose.lifting.features import Lifted
 from pose.training.config import LossWeights
 from pose.training.losses import lifting_loss
 

@@ -10,10 +10,10 @@ import torch
 from pose_datasets.mocap import Clip
 
 from pose.errors import PoseError
-from pose.lifter.checkpoint import save_checkpoint
-from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted
-from pose.lifter.model import LifterNetwork
+from pose.lifting.checkpoint import save_checkpoint
+from pose.lifting.config import LifterConfig
+from pose.lifting.features import Lifted
+from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import LossWeights, NewestConfig
 from pose.training.losses import lifting_loss

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import ObjectiveConfig, PretrainConfig, TrainConfig
 from pose.training.objectives.mixture import Mixture

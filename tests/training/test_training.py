@@ -14,9 +14,9 @@ from pose_datasets.mocap import Clip, decimate, read_subject
 from safetensors.torch import save_file
 
 from pose.errors import PoseError, UsageError
-from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.config import LifterConfig
-from pose.lifter.model import LifterNetwork
+from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
 from pose.training.config import OptimizerConfig
 from pose.training.schedules import ScheduleConfig
 from pose.training.trainer import Trainer, batch_loss

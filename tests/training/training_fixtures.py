@@ -6,7 +6,7 @@ import pytest
 from pose_datasets.mocap import Clip, save_clips
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.config import LifterConfig
+from pose.lifting.config import LifterConfig
 from pose.training.config import OptimizerConfig, TrainConfig
 from pose.training.schedules import ScheduleConfig
 from pose.training.trainer import Trainer

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mutations import quick_and_long, try_mutations
 
 from pose.errors import PoseError
+from pose.live.web.jpeg import decode_jpeg, jpeg_size
 from pose.video.images import read_image
-from pose.web.jpeg import decode_jpeg, jpeg_size
 
 SUFFIXES = (".png", ".jpg", ".bmp", ".tiff", ".webp")
 

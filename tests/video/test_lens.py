@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pose.camera import Camera, intrinsics_from_focal
+from pose.structures.camera import Camera, intrinsics_from_focal
 from pose.video import open_source
 from pose.video.lens import focal_35mm
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info
 
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.verdict import ROTATING, CameraMotion
-from pose.files import MotionInfo, NpzWriter, WorldInfo, load_poses
-from pose.skeletons import H36M17
-from pose.types import CameraView, FrameResult, People, Placed, Poses3D
+from pose.results import MotionInfo, NpzWriter, WorldInfo, load_poses
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import CameraView, FrameResult, People, Placed, Poses3D
 from pose.view.camera_plan import MAX_DIRECTIONS, cameras_section
+from pose.world.camera_motion.verdict import ROTATING, CameraMotion
 from pose.world.frame import BODIES, World
 
 FRAMES = 30

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, rgb_of, seen_result
 
-from pose.bodies import BATCH_FRAMES, BodyMeshes
-from pose.camera import Camera
-from pose.hand_points import WRISTS, Hands
-from pose.skeletons import H36M17
-from pose.types import CameraView
+from pose.structures.camera import Camera
+from pose.structures.colours import person_colour
+from pose.structures.hand_points import WRISTS, Hands
+from pose.structures.skeletons import H36M17
+from pose.structures.types import CameraView
 from pose.video.planes import BT709, Colours, Planes
 from pose.view.bodies import draw_bodies, extent
-from pose.view.colours import person_colour
 from pose.view.draw import Canvas
+from pose.view.mesh_overlay import BATCH_FRAMES, BodyMeshes
 from pose.view.overlay import Overlay
 from pose.view.planar_overlay import PlanarOverlay
 

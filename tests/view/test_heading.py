@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pose_fakes import seen_result
 
-from pose.types import CameraView, Placed
+from pose.structures.types import CameraView, Placed
 from pose.view.heading import camera_heading, heading_arrow
 from pose.view.inset import Inset
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, random_result, seen_result
 
-from pose.skeletons import BLAZEPOSE33, H36M17, WHOLEBODY133
-from pose.types import FrameResult, People, Poses3D
-from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour, rim_colour
+from pose.structures.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour, rim_colour
+from pose.structures.skeletons import BLAZEPOSE33, H36M17, WHOLEBODY133
+from pose.structures.types import FrameResult, People, Poses3D
+from pose.structures.wholebody import FACE, HANDS
 from pose.view.insets import CORNERS, OFF
 from pose.view.legend import clock
 from pose.view.overlay import Overlay, thickness
-from pose.wholebody import FACE, HANDS
 
 GREY = 110
 

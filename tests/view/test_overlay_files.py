@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pose_fakes import random_result
 
-from pose.skeletons import BLAZEPOSE33
-from pose.types import U8
+from pose.structures.skeletons import BLAZEPOSE33
+from pose.structures.types import U8
 from pose.video import VideoWriter, open_source
 from pose.video.planes import Planes
 from pose.view.overlay import Overlay

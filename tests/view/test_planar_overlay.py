@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pose_fakes import random_result, rgb_of, seen_result
 
-from pose.skeletons import BLAZEPOSE33, H36M17
-from pose.types import U8, FrameResult
+from pose.structures.skeletons import BLAZEPOSE33, H36M17
+from pose.structures.types import U8, FrameResult
 from pose.video.planes import BT470BG, BT709, SMPTE170M, Area, Colours, FullResolution, Planes
 from pose.view.overlay import Overlay
 from pose.view.planar_overlay import PlanarOverlay

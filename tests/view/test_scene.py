@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info, seen_result
 
-from pose.files import NpzWriter, load_poses
-from pose.skeletons import H36M17
-from pose.view.colours import SIDE_COLOURS
+from pose.results import NpzWriter, load_poses
+from pose.structures.colours import SIDE_COLOURS
+from pose.structures.skeletons import H36M17
 from pose.view.open3d_scene import shot_list
 from pose.view.open3d_window import Player
 from pose.view.scene import SceneData, body_mesh, grid_lines, mark_mesh, orbit_eye

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, seen_result
 
-from pose.skeletons import H36M17
-from pose.types import FrameResult, Placed, Poses3D
+from pose.structures.colours import SIDE_COLOURS, person_colour
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, Placed, Poses3D
 from pose.view import inset as inset_module
-from pose.view.colours import SIDE_COLOURS, person_colour
 from pose.view.draw import Canvas, as_rgb
 from pose.view.inset import _SHADES, Inset, _draw_bodies, _draw_uncertainty, _View
 from pose.world.floor import ANKLE_HEIGHT

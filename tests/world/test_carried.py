@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from walker import LENS, SIZE, filmed, walking
 
-from pose.camera import Camera, project
-from pose.camera_motion import structure
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.log import MotionLog
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
-from pose.files import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.results import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.structures.camera import Camera, project
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
 from pose.world import carried, placing
+from pose.world.camera_motion import structure
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.world.carried import RunData
 from pose.world.clean import Steps, prepare
 from pose.world.placing import place_run

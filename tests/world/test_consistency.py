@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from walker import seen_person, standing
 
-from pose.skeletons import H36M17, LIMBS
+from pose.structures.skeletons import H36M17, LIMBS
 from pose.world.clean import Steps, clean
 from pose.world.consistency import check_limbs
 

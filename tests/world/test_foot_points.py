@@ -8,11 +8,11 @@ from pose_apps.run import main
 from pose_datasets.rotations import from_vector
 from pose_fakes import STANDING, run_info
 
-from pose.camera import Camera, project
 from pose.errors import UsageError
-from pose.files import NpzWriter
 from pose.result import load
-from pose.skeletons import BLAZEPOSE33, COCO17, HALPE26
+from pose.results import NpzWriter
+from pose.structures.camera import Camera, project
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, HALPE26
 from pose.world.contacts import point_contacts
 from pose.world.foot_points import (
     ANKLE_SD,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from walker import ANKLES, filmed, standing, walking
 
-from pose.camera import Camera, project
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import ROTATING, UNKNOWN, ZOOMING, CameraMotion
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.structures.camera import Camera, project
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, UNKNOWN, ZOOMING, CameraMotion
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet, find_rest_densities, lower_foot_velocities
 from pose.world.run import PlacedRun

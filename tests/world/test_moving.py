@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from walker import ANKLES, LENS, SIZE, filmed, walking
 
-from pose.camera import Camera, project
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.rotations import to_matrix
-from pose.camera_motion.verdict import ROTATING, CameraMotion
-from pose.export.tracks import Recording
-from pose.files import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.body.tracks import Recording
+from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.structures.camera import Camera, project
+from pose.structures.camera_rotations import to_matrix
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, CameraMotion
 from pose.world.clean import Steps
 from pose.world.run import PlacedRun
 

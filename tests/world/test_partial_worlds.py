@@ -12,17 +12,17 @@ from test_scene_worlds import CAMERA, HIGH, LOW, clip, joints_of
 from walker import standing
 
 from pose.analysis import analyse
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import ROTATING, STATIC, UNKNOWN, CameraMotion, SceneMotion, summarise
-from pose.export.tracks import Recording
+from pose.body.tracks import Recording
 from pose.export.viewpoints import viewpoints
-from pose.files import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
-from pose.files.checks import check_table
-from pose.files.json import SCHEMA_PATH
-from pose.skeletons import H36M17
+from pose.results import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.results.checks import check_table
+from pose.results.json import SCHEMA_PATH
+from pose.structures.skeletons import H36M17
 from pose.view.camera_plan import cameras_section
 from pose.view.scene import SceneData
+from pose.world.camera_motion.decision import Decision
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, STATIC, UNKNOWN, CameraMotion, SceneMotion, summarise
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
 from pose.world.run import PlacedRun

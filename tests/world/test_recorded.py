@@ -9,8 +9,8 @@ from pose_datasets.mocap import load_source
 from pose_datasets.sampling import resample
 from walker import FPS, filmed, seen_person
 
-from pose.sequences import mirror_poses
-from pose.skeletons import H36M17
+from pose.structures.sequences import mirror_poses
+from pose.structures.skeletons import H36M17
 from pose.world.clean import clean
 from pose.world.gravity import ANKLES
 from pose.world.person import Person

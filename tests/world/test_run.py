@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from walker import ANKLES, LENS, SIZE, filmed, standing, walking
 
-from pose.camera import Camera
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
 from pose.world import store
 from pose.world.clean import clean
 from pose.world.run import PlacedRun, doubtful_tracks

@@ -8,11 +8,11 @@ import pytest
 from pose_apps.support.world import scenes_line
 from walker import ANKLE_HEIGHT, ANKLES, LENS, SIZE, filmed, standing, walking
 
-from pose.camera import Camera
-from pose.camera_motion.verdict import STATIC, CameraMotion
-from pose.files import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
-from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
+from pose.world.camera_motion.verdict import STATIC, CameraMotion
 from pose.world.clean import Steps
 from pose.world.frame import UNKNOWN
 from pose.world.run import PlacedRun

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from walker import seen_person, standing, walking
 
-from pose.refine import lengths_of
-from pose.skeletons import H36M17
+from pose.structures.refine import lengths_of
+from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps, clean, prepare
 from pose.world.frame import up_of
 from pose.world.gravity import ANKLES

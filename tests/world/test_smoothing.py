@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.world.smooth import OneEuro, zero_phase
+from pose.structures.smooth import OneEuro, zero_phase
 
 TIMES = np.arange(150) / 30
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pose_apps.run import main
 
-from pose.files import load_poses
-from pose.skeletons import H36M17, to_h36m17
+from pose.results import load_poses
+from pose.structures.skeletons import H36M17, to_h36m17
 
 pytestmark = pytest.mark.slow
 VIEWS = ("view-a", "view-b")

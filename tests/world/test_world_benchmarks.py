@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pose.types import FrameResult, People, Placed, Poses3D
+from pose.structures.types import FrameResult, People, Placed, Poses3D
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RNG = np.random.default_rng(3)

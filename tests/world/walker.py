@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pose.camera import Camera, intrinsics_from_fov, project
-from pose.sequences import Sequence2D, Sequence3D
-from pose.skeletons import H36M17
-from pose.two_bones import place_middle
+from pose.structures.camera import Camera, intrinsics_from_fov, project
+from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.skeletons import H36M17
+from pose.structures.two_bones import place_middle
 from pose.world.frame import up_of
 from pose.world.person import person_of
 

@@ -12,10 +12,10 @@ from glob import glob
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pose.defaults import RESULT_JSON, RESULT_NPZ
 from pose.errors import UsageError
-from pose.system.json_types import read_text_file
-from pose.system.shown import in_brief, shown
+from pose.structures.defaults import RESULT_JSON, RESULT_NPZ
+from pose.utils.json_types import read_text_file
+from pose.utils.shown import in_brief, shown
 from pose.video.images import SUFFIXES as PICTURES
 from pose.video.images import WILDCARDS
 

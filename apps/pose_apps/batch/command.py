@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
 from pose.errors import PoseError, UsageError
 from pose.options import Options, argument, option, quiet_option
-from pose.system.shown import shown
+from pose.utils.shown import shown
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
@@ -153,9 +153,9 @@ def make_job(
     """
     from importlib.metadata import version
 
-    from pose.cache.keys import FILE_SETTINGS, hash_of
-    from pose.lifter.predict import checkpoint_path
-    from pose.weights import sha256_of
+    from pose.cache_keys import FILE_SETTINGS, hash_of
+    from pose.lifting.predict import checkpoint_path
+    from pose.networks.weights import sha256_of
     from pose_apps.batch.work import Job
     from pose_apps.support.intrinsics import read_intrinsics
 
@@ -262,8 +262,8 @@ def default_workers(job: "Job") -> int:
     Args:
         job: Common settings of all clips, including the device and the threads of a worker.
     """
-    from pose.system.device import resolve_device
-    from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
+    from pose.utils.device import resolve_device
+    from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 
     if resolve_device(job.pipeline.device) != "cpu":
         return 1
@@ -281,7 +281,7 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
         max_workers: Maximum number of workers.
     """
     if config.engine == "ray":
-        from pose.system.resources import WORKER_MEGABYTES
+        from pose.utils.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers
 
         return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, max_workers)

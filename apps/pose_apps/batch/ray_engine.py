@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError, UsageError
-from pose.system.shown import in_brief, shown
+from pose.utils.shown import in_brief, shown
 from pose_apps.batch.schedule import WorkerEvent
 from pose_apps.batch.work import BatchTask, Job, TaskResult, Worker
 
@@ -187,7 +187,7 @@ def _fitting_workers(resources: dict[str, float], cpus: float, gpus: float, mega
 
 
 def _on_gpu(job: Job) -> bool:
-    from pose.system.device import resolve_device
+    from pose.utils.device import resolve_device
 
     return job.pipeline.device != "cpu" and resolve_device(job.pipeline.device) != "cpu"
 

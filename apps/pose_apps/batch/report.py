@@ -6,8 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pose.system.progress import print_progress, progress_bar
-from pose.system.shown import shown
+from pose.utils.progress import print_progress, progress_bar
+from pose.utils.shown import shown
 from pose_apps.batch.manifest import Line
 from pose_apps.support.summary import counted
 

@@ -24,7 +24,7 @@ from pose_apps.support.summary import NOBODY, Tally
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.structures.types import FrameResult
     from pose.video import Source
 
 PROGRESS_INTERVAL_S = 0.5  # s between two progress reports
@@ -128,9 +128,9 @@ class Worker:
     def _process_clip(
         self, clip: BatchClip, base: Line, warn: Callable[[Iterable[str]], None], on_progress: ProgressCallback
     ) -> Line:
-        from pose.cache import open_cache
-        from pose.system.device import seed_torch
-        from pose.system.progress import hidden_progress
+        from pose.results.cache import open_cache
+        from pose.utils.device import seed_torch
+        from pose.utils.progress import hidden_progress
 
         run = replace(self._job.run, video=clip.path, out=str(self._job.out / clip.name))
         seed_torch(self._job.pipeline.seed)  # so that results do not depend on earlier clips
@@ -203,7 +203,7 @@ class Worker:
 
     def _key(self, clip: BatchClip) -> str:
         """Return a hash of settings, weights and content of the clip, or of all videos of a group."""
-        from pose.cache.keys import hash_of
+        from pose.cache_keys import hash_of
         from pose.video import open_source
 
         run = self._job.run
@@ -214,7 +214,7 @@ class Worker:
         return hash_of(keys) if clip.videos else keys[0]
 
     def _key_of(self, source: "Source") -> str:
-        from pose.cache.keys import hash_of
+        from pose.cache_keys import hash_of
 
         return hash_of([self._job.key, source.content() or source.name])
 
@@ -233,7 +233,7 @@ def make_pipeline(job: Job) -> "Pipeline":
     import cv2
 
     from pose.pipeline import Pipeline
-    from pose.system.progress import hidden_progress
+    from pose.utils.progress import hidden_progress
     from pose_apps.support.intrinsics import read_intrinsics
 
     cv2.setNumThreads(1)  # other workers use the other cores
@@ -287,7 +287,7 @@ def _quality_facts(tally: Tally) -> QualityFacts:
 
 
 def _motion_facts(tally: Tally) -> MotionFacts | None:
-    from pose.camera_motion.verdict import FIXED
+    from pose.world.camera_motion.verdict import FIXED
 
     motion = tally.motion
     if motion is None or motion.kind == FIXED:

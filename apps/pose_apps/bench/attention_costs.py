@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from pose.attention import ATTENTIONS, Attention, Context, Option, build_attentions, share_maps
-from pose.attention.blocks import BlockAttention
-from pose.attention.neighbourhoods import NeighbourhoodAttention
-from pose.lifter.format import JOINTS
-from pose.lifter.joints import joints_within_hops
+from pose.lifting.attention import ATTENTIONS, Attention, Context, Option, build_attentions, share_maps
+from pose.lifting.format import JOINTS
+from pose.training.attention.blocks import BlockAttention
+from pose.training.attention.neighbourhoods import NeighbourhoodAttention
+from pose.training.forms.joints import joints_within_hops
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 LENGTHS = (27, 81, 243, 1024, 4096)

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pose.builders import DETECTORS
+from pose.registry import DETECTORS
 from pose_apps.bench.networks import NetworkBench, NetworkTable
 
 if TYPE_CHECKING:
-    from pose.stages import Detector
-    from pose.types import U8, Boxes
+    from pose.structures.stages import Detector
+    from pose.structures.types import U8, Boxes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

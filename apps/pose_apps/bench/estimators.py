@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pose.builders import ESTIMATORS, ONE_PASS
+from pose.registry import ESTIMATORS, ONE_PASS
 from pose_apps.bench.networks import NetworkBench, NetworkTable
 
 if TYPE_CHECKING:
-    from pose.stages import Estimator, OnePass
-    from pose.types import U8, Boxes
+    from pose.structures.stages import Estimator, OnePass
+    from pose.structures.types import U8, Boxes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

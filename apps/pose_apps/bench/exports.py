@@ -10,8 +10,8 @@ import numpy as np
 
 from pose.errors import UsageError
 from pose.options import option
-from pose.system.whole_file import write_whole
-from pose.system.written_files import writing
+from pose.utils.whole_file import write_whole
+from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench
 
 FPS = 30.0
@@ -80,9 +80,9 @@ def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict
 
 def _lifter_microseconds(frames: int) -> dict[str, float]:
     """Measure the time of the offline and the streaming lifter in microseconds per frame and person."""
-    from pose.camera import Camera
-    from pose.lifter.load import load_lifter
-    from pose.sequences import Sequence2D
+    from pose.lifting.load import load_lifter
+    from pose.structures.camera import Camera
+    from pose.structures.sequences import Sequence2D
 
     rng = np.random.default_rng(0)
     points = np.cumsum(rng.normal(0, 1, (frames, 17, 2)), axis=0) + 300
@@ -100,10 +100,10 @@ def _lifter_microseconds(frames: int) -> dict[str, float]:
 
 def _save_motion(path: Path, frames: int) -> None:
     """Write a result file with one synthetic person who moves all limbs."""
-    from pose.camera import Camera
-    from pose.files import NpzWriter, RunInfo
-    from pose.skeletons import BLAZEPOSE33
-    from pose.types import FrameResult, People, Poses3D
+    from pose.results import NpzWriter, RunInfo
+    from pose.structures.camera import Camera
+    from pose.structures.skeletons import BLAZEPOSE33
+    from pose.structures.types import FrameResult, People, Poses3D
 
     rng = np.random.default_rng(0)
     standing = rng.normal(0, 0.4, (17, 3))

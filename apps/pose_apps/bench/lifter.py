@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose.lifter.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
+from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
 from pose.options import option
-from pose.system.json_values import Json
-from pose.system.whole_file import write_whole
-from pose.system.written_files import writing
+from pose.utils.json_values import Json
+from pose.utils.whole_file import write_whole
+from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
-    from pose.lifter.predict import Lifter
+    from pose.lifting.predict import Lifter
 
 PEOPLE = (1, 4)
 SEQUENCES, SEQUENCE_FRAMES = 16, 1000
@@ -112,8 +112,8 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
 
 def _lifters(name: str) -> dict[str, "Lifter"]:
     """Return the lifter by backend: torch, and ONNX Runtime if an exported file exists."""
-    from pose.lifter.onnx_lifter import OnnxLifter
-    from pose.lifter.torch_lifter import TorchLifter
+    from pose.lifting.onnx_lifter import OnnxLifter
+    from pose.lifting.torch_lifter import TorchLifter
 
     found: dict[str, Lifter] = {"torch": TorchLifter.load(name)}
     if (exported := OnnxLifter.beside(name)) is not None:
@@ -127,9 +127,9 @@ class _Steps:
     """Streaming lifter with synthetic people, which records the time of each step in s."""
 
     def __init__(self, lifter: "Lifter", people: int, lookahead: int, skeleton: str) -> None:
-        from pose.camera import Camera
-        from pose.lifter.stream import LifterStream
-        from pose.skeletons import get_skeleton
+        from pose.lifting.stream import LifterStream
+        from pose.structures.camera import Camera
+        from pose.structures.skeletons import get_skeleton
 
         self._stream = LifterStream(lifter, get_skeleton(skeleton), Camera.of((1280, 720)), lookahead=lookahead)
         self._people = [self._stream.new_person() for _ in range(people)]
@@ -165,8 +165,8 @@ def bench_offline(name: str, seconds: float) -> dict[str, float]:
 
 def _offline_rate(lifter: "Lifter", seconds: float) -> float:
     """Return the speed of `Lifter.lift_many` in frames/s, as the median over several passes."""
-    from pose.camera import Camera
-    from pose.sequences import Sequence2D
+    from pose.structures.camera import Camera
+    from pose.structures.sequences import Sequence2D
 
     rng = np.random.default_rng(0)
     keypoints = rng.uniform(200, 500, (SEQUENCE_FRAMES, 17, 2)).astype(np.float32)

@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Generic, TypeAlias
 
 import numpy as np
 
-from pose.builders import Choice, Stage, build, weight_file
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.networks.options import StageOptions
 from pose.options import option, same_option
-from pose.system.device import resolve_device
-from pose.system.whole_file import write_whole
-from pose.system.written_files import writing
-from pose.types import F32, U8, Boxes
+from pose.registry import Choice, Stage, build, weight_file
+from pose.structures.types import F32, U8, Boxes
+from pose.utils.device import resolve_device
+from pose.utils.whole_file import write_whole
+from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 if TYPE_CHECKING:
-    from pose.stages import Detector, Estimator, OnePass
+    from pose.structures.stages import Detector, Estimator, OnePass
 
 PEOPLE = (1, 4, 16)
 IMAGE_SIZE = (1280, 720)  # width, height, px
@@ -190,7 +190,7 @@ def _require_weights(case: NetworkCase) -> None:
     Raises:
         PoseError: If the weights are missing.
     """
-    from pose.weights import Store
+    from pose.networks.weights import Store
 
     weight = case.table.choices[case.name].weight
     if case.model is None and weight is not None and Store.from_environment().find(weight) is None:

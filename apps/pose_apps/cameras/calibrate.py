@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
-from pose.system.progress import hidden_progress
-from pose.system.written_files import writing
+from pose.utils.progress import hidden_progress
+from pose.utils.written_files import writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
@@ -63,7 +63,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     Raises:
         PoseError: If the cameras cannot be calibrated, or the output file exists already.
     """
-    from pose.files.cameras import CAMERAS_FILE, write_cameras
+    from pose.results.cameras import CAMERAS_FILE, write_cameras
     from pose_apps.cameras.run import CamerasRequest, camera_lines, check_request, check_videos, find_scene
     from pose_apps.cameras.tracking import track_cameras
 

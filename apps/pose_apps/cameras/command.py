@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.system.progress import hidden_progress
+from pose.utils.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.outputs import plan_outputs

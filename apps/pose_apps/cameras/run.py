@@ -15,13 +15,13 @@ from pose_apps.support.summary import Tally
 from pose_apps.support.world import read_heights, read_up, world_line
 
 if TYPE_CHECKING:
-    from pose.cache import Found
-    from pose.files import RunInfo
-    from pose.files.cameras import ResultCamera
     from pose.multiview.results import MultiviewResults
     from pose.multiview.scene import RigScene
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.results import RunInfo
+    from pose.results.cache import Found
+    from pose.results.cameras import ResultCamera
+    from pose.structures.types import FrameResult
     from pose_apps.support.outputs import Outputs
     from pose_apps.support.run_context import RunContext
 
@@ -94,7 +94,7 @@ def run_cameras(
         PoseError: If processing fails.
         KeyboardInterrupt: After Ctrl-C.
     """
-    from pose.files.cameras import CAMERAS_FILE, result_cameras
+    from pose.results.cameras import CAMERAS_FILE, result_cameras
 
     if not overwrite:
         outputs.check_free()
@@ -256,8 +256,8 @@ def camera_lines(scene: "RigScene") -> list[str]:
 def _write(
     results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "RigScene", tally: Tally
 ) -> None:
-    from pose.files import ResultFiles
-    from pose.files.cameras import CAMERAS_FILE, cameras_text
+    from pose.results import ResultFiles
+    from pose.results.cameras import CAMERAS_FILE, cameras_text
 
     with ResultFiles(outputs.files, info) as files:
         files.add_text(outputs.folder / CAMERAS_FILE, cameras_text(scene.cameras))

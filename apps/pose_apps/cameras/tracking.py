@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
-    from pose.cache import Found
-    from pose.files import ResultSpool
     from pose.multiview.scene import CameraRun
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.results import ResultSpool
+    from pose.results.cache import Found
+    from pose.structures.types import FrameResult
     from pose.video import Source
     from pose_apps.support.run_context import RunContext
 
@@ -83,7 +83,7 @@ def _results(
 ) -> "tuple[Iterator[FrameResult], Found]":
     if context.cache is None:
         return pipeline.run(source, stop=stop), "nothing"
-    from pose.cache import CachedRun
+    from pose.cached_run import CachedRun
 
     run = CachedRun(pipeline, source, context.cache)
     return run.results(stop), run.found

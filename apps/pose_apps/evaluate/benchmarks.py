@@ -16,9 +16,9 @@ from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, option
 
 if TYPE_CHECKING:
-    from pose.evaluation.results import Benchmark
-    from pose.evaluation.scores import Averaging
-    from pose.labelled import LabelledSequence
+    from pose.structures.labelled import LabelledSequence
+    from pose.training.evaluation.results import Benchmark
+    from pose.training.evaluation.scores import Averaging
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ def make_benchmark(
     Raises:
         PoseError: If no frame has ground truth.
     """
-    from pose.evaluation.results import Benchmark
-    from pose.evaluation.scores import MEASURES, THRESHOLD_MEASURES
+    from pose.training.evaluation.results import Benchmark
+    from pose.training.evaluation.scores import MEASURES, THRESHOLD_MEASURES
 
     frames = sum(int(one.counted.sum()) for one in sequences)
     if not frames:

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pose.errors import PoseError, UsageError
-from pose.evaluation.results import EvaluationResult
 from pose.options import Options, option, overwrite_option, quiet_option
-from pose.system.progress import progress_bar
-from pose.system.written_files import writing
+from pose.training.evaluation.results import EvaluationResult
+from pose.utils.progress import progress_bar
+from pose.utils.written_files import writing
 from pose_apps.evaluate.benchmarks import EvaluationTask
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from pose.evaluation.lifting import Evaluation
-    from pose.evaluation.predictions import Predictions
-    from pose.lifter.predict import Lifter
+    from pose.lifting.predict import Lifter
+    from pose.training.evaluation.lifting import Evaluation
+    from pose.training.evaluation.predictions import Predictions
 
 FILES = ("results.json", "report.html", "predictions.npz")
 
@@ -75,11 +75,11 @@ class Candidate:
             device: Device of the lifter, such as "auto", "cpu" or "cuda".
         """
         if what.endswith(".npz"):
-            from pose.evaluation.predictions import load_predictions
+            from pose.training.evaluation.predictions import load_predictions
 
             return cls(name, predictions=load_predictions(Path(what), task.sequences))
-        from pose.lifter.torch_lifter import TorchLifter  # the torch backend processes sequences in batches
-        from pose.system.device import resolve_device
+        from pose.lifting.torch_lifter import TorchLifter  # the torch backend processes sequences in batches
+        from pose.utils.device import resolve_device
 
         return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))
 
@@ -121,7 +121,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
     if present and not options.overwrite:
         raise UsageError(f"{present[0]} exists; give --overwrite to replace it, or another folder with --out")
     if options.report:
-        from pose.evaluation.plots import require_matplotlib
+        from pose.training.evaluation.plots import require_matplotlib
 
         require_matplotlib()
     return Output(folder, options.report, options.quiet)
@@ -142,7 +142,7 @@ def evaluate_all(
     Raises:
         UsageError: If `lookaheads` is not empty and no candidate is a streaming lifter.
     """
-    from pose.evaluation.results import curve_point, describe
+    from pose.training.evaluation.results import curve_point, describe
 
     if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
         raise UsageError("--lookahead needs a streaming lifter: --lifter sliding")
@@ -161,7 +161,7 @@ def evaluate_all(
 
 
 def _evaluate(candidate: Candidate, task: EvaluationTask, output: Output, flip: bool) -> "Evaluation":
-    from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
+    from pose.training.evaluation.lifting import evaluate_lifter, evaluate_predictions
 
     with _progress(candidate.name, task, output) as bar:
         if candidate.predictions is not None:
@@ -171,7 +171,7 @@ def _evaluate(candidate: Candidate, task: EvaluationTask, output: Output, flip: 
 
 
 def _at_lookahead(candidate: Candidate, task: EvaluationTask, output: Output, frames: int) -> "Evaluation":
-    from pose.evaluation.lifting import evaluate_lifter
+    from pose.training.evaluation.lifting import evaluate_lifter
 
     assert candidate.lifter is not None
     with _progress(f"{candidate.name}, look-ahead {frames}", task, output) as bar:
@@ -193,7 +193,7 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
         name: Suffix of the file name, as in predictions-NAME.npz; empty for predictions.npz.
         evaluation: Evaluation with the predictions.
     """
-    from pose.evaluation.predictions import save_predictions
+    from pose.training.evaluation.predictions import save_predictions
 
     _make(output.folder)
     target = output.folder / f"predictions{'-' if name else ''}{name}.npz"
@@ -208,15 +208,15 @@ def finish(results: Sequence[EvaluationResult], output: Output) -> None:
         results: Result of each lifter or file of predictions.
         output: Output settings.
     """
-    from pose.evaluation.results import save_results
+    from pose.training.evaluation.results import save_results
 
     _make(output.folder)
     page = output.folder / "report.html"
     with writing([output.folder / "results.json", *([page] if output.report else [])]):
         save_results(output.folder / "results.json", results)
         if output.report:
-            from pose.evaluation.report import html_report
-            from pose.system.whole_file import write_whole
+            from pose.training.evaluation.report import html_report
+            from pose.utils.whole_file import write_whole
 
             write_whole(page, html_report(results))
     if not output.quiet:
@@ -231,8 +231,8 @@ def _make(folder: Path) -> None:
 
 
 def _print(results: Sequence[EvaluationResult], output: Output) -> None:
-    from pose.evaluation.results import benchmark_of, tables
-    from pose.evaluation.table import lookahead_table, measure_table, speed_table
+    from pose.training.evaluation.results import benchmark_of, tables
+    from pose.training.evaluation.table import lookahead_table, measure_table, speed_table
 
     for group in tables(results):
         for measure in benchmark_of(group[0]).measures:

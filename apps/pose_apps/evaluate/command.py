@@ -9,7 +9,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.lifter.names import DEFAULT_LIFTER
+from pose.lifting.names import DEFAULT_LIFTER
 from pose.options import REQUIRED, Options, argument, option, same_option
 from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled
 from pose_apps.evaluate.candidates import (
@@ -92,7 +92,7 @@ def compare(options: CompareOptions, output_options: OutputOptions) -> None:
         options: Results to compare.
         output_options: Options for the output.
     """
-    from pose.evaluation.results import load_results
+    from pose.training.evaluation.results import load_results
 
     output = plan_output(output_options, "compare")
     pairs = [(path, result) for path in options.results for result in load_results(Path(path))]

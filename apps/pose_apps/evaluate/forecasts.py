@@ -10,16 +10,16 @@ import numpy as np
 
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, option, overwrite_option
-from pose.system.progress import progress_bar
-from pose.system.whole_file import whole_file
-from pose.system.written_files import writing
+from pose.utils.progress import progress_bar
+from pose.utils.whole_file import whole_file
+from pose.utils.written_files import writing
 from pose_apps.evaluate.candidates import short_names
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from pose_datasets.forecast_training import MotionSamples
 
-    from pose.forecast import Forecaster
+    from pose.lifting.forecast import Forecaster
 
 PARTS = ("test", "validation")
 RESULTS = "forecast.json"
@@ -59,7 +59,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
         from pose_datasets.forecast_training import MotionSamples
         from pose_datasets.forecasting import load_motions
 
-        from pose.forecast import PAST_SECONDS, load_forecaster
+        from pose.lifting.forecast import PAST_SECONDS, load_forecaster
 
         samples = MotionSamples(load_motions(Path(options.motions), options.part), PAST_SECONDS)
         names = _names(options.forecasters)
@@ -117,7 +117,7 @@ def measure(
         joints, without the pelvis, whose error is below sigma. `root_inside`: fraction of the pelvis errors below
         sigma.
     """
-    from pose.forecast.format import HORIZONS
+    from pose.lifting.forecast.format import HORIZONS
 
     rows, frames = samples.evaluation_samples()
     errors, roots, inside, root_inside = [], [], [], []
@@ -166,7 +166,7 @@ def tables(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _table(results: Sequence[dict[str, Any]], source: str, figure: str, title: str, form: str, scale: float) -> str:
-    from pose.forecast.format import HORIZONS
+    from pose.lifting.forecast.format import HORIZONS
 
     lines = [
         "| " + " | ".join([title, *(f"{1000 * horizon:.0f} ms" for horizon in HORIZONS)]) + " |",

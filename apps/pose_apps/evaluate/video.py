@@ -13,12 +13,12 @@ from pose_datasets.sequences import Truth, load_truth
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.options import REQUIRED, Options, option
-from pose.system.progress import hidden_progress, progress_bar
+from pose.utils.progress import hidden_progress, progress_bar
 from pose_apps.evaluate.candidates import OutputOptions, finish, plan_output, write_predictions
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
-    from pose.types import FrameResult
+    from pose.structures.types import FrameResult
     from pose.video import Source
 
 
@@ -46,11 +46,11 @@ def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options
     """
     truth = load_truth(Path(options.gt))
     output = plan_output(output_options, f"video-{Path(options.video).stem}")
-    from pose.evaluation.lifting import GIVEN, Evaluation
-    from pose.evaluation.results import Benchmark, describe
-    from pose.evaluation.table import COLUMNS
-    from pose.evaluation.video import match
     from pose.pipeline import Pipeline
+    from pose.training.evaluation.lifting import GIVEN, Evaluation
+    from pose.training.evaluation.results import Benchmark, describe
+    from pose.training.evaluation.table import COLUMNS
+    from pose.training.evaluation.video import match
     from pose.video import open_source
 
     with StatusLine("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):

@@ -50,8 +50,8 @@ class List(LogOptions, Command):
 
     def run(self) -> None:
         """Print all experiments with the number of their finished training runs."""
-        from pose.laboratory.experiment import experiments
-        from pose.laboratory.log import TrialLog
+        from pose.training.laboratory.experiment import experiments
+        from pose.training.laboratory.log import TrialLog
 
         for name, experiment in experiments(_folder()).items():
             records = TrialLog(Path(self.log), name).records()
@@ -83,8 +83,8 @@ class Table(LogOptions, Command):
 
     def run(self) -> None:
         """Print the tables of results, or write them to a page."""
-        from pose.laboratory.experiment import experiments, find_experiment
-        from pose.laboratory.table import format_section, records_by_condition, update_page
+        from pose.training.laboratory.experiment import experiments, find_experiment
+        from pose.training.laboratory.table import format_section, records_by_condition, update_page
 
         log = Path(self.log)
         every = experiments(_folder())

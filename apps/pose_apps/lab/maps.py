@@ -6,13 +6,13 @@ from pathlib import Path
 import torch
 
 from pose.errors import PoseError, UsageError
-from pose.files.keypoints import read_keypoints
-from pose.laboratory.attention_maps import HeadMetrics, attention_maps, head_metrics, next_layer_distances
-from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.features import observe
-from pose.lifter.predict import checkpoint_path, network_inputs
-from pose.system.whole_file import whole_file
-from pose.system.written_files import writing
+from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.features import observe
+from pose.lifting.predict import checkpoint_path, network_inputs
+from pose.results.keypoints import read_keypoints
+from pose.training.laboratory.attention_maps import HeadMetrics, attention_maps, head_metrics, next_layer_distances
+from pose.utils.whole_file import whole_file
+from pose.utils.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:

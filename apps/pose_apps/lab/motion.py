@@ -1,4 +1,4 @@
-"""Motion capture data for experiments, read from files (see `pose.laboratory.trial.MotionData`)."""
+"""Motion capture data for experiments, read from files (see `pose.training.laboratory.trial.MotionData`)."""
 
 import functools
 import random
@@ -11,8 +11,8 @@ from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.errors import UsageError
-from pose.laboratory.trial import GroupedBatches
-from pose.sequences import LiftBatch
+from pose.structures.sequences import LiftBatch
+from pose.training.laboratory.trial import GroupedBatches
 
 CACHED_BATCHES = 1000  # cached batches: 130 MB for 300 frames
 SPEEDS = {"still": 0.2, "slow": 0.6, "brisk": 1.5, "fast": np.inf}  # upper limits of the mean joint speed, m/s
@@ -21,7 +21,7 @@ BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
 
 
 class MocapMotion:
-    """Motion capture data from files. Implements `pose.laboratory.trial.MotionData`.
+    """Motion capture data from files. Implements `pose.training.laboratory.trial.MotionData`.
 
     Args:
         files: Paths of files written by `pose-prepare mocap`, separated by commas.

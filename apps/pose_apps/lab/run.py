@@ -7,11 +7,11 @@ from pathlib import Path
 import torch
 
 from pose.errors import UsageError
-from pose.laboratory.experiment import Experiment, experiments, find_experiment
-from pose.laboratory.kinds import settings_of
-from pose.laboratory.log import Record
-from pose.laboratory.run import Progress, run_experiment
-from pose.laboratory.trial import Clock, MotionData
+from pose.training.laboratory.experiment import Experiment, experiments, find_experiment
+from pose.training.laboratory.kinds import settings_of
+from pose.training.laboratory.log import Record
+from pose.training.laboratory.run import Progress, run_experiment
+from pose.training.laboratory.trial import Clock, MotionData
 from pose_apps.lab.options import RunOptions
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.system.written_files import WrittenFiles, print_warning
+from pose.utils.written_files import WrittenFiles, print_warning
 
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
@@ -73,8 +73,8 @@ def write_analysis(
     from pose.analysis import GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
-    from pose.files import load_poses
-    from pose.files.cameras import result_title
+    from pose.results import load_poses
+    from pose.results.cameras import result_title
 
     table = load_poses(poses)
     analysis = analyse(table, groups or GROUPS, inputs or NEUTRAL)

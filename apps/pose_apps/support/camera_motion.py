@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pose.camera_motion.decision import Decision
+    from pose.world.camera_motion.decision import Decision
 
 _FOCAL_SIGMA = 0.06  # minimum relative change of the focal length that is reported
 _UNSEEN = (
@@ -14,7 +14,7 @@ _DRIFTS = 0.15  # m/s; minimum speed of standing feet that is reported
 
 def motion_line(decision: "Decision") -> str:
     """Describe the camera motion with measured values, in one line; empty if it was not measured."""
-    from pose.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
+    from pose.world.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
 
     motion, scenes = decision.motion, decision.motion.scenes
     known = sum(one.world for one in scenes)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
-from pose.system.shown import shown
+from pose.utils.shown import shown
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help, subcommands_of
 from pose_apps.support.values import unknown

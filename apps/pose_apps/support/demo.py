@@ -1,6 +1,6 @@
 """`--demo`: a short clip from the package index, fetched once and verified by its hash."""
 
-from pose.system.progress import hidden_progress
+from pose.utils.progress import hidden_progress
 
 FOLDER = "demo"  # folder of the results of `pose-run --demo` in the working directory
 
@@ -14,8 +14,8 @@ def demo_clip(*, quiet: bool = False) -> str:
     Raises:
         FetchError: If the clip cannot be fetched.
     """
-    from pose.weights import locate
-    from pose.weights.catalogue import DEMO_CLIP
+    from pose.networks.weights import locate
+    from pose.networks.weights.catalogue import DEMO_CLIP
 
     with hidden_progress(quiet):
         return str(locate(DEMO_CLIP.name))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pose_apps.support.run_context import RunContext
 
 if TYPE_CHECKING:
-    from pose.files import RunInfo
-    from pose.system.times import StageTimes
-    from pose.types import FrameResult
+    from pose.results import RunInfo
+    from pose.structures.types import FrameResult
+    from pose.utils.times import StageTimes
     from pose.video import Source
     from pose.video.planes import Planes
 
@@ -42,11 +42,11 @@ def draw_overlay(
         body: Whether to draw shaded bodies.
         doubtful: Ids of tracks that may not be people. These tracks are drawn dashed.
     """
-    from pose.bodies import BodyMeshes
-    from pose.system.background import in_background
-    from pose.system.device import opencv_threads
-    from pose.system.prefetch import prefetch
+    from pose.utils.background import in_background
+    from pose.utils.device import opencv_threads
+    from pose.utils.prefetch import prefetch
     from pose.video import VideoWriter
+    from pose.view.mesh_overlay import BodyMeshes
     from pose.view.planar_overlay import PlanarOverlay
 
     video = source.info

@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.defaults import STEM
+from pose.body.selection import some_ids
 from pose.errors import UsageError
 from pose.export import FORMATS, check_formats, export_all, open_recording, targets
 from pose.export.format import PersonFormat
-from pose.export.selection import some_ids
 from pose.export.text import LIST
-from pose.system.written_files import WrittenFiles
+from pose.structures.defaults import STEM
+from pose.utils.written_files import WrittenFiles
 from pose_apps.support.outputs import Outputs, is_export
 
 if TYPE_CHECKING:

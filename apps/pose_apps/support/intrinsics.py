@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pose.camera import check_intrinsics
 from pose.errors import PoseError, UsageError
-from pose.system.archives import load_array
+from pose.structures.camera import check_intrinsics
+from pose.utils.archives import load_array
 
 FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 

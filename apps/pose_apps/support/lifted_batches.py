@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from pose.errors import UsageError
-from pose.sequences import LiftBatch
-from pose.system.device import require_torch
-from pose.types import F32
+from pose.structures.sequences import LiftBatch
+from pose.structures.types import F32
+from pose.utils.device import require_torch
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
@@ -21,7 +21,7 @@ def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
         UsageError: If the lifter is not a streaming lifter.
     """
     require_torch("pose-prepare forecast, which lifts many sequences at once,")
-    from pose.lifter.torch_lifter import TorchLifter
+    from pose.lifting.torch_lifter import TorchLifter
     from pose.training.measure import lift_batch
 
     lifter = TorchLifter.load(name)

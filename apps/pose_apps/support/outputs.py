@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pose.defaults import STEM
 from pose.errors import PoseError, UsageError
-from pose.system.whole_file import WholeFile
-from pose.system.work_folder import folder_lock, work_folder
-from pose.system.written_files import RECORD, WrittenFiles, print_warning
+from pose.structures.defaults import STEM
+from pose.utils.whole_file import WholeFile
+from pose.utils.work_folder import folder_lock, work_folder
+from pose.utils.written_files import RECORD, WrittenFiles, print_warning
 from pose_apps.support.folders import made_folder
 
 DEFAULT_FORMATS = ("json", "npz", "overlay")  # default formats of a run
@@ -142,7 +142,7 @@ class Outputs:
 
 def known_files() -> dict[str, str]:
     """Return the file name of each format that `pose-run` writes without an exporter."""
-    from pose.files import WRITERS
+    from pose.results import WRITERS
 
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import UsageError
-from pose.files import load_poses
-from pose.system.archives import write_arrays
-from pose.system.written_files import writing
-from pose.types import Array
+from pose.results import load_poses
+from pose.structures.types import Array
+from pose.utils.archives import write_arrays
+from pose.utils.written_files import writing
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from pose.system.progress import progress_bar
-from pose.system.shown import shown
+from pose.utils.progress import progress_bar
+from pose.utils.shown import shown
 
 if TYPE_CHECKING:
-    from pose.cache import Cache
-    from pose.system.times import StageTimes
-    from pose.types import FrameResult
+    from pose.results.cache import Cache
+    from pose.structures.types import FrameResult
+    from pose.utils.times import StageTimes
     from pose.video import Source
 
 
@@ -48,7 +48,7 @@ def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cach
     """
     if folder == "off":
         return nullcontext()
-    from pose.cache import open_cache
+    from pose.results.cache import open_cache
 
     return open_cache(folder, gigabytes)
 

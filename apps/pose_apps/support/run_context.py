@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
-    from pose.cache import Cache, Found
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.results.cache import Cache, Found
+    from pose.structures.types import FrameResult
     from pose.video import Source
 
 

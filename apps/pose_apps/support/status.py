@@ -7,8 +7,8 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from pose.system.progress import is_shown, progress_bar
-from pose.system.shown import shown
+from pose.utils.progress import is_shown, progress_bar
+from pose.utils.shown import shown
 
 if TYPE_CHECKING:
     from tqdm import tqdm

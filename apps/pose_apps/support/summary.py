@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.system.shown import shown
+from pose.utils.shown import shown
 
 if TYPE_CHECKING:
-    from pose.cache import Found
-    from pose.camera_motion.verdict import CameraMotion
     from pose.pipeline import Pipeline
-    from pose.skeletons import Skeleton
-    from pose.types import FrameResult
+    from pose.results.cache import Found
+    from pose.structures.skeletons import Skeleton
+    from pose.structures.types import FrameResult
     from pose.video import Source
+    from pose.world.camera_motion.verdict import CameraMotion
     from pose_apps.support.outputs import Outputs
 
 MIN_CONFIDENT_SCORE = 0.3  # 2D scores below are low
@@ -73,7 +73,7 @@ class Tally:
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
         """Add a frame to the statistics of people and 2D joints. `skeleton` is that of the 2D keypoints."""
-        from pose.skeletons import to_h36m17
+        from pose.structures.skeletons import to_h36m17
 
         people = result.people
         if self.frames == 0:

@@ -10,8 +10,8 @@ from pose.options import check_options, option
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from pose.files import WorldInfo
-    from pose.types import F64
+    from pose.results import WorldInfo
+    from pose.structures.types import F64
     from pose.world.clean import Steps
     from pose.world.sizes import Size
 

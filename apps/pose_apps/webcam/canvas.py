@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.bodies import BodyMeshes
 from pose.live import LiveResult
 from pose.live.result import Stream
-from pose.skeletons import Skeleton
-from pose.types import U8, FrameResult
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import U8, FrameResult
 from pose.view.bodies import BodyMesh
 from pose.view.inset import Inset
 from pose.view.insets import OFF
+from pose.view.mesh_overlay import BodyMeshes
 from pose.view.overlay import Overlay
 
 VIEWS = ("both", "2D", "3D")

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.web.settings import WebOptions
+from pose.live.web.settings import WebOptions
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import interrupt_on_hangup
 from pose_apps.support.options import command_parser, config_first, config_of, gathered

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from pose.errors import PoseError
-from pose.system.silence import silenced
-from pose.types import U8
+from pose.structures.types import U8
+from pose.utils.silence import silenced
 
 ADVICE = "use --web for a browser, or --headless to run without a display"
 TEXT_SIZE = 17  # px

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from pose.config import LiveConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.live.web.settings import WebOptions
 from pose.multiview.videos import MAX_CAMERAS, repeated, source_names
 from pose.options import option
-from pose.web.settings import WebOptions
 from pose_apps.support.world import LiveWorldConfig, read_heights
 from pose_apps.webcam.sinks import SinkConfig
 

@@ -17,9 +17,9 @@ from pose.errors import PoseError, UsageError
 from pose.live import LiveResult, Loop
 from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
-from pose.system.json_values import Json
-from pose.system.whole_file import WholeFile, file_errors, write_whole
-from pose.system.written_files import writing
+from pose.utils.json_values import Json
+from pose.utils.whole_file import WholeFile, file_errors, write_whole
+from pose.utils.written_files import writing
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig

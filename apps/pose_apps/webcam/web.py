@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
+from pose.live.web.settings import WebSettings, ip_address, is_loopback, token_from
 from pose_apps.webcam.live_outputs import finish_interrupted_recordings, world_steps
 from pose_apps.webcam.options import WebcamConfig, open_loop
 
 if TYPE_CHECKING:
+    from pose.live.web.recording import FinishedRecording
     from pose.pipeline import Pipeline
-    from pose.web.recording import FinishedRecording
 
 NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
@@ -59,7 +59,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     Raises:
         PoseError: If the server cannot start.
     """
-    from pose.web.server import WebServer
+    from pose.live.web.server import WebServer
 
     settings = web_settings(config)
     steps = world_steps(config, pipeline)

@@ -9,8 +9,8 @@ from pose.config import PipelineConfig, preset_names, with_networks_of
 from pose.errors import PoseError
 from pose.live import LiveResult, Loop
 from pose.live.meter import Meter
-from pose.system.whole_file import file_errors, write_whole
-from pose.types import U8
+from pose.structures.types import U8
+from pose.utils.whole_file import file_errors, write_whole
 from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display
 from pose_apps.webcam.live_outputs import LiveOutputs, load_pipeline

@@ -14,8 +14,8 @@ from pose.multiview.motions import find_motions, fused_times, scale_for_height
 from pose.multiview.observations import observe
 from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.system.json_values import Json
-from pose.types import F64
+from pose.structures.types import F64
+from pose.utils.json_values import Json
 
 HEIGHT_FPS = 10.0  # rate of the frames from which the height of a person is estimated, frames/s
 GIVEN_ACCURACY = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # accuracy of the cameras of a calibration file

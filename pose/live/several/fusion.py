@@ -13,7 +13,7 @@ from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import observe_people
 from pose.multiview.residuals import BONE_RESIDUALS
 from pose.multiview.types import ViewTrack
-from pose.types import F64
+from pose.structures.types import F64
 
 INSTANTS = 4  # times of the fused window, of which only the last is used
 STEP = 1 / 30  # interval of these times, s

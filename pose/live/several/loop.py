@@ -25,7 +25,7 @@ from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.types import ViewCamera
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, source_names
 from pose.pipeline import Pipeline
-from pose.system.json_values import Json
+from pose.utils.json_values import Json
 from pose.world.clean import Steps
 
 BACKLOG = 8  # maximum number of results of a camera that wait for the fusion

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.files import WorldInfo
 from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import CurrentPose
 from pose.multiview.types import ViewCamera
-from pose.skeletons import Skeleton
-from pose.types import F32, F64, FrameResult, People, Poses3D
+from pose.results import WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.world.clean import Steps
 from pose.world.live import LiveWorld
 

@@ -11,8 +11,6 @@ from time import monotonic
 
 import numpy as np
 
-from pose.camera import Camera
-from pose.files import WorldInfo
 from pose.live.counter import RepetitionCounter
 from pose.live.result import STALL_SECONDS, LiveResult, Stream
 from pose.live.several.bumps import Bumps
@@ -20,7 +18,9 @@ from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import CurrentPose, Fusion
 from pose.live.several.placing import DisplayedCamera, Placing
 from pose.live.several.rigging import Rigging
-from pose.types import FrameResult
+from pose.results import WorldInfo
+from pose.structures.camera import Camera
+from pose.structures.types import FrameResult
 from pose.world.clean import Steps
 from pose.world.live import LiveWorld
 

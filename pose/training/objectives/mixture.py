@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pose.lifter.blocks import PreciseLinear
-from pose.lifter.format import JOINTS
+from pose.lifting.blocks import PreciseLinear
+from pose.lifting.format import JOINTS
 
 COMPONENTS = 3
 _LOG_SCALES = (-5.0, 3.0)  # logarithm of body spreads, about 7 mm to 10 m; bounds the density

@@ -21,13 +21,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention import Context
-from pose.attention.base import rotate
-from pose.attention.softmax import SoftmaxAttention
-from pose.lifter.blocks import Block
-from pose.lifter.config import LifterConfig
-from pose.lifter.format import PELVIS
-from pose.lifter.model import LifterNetwork
+from pose.lifting.attention import Context
+from pose.lifting.attention.base import rotate
+from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.lifting.blocks import Block
+from pose.lifting.config import LifterConfig
+from pose.lifting.format import PELVIS
+from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import MIN_SPAN_S, ObjectiveConfig
 from pose.training.objectives.mixture import Mixture, PoseHead

@@ -6,10 +6,10 @@ Axes: B batch, T time, J joint.
 import torch
 from torch import Tensor
 
-from pose.attention import Cache, Context
-from pose.lifter.features import observe_next, split_features
-from pose.lifter.format import PELVIS
-from pose.lifter.model import streaming_token
+from pose.lifting.attention import Cache, Context
+from pose.lifting.features import observe_next, split_features
+from pose.lifting.format import PELVIS
+from pose.lifting.model import streaming_token
 from pose.training.batches import TensorBatch
 from pose.training.objectives.pretraining import Pretraining
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
-from pose.attention import layer_penalty
-from pose.lifter.checkpoint import save_checkpoint
-from pose.lifter.initialization import initialize
-from pose.lifter.model import LifterNetwork
-from pose.sequences import LiftBatch
+from pose.lifting.attention import layer_penalty
+from pose.lifting.checkpoint import save_checkpoint
+from pose.lifting.initialization import initialize
+from pose.lifting.model import LifterNetwork
+from pose.structures.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator
 from pose.training.config import PretrainConfig
 from pose.training.loop import Loss, TrainingLoop

@@ -18,7 +18,7 @@ from pose_apps.run import main as run_main
 from short_clips import beginning
 
 from pose.config import PipelineConfig
-from pose.system.written_files import RECORD
+from pose.utils.written_files import RECORD
 
 pytestmark = pytest.mark.usefixtures("at_hand")
 QUICK = ("--formats", "json,npz", "--workers", "1")
@@ -267,10 +267,10 @@ def test_a_shard_without_clips_is_a_note(batch, tmp_path, capsys):
 def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypatch):
     config = PipelineConfig(lifter=str(tiny_lifter), threads=2)
     job = make_job(tmp_path, BatchConfig(out=str(tmp_path)), RunConfig(), config)
-    monkeypatch.setattr("pose.system.resources.available_cores", lambda: 8)
-    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 64_000.0)
+    monkeypatch.setattr("pose.utils.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("pose.utils.resources.available_megabytes", lambda: 64_000.0)
     assert default_workers(job) == 4
-    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 3_000.0)
+    monkeypatch.setattr("pose.utils.resources.available_megabytes", lambda: 3_000.0)
     assert default_workers(job) == 2
-    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 100.0)
+    monkeypatch.setattr("pose.utils.resources.available_megabytes", lambda: 100.0)
     assert default_workers(job) == 1

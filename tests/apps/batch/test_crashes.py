@@ -16,7 +16,7 @@ from pose_apps.batch.command import main as batch_main
 from pose_apps.run import main as run_main
 from short_clips import beginning
 
-from pose.system.written_files import RECORD
+from pose.utils.written_files import RECORD
 
 pytestmark = pytest.mark.usefixtures("at_hand")
 MANY = int(os.environ.get("POSE_CRASHES", "25"))

@@ -11,7 +11,7 @@ from pose_apps.cameras.run import CamerasOutcome
 from pose_apps.support.summary import Tally
 
 from pose.errors import PoseError
-from pose.files.cameras import ResultCamera
+from pose.results.cameras import ResultCamera
 
 
 def touch(folder: Path, *names: str) -> None:

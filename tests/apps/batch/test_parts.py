@@ -17,9 +17,9 @@ from pose_apps.batch.work import BatchTask, Job, TaskResult, Worker, _motion_fac
 from pose_apps.clip import RunConfig
 from pose_apps.support.summary import NOBODY, Tally
 
-from pose.camera_motion.verdict import FIXED, ROTATING, CameraMotion
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.world.camera_motion.verdict import FIXED, ROTATING, CameraMotion
 
 
 def touch(folder, *names):
@@ -292,7 +292,7 @@ def test_workers_that_never_begin_end_the_call():
 
 
 def test_the_bar_shows_progress_within_clips(monkeypatch):
-    monkeypatch.setattr("pose.system.progress.is_shown", lambda: True)
+    monkeypatch.setattr("pose.utils.progress.is_shown", lambda: True)
     with BatchProgress(2, 1, hidden=False) as progress:
         progress.frames("walk", 30, 120)
         progress.frames("walk", 30, 120)

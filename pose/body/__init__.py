@@ -1,0 +1,1 @@
+"""The articulated human: rigid skeleton, joint angles, fingers, feet, characters."""

@@ -1,0 +1,152 @@
+"""Conversion of a track to a skinned character, for file formats with meshes."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.character.hands import HandRotations, hands_of
+from pose.body.character.heads import SMOOTH_S, SeenHeads, head_corrections
+from pose.body.character.model import BodyModel, Mesh, body_model
+from pose.body.character.posing import joints_of, pose_character
+from pose.body.character.rest import Character, make_character, vertex_normals
+from pose.body.character.shape import fit_shape, lengths_of_body
+from pose.body.figures import Look
+from pose.body.gaze import face_directions
+from pose.body.motions import AnimatedSkeleton, distant_joints_text
+from pose.body.rigs import bone_names
+from pose.body.skeleton import SkeletonMotion
+from pose.body.smoothing import smoothed
+from pose.body.soles import focal_lengths, smooth_feet
+from pose.body.space import CAMERA_SPACE, Space
+from pose.body.timeline import TrackSpan
+from pose.body.tracks import Track
+from pose.structures.skeletons import H36M17
+from pose.structures.types import I64
+
+F64 = NDArray[np.float64]
+
+SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
+_FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
+
+
+def character_of(track: Track, mesh: Mesh = "full") -> Character:
+    """Fit a character, a skinned body mesh in a T-pose, to the bone lengths of a person.
+
+    Args:
+        track: Track of the person.
+        mesh: Mesh of the body: 'full' has 13,492 vertices, 'light' has 452.
+    """
+    model, body = body_model(mesh), AnimatedSkeleton(track).body
+    return make_character(model, fit_shape(model, lengths_of_body(body)), body)
+
+
+def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
+    """Return the indices of the animated bones.
+
+    The toes are never animated. The fingers are animated only if `fingers` is True.
+    """
+    still = ("Toe",) if fingers else ("Toe", *_FINGERS)
+    return [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
+
+
+def character_look(rig: str) -> Callable[[Track], Look]:
+    """Return a function that makes the skinned character of a track, with the bone names of `rig` (one of `RIGS`)."""
+    names = bone_names(rig)
+
+    def look(track: Track) -> Look:
+        character = character_of(track)
+        model, motion = character.model, CharacterMotion(track, character, track.space)
+        return Look(
+            track,
+            [names[name] for name in model.names],
+            model.parents.tolist(),
+            character.heads,
+            character.vertices.astype(np.float32),
+            vertex_normals(character).astype(np.float32),
+            model.bones,
+            model.weights.astype(np.float32),
+            model.faces,
+            moving_bones(model, fingers=motion.hands),
+            motion.spans,
+            motion.note,
+        )
+
+    return look
+
+
+class CharacterMotion:
+    """Motion of a character that follows a track.
+
+    Rotations are computed for the frames in which the person is present. They are zeros in other frames, which are not
+    drawn.
+
+    Attributes:
+        hands: Whether the recording contains hands.
+        distances: Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has
+            yielded.
+    """
+
+    def __init__(self, track: Track, character: Character, space: Space) -> None:
+        """Prepare the conversion.
+
+        Args:
+            track: Track to convert.
+            character: Character of the person.
+            space: Coordinate frame of the motion: `track.space`, or another conversion of the track's camera axes.
+        """
+        self._track, self._character, self._space = track, character, space
+        self.distances: list[F64] = []
+        self.hands = track.recording.table.hand_scores is not None
+
+    def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
+        """Yield the motion of the character in all frames, in portions.
+
+        Yields:
+            Tracked poses of n consecutive frames, and the bone rotations (n, B, 4) in these frames.
+        """
+        self.distances = []
+        for span in self._track.spans():
+            root = np.zeros((len(span.known), 3))
+            quaternions = np.zeros((len(span.known), len(self._character.model.names), 4))
+            if span.known.any():
+                points = self._space.to_file(span.joints[span.known])
+                at = span.start + np.flatnonzero(span.known)
+                hands = self._hands(at) if self.hands else None
+                faces = face_directions(self._track, at, self._space)
+                feet = smooth_feet(self._track, at, self._space)
+                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
+                root[span.known], quaternions[span.known] = posed.root, posed.quaternions
+                self.distances.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
+            yield span, SkeletonMotion(root, quaternions)
+
+    def _hands(self, at: I64) -> HandRotations:
+        hands = self._track.hands(at)
+        return hands_of(self._character, self._space.to_file(hands.points))
+
+    def _heads(self, at: I64) -> F64 | None:
+        """Compute smoothed corrections (n, 3) of the head's rotation in the frames `at`, rad.
+
+        Return None if the recording has no camera or its skeleton lacks points of the head.
+        """
+        table, rows = self._track.recording.table, self._track.rows(at)
+        if table.camera is None:
+            return None
+        seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
+        if seen is None:
+            return None
+        joints, root = self._track.recording.poses(rows, in_first_camera=False)
+        poses = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
+        return smoothed(head_corrections(poses, seen), self._track.times[at], SMOOTH_S)
+
+    def note(self) -> str:
+        """Return a note for the export summary: the character's height and its distances to the tracked joints.
+
+        It is complete only after `spans` has yielded all frames.
+        """
+        distances_mm = 1000 * np.concatenate(self.distances) if self.distances else np.zeros((1, len(H36M17)))
+        height_m = self._character.vertices[:, 1].max()
+        return (
+            f"character of {height_m:.2f} m; distance to the joints: median {np.median(distances_mm):.0f} mm, "
+            f"95th percentile {np.percentile(distances_mm, 95):.0f} mm{distant_joints_text(distances_mm.mean(axis=0))}"
+        )

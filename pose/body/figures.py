@@ -1,0 +1,98 @@
+"""The appearance of people in a 3D scene: a mesh on moving bones, such as a stick figure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.motions import AnimatedSkeleton
+from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
+from pose.body.timeline import TrackSpan
+from pose.body.tracks import Track
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices and F triangles.
+
+    Attributes:
+        track: Track of the person.
+        names: (B,) names of the bones.
+        parents: (B,) indices of the parent bones; -1 for the root.
+        heads: (B, 3) m, heads (start points) of the bones in the T-pose.
+        vertices: (V, 3) m in the T-pose.
+        normals: (V, 3) unit normals of the vertices, or None for flat shading.
+        bones: (V, 4) indices of the bones that move each vertex.
+        weights: (V, 4) skin weights of those bones, with sum 1.
+        triangles: (F, 3) vertex indices.
+        moving: Indices of the bones that rotate.
+        spans: Function that returns an iterator over the motion in portions, with rotations (n, B, 4).
+        note: Function that returns a note for the summary. It is complete once the iterator of `spans` is exhausted.
+    """
+
+    track: Track
+    names: Sequence[str]
+    parents: Sequence[int]
+    heads: F64
+    vertices: NDArray[np.float32]
+    normals: NDArray[np.float32] | None
+    bones: NDArray[np.uint8]
+    weights: NDArray[np.float32]
+    triangles: NDArray[np.uint16]
+    moving: Sequence[int]
+    spans: Callable[[], Iterator[tuple[TrackSpan, SkeletonMotion]]]
+    note: Callable[[], str]
+
+
+def sticks(track: Track) -> Look:
+    """Return the stick figure of a track, for programs that draw bones only if a mesh is attached."""
+    bones = AnimatedSkeleton(track)
+    heads = _rest_joints(bones.body)
+    vertices, joints, triangles = _sticks(bones.body, heads)
+    slots = np.zeros((len(joints), 4), np.uint8)
+    slots[:, 0] = joints
+    weights = np.zeros((len(joints), 4), np.float32)
+    weights[:, 0] = 1
+    moving = range(len(NAMES))
+    return Look(
+        track, NAMES, PARENTS, heads, vertices, None, slots, weights, triangles, moving, bones.spans,
+        bones.distance_note,
+    )  # fmt: skip
+
+
+def _rest_joints(body: Body) -> F64:
+    """Return the joints (17, 3) m of the T-pose, with the lowest joint at y = 0."""
+    joints = np.zeros((len(NAMES), 3))
+    for joint, parent in enumerate(PARENTS[1:], start=1):
+        joints[joint] = joints[parent] + body.offsets[joint]
+    joints[:, 1] -= joints[:, 1].min()
+    return joints
+
+
+def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint16]]:
+    """Return one thin octahedron per bone: vertices (V, 3) m, the joint of each vertex (V,) and triangles (F, 3)."""
+    bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
+    bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
+    bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]
+    if not bones:  # all joints coincide, but the file format requires a mesh
+        bones = [(0, rest[0], rest[0] + (0, 1e-3, 0))]
+    corners = np.array([(1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 0, 1), (1, 2, 5), (2, 3, 5), (3, 4, 5), (4, 1, 5)])
+    vertices: list[F64] = []
+    joints: list[int] = []
+    triangles = []
+    for joint, start, end in bones:
+        along = end - start
+        length = float(np.linalg.norm(along))
+        along = along / length
+        side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
+        side /= np.linalg.norm(side)
+        thickness = min(0.18 * length, 0.045)
+        ring = [start + 0.2 * length * along + thickness * direction for direction in (side, np.cross(along, side))]
+        middle = start + 0.2 * length * along
+        triangles.append(corners + len(joints))
+        vertices += [start, ring[0], ring[1], 2 * middle - ring[0], 2 * middle - ring[1], end]
+        joints += [joint] * 6
+    return np.array(vertices, np.float32), np.array(joints, np.uint8), np.concatenate(triangles).astype(np.uint16)

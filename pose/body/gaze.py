@@ -1,0 +1,56 @@
+"""Directions of faces in 3D, for formats whose characters turn their heads."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.space import Space
+from pose.body.tracks import Track
+from pose.structures import rotations
+from pose.structures.face_points import Faces, head_turns
+from pose.structures.rotations import unit
+from pose.structures.spaces import WORLD
+from pose.structures.types import I64
+
+F64 = NDArray[np.float64]
+
+_Z = np.array([0.0, 0.0, 1.0])
+
+
+def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
+    """Return the directions in which a person's face points, as unit vectors (n, 3).
+
+    The vectors are NaN where no face is detected. The result is None if the recording has no faces or no camera.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
+    """
+    table, rows = track.recording.table, track.rows(at)
+    faces, camera = table.face_rows(rows), table.camera
+    if faces is None or camera is None:
+        return None
+    directions = directions_of(faces, camera.matrix)
+    if track.space.name == WORLD and table.camera_rotation is not None:
+        frames = np.searchsorted(table.frames, table.frame_index[rows])
+        directions = np.einsum("nij,nj->ni", np.asarray(table.camera_rotation[frames]), directions)
+    result: F64 = directions @ space.rotation.T
+    return result
+
+
+def directions_of(faces: Faces, matrix: F64) -> F64:
+    """Compute the directions in which faces point, as unit vectors (n, 3) in camera axes (x right, y down, z forward).
+
+    Directions are NaN where no face is detected. Face angles are relative to the line of sight, which follows from the
+    position of the face in the image and the camera intrinsics.
+
+    Args:
+        faces: Face points in n frames.
+        matrix: (3, 3) camera intrinsics, px.
+    """
+    middles = faces.points[..., :2].mean(axis=1)
+    lines_of_sight = unit((middles - matrix[:2, 2]) @ np.diag(1 / np.diag(matrix)[:2]) @ np.eye(2, 3) + _Z)
+    directions = head_turns(faces.points)[..., 2] * (1, -1, -1)  # relative to the line of sight
+    return np.where(
+        faces.detected[:, None], rotations.rotate(rotations.shortest_rotation(_Z, lines_of_sight), directions), np.nan
+    )

@@ -1,0 +1,28 @@
+"""Presence of a person over time, for formats that hide people in a scene."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.tracks import Track
+
+
+def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return when a person appears and disappears.
+
+    Args:
+        track: Track of the person.
+        start: Time in the video that becomes 0 s.
+
+    Returns:
+        Times (K,) s after `start`, and the state (K,) from each time on: 1 for present, 0 for absent.
+    """
+    recording = track.recording
+    steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
+    steps.append((float(track.times[0]) - start, 1.0))
+    for first, last in track.gaps:
+        steps += [(float(track.times[first]) - start, 0.0), (float(track.times[last + 1]) - start, 1.0)]
+    later = recording.timeline.times[track.first + len(track) :]
+    if len(later):
+        steps.append((float(later[0]) - start, 0.0))
+    times, shown = np.array(steps, np.float32).T
+    return times, shown

@@ -1,0 +1,289 @@
+"""Conversion of joint positions to bone rotations, and forward kinematics.
+
+The rest pose is a T-pose in metres: x to the person's left, y up, z forward. The arms are along the x axis. All
+rotations are the identity in the rest pose. The rotation of a joint applies to the bones that start at it: the hip
+rotates the thigh.
+
+A direction determines two of a bone's three degrees of freedom. For pelvis and thorax the third comes from hips and
+shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges. Below a bend of
+15 degrees this plane is inaccurate, so its weight decreases to 0 for a straight limb. Other bones get the shortest
+rotation, without twist.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures import rotations
+from pose.structures.rotations import cross, dot, unit
+from pose.structures.skeletons import H36M17
+
+F64 = NDArray[np.float64]
+
+# Joints in an order in which parents precede their children. PARENTS has the index in NAMES of each joint's parent, -1
+# for the root. ORDER has the index of each joint in H36M17.
+NAMES = (
+    "pelvis", "left_hip", "left_knee", "left_ankle", "right_hip", "right_knee", "right_ankle", "spine", "thorax",
+    "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
+)  # fmt: skip
+PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
+ORDER = np.array([H36M17.index(name) for name in NAMES])
+LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
+FULL_WEIGHT_BEND_RAD = np.radians(15)  # bend from which on its plane has full weight
+
+_AT = {name: place for place, name in enumerate(NAMES)}
+_PELVIS, _SPINE, _THORAX, _NECK, _HEAD = (_AT[name] for name in ("pelvis", "spine", "thorax", "neck", "head"))
+_LEGS = [tuple(_AT[f"{side}_{joint}"] for joint in ("hip", "knee", "ankle")) for side in ("left", "right")]
+_ARMS = [tuple(_AT[f"{side}_{joint}"] for joint in ("shoulder", "elbow", "wrist")) for side in ("left", "right")]
+_X, _Y, _Z = np.eye(3)
+_MIRROR = np.array([-1.0, 1, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The constant bone lengths of one person, as the vectors of a T-pose (x to the person's left, y up, z forward).
+
+    Attributes:
+        offsets: (17, 3) m, vector from the parent to each joint, in the order of `NAMES`; 0 for the root.
+        tips: (17, 3) m, vector from each joint without children to the end of an assumed hand, foot or crown; 0 for
+            other joints.
+    """
+
+    offsets: F64
+    tips: F64
+
+
+@dataclass(frozen=True, slots=True)
+class SkeletonMotion:
+    """The motion of a body in T frames.
+
+    Attributes:
+        root: (T, 3) m, position of the pelvis in file axes (y up).
+        quaternions: (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of
+            `NAMES`. For a character, (T, B, 4) quaternions of its B bones.
+    """
+
+    root: F64
+    quaternions: F64
+
+
+@dataclass(frozen=True, slots=True)
+class FittedMotion:
+    """The result of fitting bones to poses.
+
+    Attributes:
+        motion: The motion of the bones.
+        distance: (17,) m, distance of each Human3.6M-17 joint from the end of its bone, summed over the frames.
+    """
+
+    motion: SkeletonMotion
+    distance: F64
+
+
+def fit_body(chunks: Iterable[F64]) -> Body:
+    """Compute the median bone lengths of a person. Left and right are pooled.
+
+    Args:
+        chunks: Portions of joint positions (T, 17, 3) m in file axes (y up), Human3.6M order.
+    """
+    sides, middle, shoulders, necks = [], [], [], []
+    for points in chunks:
+        ordered = points[:, ORDER]
+        lengths = np.linalg.norm(ordered - ordered[:, np.maximum(PARENTS, 0)], axis=-1)
+        sides.append(np.stack([lengths[:, [*_LEGS[side], *_ARMS[side]]] for side in range(2)]))
+        middle.append(lengths[:, [_SPINE, _THORAX, _HEAD]])
+        frame = thorax_frame(ordered)
+        shoulders += [
+            _within(frame, ordered[:, arm[0]] - ordered[:, _THORAX]) * mirror
+            for arm, mirror in zip(_ARMS, (np.ones(3), _MIRROR), strict=True)
+        ]
+        necks.append(_within(frame, ordered[:, _NECK] - ordered[:, _THORAX]))
+    hip, knee, ankle, _, elbow, wrist = np.median(np.concatenate(sides, axis=1), axis=(0, 1))
+    spine, thorax, head = np.median(np.concatenate(middle), axis=0)
+    shoulder = np.median(np.concatenate(shoulders), axis=0)
+    offsets = np.zeros((len(NAMES), 3))
+    offsets[[_SPINE, _THORAX, _HEAD], 1] = spine, thorax, head
+    offsets[_NECK] = np.median(np.concatenate(necks), axis=0) * (0, 1, 1)
+    for leg, arm, mirror in zip(_LEGS, _ARMS, (np.ones(3), _MIRROR), strict=True):
+        offsets[list(leg)] = np.array([(hip, 0, 0), (0, -knee, 0), (0, -ankle, 0)]) * mirror
+        offsets[list(arm)] = np.array([shoulder, (elbow, 0, 0), (wrist, 0, 0)]) * mirror
+    return Body(offsets, _tips(offsets))
+
+
+def _tips(offsets: F64) -> F64:
+    """Return the vectors of `Body.tips`, in proportion to the previous bone: foot forward, hand outward, head up."""
+    tips = np.zeros_like(offsets)
+    for leg, arm in zip(_LEGS, _ARMS, strict=True):
+        shin = np.linalg.norm(offsets[leg[2]])
+        tips[leg[2]] = 0, -0.1 * shin, 0.4 * shin
+        tips[arm[2]] = 0.5 * offsets[arm[2]]
+    tips[_HEAD] = 0.5 * offsets[_HEAD]
+    return tips
+
+
+def solve(points: F64, body: Body) -> SkeletonMotion:
+    """Compute the bone rotations of `body` that fit joint positions.
+
+    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the rotations.
+
+    Args:
+        points: (T, 17, 3) m in file axes (y up), Human3.6M order.
+        body: Bone lengths of the person.
+    """
+    ordered = points[:, ORDER]
+    global_quaternions = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
+    global_quaternions[:, _PELVIS] = pelvis = _quaternions(pelvis_frame(ordered))
+    # The pelvis determines the position of the spine joint; the spine bone leads from there to the thorax.
+    middle = ordered[:, _PELVIS] + rotations.rotate(pelvis, body.offsets[_SPINE])
+    global_quaternions[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
+    global_quaternions[:, _THORAX] = thorax = _quaternions(thorax_frame(ordered))
+    global_quaternions[:, _NECK] = global_quaternions[:, _HEAD] = aimed(thorax, _Y, _direction(ordered, _NECK, _HEAD))
+    for side, (leg, arm) in enumerate(zip(_LEGS, _ARMS, strict=True)):
+        outward = _X if side == 0 else -_X
+        for limb, parent, rest, hinge in ((leg, pelvis, -_Y, _X), (arm, thorax, outward, cross(outward, _Z))):
+            upper, lower = _direction(ordered, limb[0], limb[1]), _direction(ordered, limb[1], limb[2])
+            global_quaternions[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge)
+            global_quaternions[:, limb[1]] = global_quaternions[:, limb[2]] = aimed(
+                global_quaternions[:, limb[0]], rest, lower
+            )
+    quaternions = global_quaternions.copy()
+    quaternions[:, 1:] = rotations.multiply(
+        rotations.inverse(global_quaternions[:, PARENTS[1:]]), global_quaternions[:, 1:]
+    )
+    return SkeletonMotion(ordered[:, _PELVIS].copy(), quaternions)
+
+
+def joint_positions(body: Body, motion: SkeletonMotion) -> F64:
+    """Compute joint positions (T, 17, 3) m in file axes (y up), in Human3.6M order, by forward kinematics."""
+    points, _ = forward_kinematics(body, motion)
+    placed = np.empty_like(points)
+    placed[:, ORDER] = points
+    return placed
+
+
+def forward_kinematics(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
+    """Compute the positions and rotations of the joints in file axes (y up), in the order of `NAMES`.
+
+    Args:
+        body: Bone lengths of the person.
+        motion: Motion in T frames.
+
+    Returns:
+        Positions (T, 17, 3) m and quaternions (T, 17, 4), w first.
+    """
+    points = np.empty((*motion.quaternions.shape[:2], 3))
+    global_quaternions = np.empty_like(motion.quaternions)
+    points[:, 0], global_quaternions[:, 0] = motion.root, motion.quaternions[:, 0]
+    for joint, parent in enumerate(PARENTS[1:], start=1):
+        points[:, joint] = points[:, parent] + rotations.rotate(global_quaternions[:, parent], body.offsets[joint])
+        global_quaternions[:, joint] = rotations.multiply(global_quaternions[:, parent], motion.quaternions[:, joint])
+    return points, global_quaternions
+
+
+Axes = tuple[F64, F64, F64]
+
+
+def pelvis_frame(ordered: F64) -> Axes:
+    """Return the axes of the pelvis from hips and trunk.
+
+    Args:
+        ordered: (T, 17, 3) joints in the order of `NAMES`.
+
+    Returns:
+        Unit vectors to the left, up and forward, (T, 3) each.
+    """
+    return frame(ordered[:, _LEGS[0][0]] - ordered[:, _LEGS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
+
+
+def thorax_frame(ordered: F64) -> Axes:
+    """Return the axes of the chest from shoulders and trunk.
+
+    Args:
+        ordered: (T, 17, 3) joints in the order of `NAMES`.
+
+    Returns:
+        Unit vectors to the left, up and forward, (T, 3) each.
+    """
+    return frame(ordered[:, _ARMS[0][0]] - ordered[:, _ARMS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
+
+
+def frame(across: F64, up: F64) -> Axes:
+    """Compute orthonormal axes x, y, z, (T, 3) each, from two vectors.
+
+    Args:
+        across: (T, 3) direction of x.
+        up: (T, 3) vectors whose normalised component perpendicular to x is y.
+    """
+    x = unit(across)
+    y = unit(up - dot(up, x)[..., None] * x)
+    lost = dot(y, y) < 0.5  # `up` is parallel to `across`, or zero
+    if lost.any():
+        y[lost] = unit(cross(x[lost], np.eye(3)[np.abs(x[lost]).argmin(axis=-1)]))
+    return x, y, cross(x, y)
+
+
+def _quaternions(axes: Axes) -> F64:
+    return rotations.from_axes(*axes)
+
+
+def _within(axes: Axes, vector: F64) -> F64:
+    """Return the coordinates (T, 3) of vectors (T, 3) along three axes."""
+    return np.stack([dot(vector, axis) for axis in axes], axis=-1)
+
+
+def _direction(ordered: F64, start: int, end: int) -> F64:
+    return unit(ordered[:, end] - ordered[:, start])
+
+
+def aimed(parent: F64, rest: F64, direction: F64) -> F64:
+    """Return the rotation of a bone that points in a given direction, without twist relative to its parent.
+
+    Args:
+        parent: (T, 4) quaternions (w, x, y, z) of the parent bone in file axes (y up).
+        rest: (3,) unit vector, direction of the bone in the rest pose.
+        direction: (T, 3) unit vectors, directions of the bone in file axes.
+
+    Returns:
+        (T, 4) quaternions (w, x, y, z) of the bone in file axes.
+    """
+    local = rotations.rotate(rotations.inverse(parent), direction)
+    return rotations.multiply(parent, rotations.shortest_rotation(rest, local))
+
+
+def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
+    """Twist an upper bone so that the hinge at its end can bend towards the lower bone.
+
+    Args:
+        quaternions: (T, 4) quaternions (w, x, y, z) of the upper bone in file axes (y up).
+        upper: (T, 3) directions of the upper bone in file axes.
+        lower: (T, 3) directions of the lower bone in file axes.
+        hinge: (3,) axis of the hinge in the rest pose.
+
+    Returns:
+        (T, 4) quaternions (w, x, y, z) of the twisted upper bone in file axes.
+    """
+    expected = rotations.rotate(quaternions, hinge)
+    normal = cross(upper, lower)
+    bend = np.arctan2(np.sqrt(dot(normal, normal)), dot(upper, lower))
+    weight = np.clip(bend / FULL_WEIGHT_BEND_RAD, 0, 1)[:, None]
+    weight = weight * weight * (3 - 2 * weight)
+    axis = weight * unit(normal) + (1 - weight) * expected
+    twist = np.arctan2(dot(cross(expected, axis), upper), dot(expected, axis))
+    return rotations.multiply(rotations.about(upper, twist), quaternions)
+
+
+def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
+    """Return the distances between tracked joints and the joints of `motion`.
+
+    Args:
+        points: (T, 17, 3) m, tracked joints in file axes (y up), Human3.6M order.
+        body: Bone lengths of the person.
+        motion: Motion in the same frames.
+
+    Returns:
+        (T, 17) m, in Human3.6M order.
+    """
+    result: F64 = np.linalg.norm(joint_positions(body, motion) - points, axis=-1)
+    return result

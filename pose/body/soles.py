@@ -1,0 +1,177 @@
+"""Feet in results: their 2D and 3D points, and their directions for formats with characters."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.smoothing import foot_frames_of, smoothed
+from pose.body.space import Space
+from pose.body.tracks import Track
+from pose.results import PoseTable
+from pose.structures.spaces import WORLD
+from pose.structures.types import F32, I64
+from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, lift_feet
+from pose.world.gravity import ANKLES
+
+F64 = NDArray[np.float64]
+
+SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in docs/studies/feet.md
+
+
+def focal_lengths(table: PoseTable, rows: I64) -> F64:
+    """Return the focal lengths of the camera along x and y.
+
+    Args:
+        table: Result with a camera.
+        rows: (n,) indices of rows of the table, one row per person and frame.
+
+    Returns:
+        (2,) px if the focal length is constant, otherwise (n, 2) px.
+    """
+    assert table.camera is not None
+    focal = np.diag(table.camera.matrix)[:2]
+    if table.camera_zoom is None:
+        return focal
+    return np.asarray(focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None])
+
+
+def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
+    """Return the 2D feet in the table rows `rows` (n,), one row per person and frame.
+
+    Return None if the result has no camera or its 2D skeleton has no heels and toes.
+    """
+    if table.camera is None:
+        return None
+    focal = focal_lengths(table, rows)
+    return extract_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
+
+
+def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
+    """Return the vertical and the foot contacts in table rows.
+
+    Args:
+        table: The result.
+        rows: (n,) indices of rows of the table, one row per person and frame.
+
+    Returns:
+        (n, 3) unit vectors upward in the camera frame of each row's image, and (n, 2) contact probabilities of the left
+        and right foot. (None, None) if the result has no world coordinates.
+    """
+    if table.placed is None or table.world_info is None:
+        return None, None
+    up = np.broadcast_to(table.world_info.world.up, (len(rows), 3))
+    if table.camera_rotation is not None:
+        up = np.einsum("nji,nj->ni", np.asarray(table.camera_rotation[_frames(table, rows)], np.float64), up)
+    return up, np.asarray(table.placed.contacts[rows])
+
+
+def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
+    """Return the heels and toes in all N rows of a result.
+
+    Args:
+        table: The result, with one row per person and frame.
+        level: Whether to rotate feet in contact towards the horizontal.
+
+    Returns:
+        Two arrays (N, 2, 2, 3) m, in the camera frame of each row's image and in world coordinates. The axes are row,
+        foot (left, right), point (heel, toe) and x, y, z. None if the result has no world coordinates or its 2D
+        skeleton has no heels and toes.
+    """
+    rows = np.arange(len(table.id))
+    seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
+    if seen is None or up is None or contacts is None or table.placed is None or table.world_info is None:
+        return None
+    body = (table.joints3d + table.root[:, None]).astype(np.float64)
+    points = lift_feet(body, seen, up, contacts if level else np.zeros_like(contacts))
+    relative = points - body[:, ANKLES, None]
+    rotations = table.world_info.world.rotation[None]
+    if table.camera_rotation is not None:
+        rotations = rotations @ np.asarray(table.camera_rotation[_frames(table, rows)], np.float64)
+    offsets = np.einsum("nij,nfpj->nfpi", np.broadcast_to(rotations, (len(rows), 3, 3)), relative)
+    return points, table.placed.joints[:, ANKLES, None] + offsets
+
+
+def row_ankles(table: PoseTable, rows: I64) -> F64:
+    """Return the flexion of the left and right ankle (n, 2) in degrees, in the table rows `rows` (n,).
+
+    Flexion is 0 at a right angle of shank and sole, and positive with raised toes. It is NaN where heel or toe is not
+    detected.
+    """
+    seen = feet_in_images(table, rows)
+    if seen is None:
+        return np.full((len(rows), 2), np.nan)
+    body = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
+    return ankle_flexions(body, seen, *vertical_and_contacts(table, rows))
+
+
+def track_foot_points(track: Track, at: I64) -> F64:
+    """Return the heels and toes of a person.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+
+    Returns:
+        (n, 2, 2, 3) m in camera axes (x right, y down, z forward); NaN where heel or toe is not detected. The second
+        axis is left, right; the third is heel, toe.
+    """
+    recording = track.recording
+    table, in_first_camera = recording.table, track.space.name == WORLD
+
+    def points(rows: I64) -> F64:
+        seen = feet_in_images(table, rows)
+        if seen is None:
+            return np.full((len(rows), 2, 2, 3), np.nan)
+        joints, root = recording.poses(rows, in_first_camera=False)
+        body = (joints + root[:, None]).astype(np.float64)
+        feet = lift_feet(body, seen, *vertical_and_contacts(table, rows)) - body[:, ANKLES, None]
+        if in_first_camera and table.camera_rotation is not None:
+            feet = np.einsum("nij,nfpj->nfpi", np.asarray(table.camera_rotation[_frames(table, rows)]), feet)
+        joints, root = recording.poses(rows, in_first_camera=in_first_camera)
+        return np.asarray(feet + (joints + root[:, None])[:, ANKLES, None])
+
+    return track.interpolated(at, points)
+
+
+def track_feet(track: Track, at: I64, space: Space) -> F64:
+    """Return the directions of a person's feet.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
+
+    Returns:
+        (n, 2, 2, 3) unit vectors. The second axis is left foot, right foot. The third is the direction from heel to
+        toe, then the upward normal of the sole. Zeros if the joints of a leg coincide.
+    """
+    recording, rows = track.recording, track.rows(at)
+    table = recording.table
+    joints, root = recording.poses(rows, in_first_camera=False)
+    body = (joints + root[:, None]).astype(np.float64)
+    feet = foot_frames(body, feet_in_images(table, rows), *vertical_and_contacts(table, rows))
+    if track.space.name == WORLD and table.camera_rotation is not None:
+        rotations = np.asarray(table.camera_rotation[_frames(table, rows)])
+        feet = np.einsum("nij,nfkj->nfki", rotations, feet)
+    result: F64 = feet @ space.rotation.T
+    return result
+
+
+def smooth_feet(track: Track, at: I64, space: Space) -> F64:
+    """Return the directions of a person's feet, smoothed over time.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
+
+    Returns:
+        (n, 2, 2, 3) unit vectors for the left and right foot: the direction from heel to toe, then the upward normal of
+        the sole.
+    """
+    return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
+
+
+def _frames(table: PoseTable, rows: I64) -> I64:
+    """Return the index (n,) in `table.frames` of the frame of each row."""
+    result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
+    return result

@@ -1,0 +1,104 @@
+"""The coordinate frame of exported points. Every exported file names its frame.
+
+File axes are right-handed with y up, in metres. The camera frame becomes (x, -y, -z), a half-turn about x. The world
+frame is that of the result; for a result without world coordinates, vertical and floor are estimated from the people.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.spaces import CAMERA, WORLD
+from pose.structures.types import F32
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, World, rotation_of
+from pose.world.gravity import ANKLES
+from pose.world.upright import upright_bodies
+
+F64 = NDArray[np.float64]
+
+# Sources of the vertical, for notes.
+AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"
+_FLOOR_PERCENTILE = (
+    2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A coordinate frame for exported points.
+
+    Attributes:
+        name: 'world' or 'camera'.
+        note: Description in summaries and files.
+        rotation: (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up).
+        floor: Height of the floor along y after the rotation, m. `to_file` subtracts it, so that the floor is at 0.
+    """
+
+    name: str
+    note: str
+    rotation: F64
+    floor: float = 0.0
+
+    def to_file(self, points: NDArray[np.floating]) -> F64:
+        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to file axes (y up, floor at 0)."""
+        placed: F64 = points @ self.rotation.T
+        placed[..., 1] -= self.floor
+        return placed
+
+    def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to the axes of exported tables.
+
+        Tables in the camera frame keep the camera axes. Tables in the world frame have y up and the floor at y = 0.
+        """
+        return points if self.name == CAMERA else self.to_file(points)
+
+    @property
+    def up(self) -> F64:
+        """Unit vector (3,) upward in camera axes (x right, y down, z forward); in the camera frame, up in the image."""
+        result: F64 = self.rotation[1]
+        return result
+
+
+CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity; --space world aligns it"
+CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
+
+
+def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:
+    """Estimate a world frame from people. The floor is at their lowest feet.
+
+    Args:
+        bodies: Portions of poses: joints (N, 17, 3) m relative to the root, and root (N, 3) m, in the camera frame.
+        up: (3,) vertical in camera axes; None for the mean direction from people's feet to their centre.
+        source: Source of `up` as text for the note; empty if gravity is unknown.
+    """
+    total, feet = np.zeros(3), []
+    for joints, root in bodies:
+        total += upright_bodies(joints).sum(axis=0)
+        feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
+    if up is None:
+        up, source = (total, _FROM_BODIES) if total.any() else (LEVEL_UP, "")
+    rotation = rotation_of(up)
+    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ rotation[1]
+    floor = float(np.percentile(heights, _FLOOR_PERCENTILE)) - ANKLE_HEIGHT if len(heights) else 0.0
+    return Space(WORLD, _note(rotation, source), rotation, floor)
+
+
+def world_space(world: World) -> Space:
+    """Return the coordinate frame of a result with world coordinates."""
+    return Space(WORLD, _note(world.rotation, source_of_vertical(world)), world.rotation, world.floor)
+
+
+def source_of_vertical(world: World) -> str:
+    """Return the source of the vertical of world coordinates as text; empty if gravity is unknown."""
+    return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
+
+
+def _note(rotation: F64, source: str) -> str:
+    frame = "world frame with y up, floor at 0"
+    if not source:
+        return f"{frame}; gravity is unknown, so the camera counts as level"
+    tilt = np.degrees(np.arccos(np.clip(rotation[1] @ LEVEL_UP, -1, 1)))
+    return f"{frame}; the vertical ({source}) is {tilt:.0f} degrees from the camera's"

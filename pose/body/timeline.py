@@ -1,0 +1,107 @@
+"""Time stamps of a motion, portions of it, and interpolation between time lines."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.types import I64
+from pose.utils.filling import GAP_SECONDS
+
+F64 = NDArray[np.float64]
+
+MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of time stamps from a constant rate, in frames; containers round times
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The time stamps of an exported motion.
+
+    Attributes:
+        times: (T,) time stamps, s.
+        rate: Frame rate in frames/s if it is constant, otherwise None.
+        resampled: Whether the time stamps differ from the result's own.
+    """
+
+    times: F64
+    rate: float | None
+    resampled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrackSpan:
+    """Poses in n frames of a track.
+
+    Attributes:
+        start: Index of the first of these frames in the track.
+        times: (n,) s.
+        joints: (n, 17, 3) m, joints in camera axes (x right, y down, z forward), Human3.6M order.
+        sigma: (n, 17) mm, radius that contains the joint with probability 0.68; NaN where the person is missing.
+        score: (n, 17) scores of the 2D joints.
+        known: (n,) mask of the frames with the person.
+    """
+
+    start: int
+    times: F64
+    joints: F64
+    sigma: F64
+    score: F64
+    known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class HandSpan:
+    """Hands in n frames of a track. The second axis is left, right.
+
+    Attributes:
+        points: (n, 2, 21, 3) m, hand points in camera axes (x right, y down, z forward); NaN where a hand is not
+            detected.
+        sigma: (n, 2, 21) mm, radius that contains the point with probability 0.68; NaN where a hand is not detected.
+        score: (n, 2, 21) scores of the 2D points.
+    """
+
+    points: F64
+    sigma: F64
+    score: F64
+
+
+def fits(times: F64, rate: float) -> bool:
+    """Return whether time stamps (T,) s have the constant rate `rate` in frames/s, except for rounding."""
+    grid = times[0] + np.arange(len(times)) / rate
+    return bool((np.abs(grid - times) * rate < MAX_UNEVEN_FRAMES).all())
+
+
+def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the first and last index of every run of True in `flags` (T,)."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def thinned(values: I64, max_count: int) -> I64:
+    """Return at most `max_count` evenly spaced values of an array."""
+    return values[:: max(1, math.ceil(len(values) / max_count))]
+
+
+def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
+    """Find the two frames of a person between which each time lies.
+
+    Args:
+        frames: (F,) times of all frames, s.
+        positions: (N,) indices of the frames with the person.
+        times: (T,) times to look up, s.
+
+    Returns:
+        Index (T,) in `positions` of the frame at or before each time, -1 before the first. The interpolation weight
+        (T,) of the next frame, 0 to 1. A mask (T,), True where the person is present: at the time of a frame, or
+        between two consecutive frames at most `GAP_SECONDS` apart.
+    """
+    source_times = frames[positions]
+    earlier = np.searchsorted(source_times, times + 1e-9, side="right") - 1
+    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(source_times) - 1)
+    step = np.maximum(source_times[later] - source_times[at], 1e-9)
+    fraction = np.clip((times - source_times[at]) / step, 0, 1)
+    exact = (earlier >= 0) & (np.abs(times - source_times[at]) < 1e-6)
+    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= GAP_SECONDS)
+    fraction[exact | ~joined] = 0
+    return earlier, fraction, exact | joined

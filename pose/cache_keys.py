@@ -1,0 +1,96 @@
+"""Cache keys: one hash of everything that a result depends on."""
+
+import functools
+import hashlib
+import json
+import platform
+import sys
+from dataclasses import asdict, fields
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pose.pipeline import Pipeline
+from pose.structures.types import People, Poses3D
+from pose.video import Source
+
+SCHEMA = 2  # version of the entries' format; increasing it invalidates all existing entries
+# Settings without effect on 2D.
+LIFTING_SETTINGS = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})
+# Settings that name files. A key contains the hashes of these files, not their paths.
+FILE_SETTINGS = frozenset({"detector_model", "estimator_model"})
+PACKAGES = ("pose", "pose_detectors")
+# Libraries that decode, compute or draw: other versions may round differently.
+LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
+
+
+def hash_of(value: Any) -> str:
+    """Return the SHA-256 of JSON-like values, in hexadecimal."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def people_key(pipeline: Pipeline, source: Source) -> str | None:
+    """Return the cache key of the tracked people of a source in 2D.
+
+    Return None for sources without fixed content, such as cameras and network streams.
+
+    Args:
+        pipeline: Pipeline that tracks the people.
+        source: Video or other source.
+    """
+    content = source.content()
+    if content is None:
+        return None
+    config = asdict(pipeline.config)
+    settings = {name: value for name, value in config.items() if name not in LIFTING_SETTINGS | FILE_SETTINGS}
+    networks = [[model.role, model.name, model.sha256] for model in pipeline.models if model.role != "lifter"]
+    return hash_of(["people", content, settings, networks, pipeline.device, _names(People), environment()])
+
+
+def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
+    """Return the cache key of the 3D poses of a source. It covers all settings, since computing 3D poses is cheap.
+
+    Args:
+        pipeline: Pipeline that computes the poses.
+        source: Video or other source.
+        people: Result of `people_key` for this pipeline and source.
+    """
+    camera = pipeline.camera(source.info.size, source.info.focal_35mm)
+    lifter = next(model for model in pipeline.models if model.role == "lifter")
+    config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILE_SETTINGS}
+    seen = [camera.matrix.tolist(), camera.known, camera.size]
+    return hash_of(["poses", people, config, lifter.name, lifter.sha256, seen, _names(Poses3D)])
+
+
+@functools.cache
+def environment() -> list[Any]:
+    """Return JSON values on which results may depend, for use in a key.
+
+    These are a hash of this program's code, versions of libraries and Python, the processor and the operating system.
+    """
+    python = [platform.machine(), sys.platform, *sys.version_info[:2]]
+    return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
+
+
+def _code() -> str:
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None, package
+        folder = Path(str(spec.origin)).parent
+        for path in sorted(folder.rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [entry.name for entry in fields(kind)]

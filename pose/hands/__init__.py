@@ -1,1 +1,0 @@
-"""Hands of tracked people: 21 points in pixels and in metres (`pose.hand_points`)."""

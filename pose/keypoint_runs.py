@@ -1,0 +1,228 @@
+"""Lifting of 2D keypoint sequences to 3D: the functions behind `pose-lift`."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.errors import UsageError
+from pose.lifting.names import DEFAULT_LIFTER
+from pose.result import Result
+from pose.results import ModelInfo, RunInfo
+from pose.structures.incoming import check_units
+from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.skeletons import get_skeleton
+from pose.structures.types import F32, F64, FrameResult, People, Poses3D
+from pose.utils.json_values import Json
+from pose.world.clean import Steps
+from pose.world.frame import up_of
+
+if TYPE_CHECKING:
+    from pose.lifting.fit.log import FitLog
+    from pose.lifting.predict import Lifter
+
+
+def lift(
+    keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D],
+    *,
+    lifter: str = DEFAULT_LIFTER,
+    lookahead: int = 0,
+    repair: bool = True,
+    constant_bones: bool = True,
+    fit: bool = True,
+    world: bool = False,
+    heights: Mapping[int | None, float] | None = None,
+    pitch: float | None = None,
+    roll: float | None = None,
+    smooth: bool = True,
+    foot_lock: bool = True,
+    fps: float | None = None,
+    image_size: tuple[int, int] | None = None,
+    device: str = "auto",
+) -> Result:
+    """Lift 2D keypoints to 3D, as `pose-lift` does.
+
+    Args:
+        keypoints: A `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), the sequence of one
+            person, or a mapping from ids to sequences. All sequences must be from one camera.
+        lifter: 'offline', 'sliding', 'stream', or the path of a checkpoint.
+        lookahead: Number of later frames that a streaming lifter uses for each frame.
+        repair: Whether to undo left-right swaps and drop outliers before lifting.
+        constant_bones: Whether to keep bone lengths constant over time for each person; offline lifters only.
+        fit: Whether to fit the motion to the 2D keypoints, more closely where they are more accurate; offline lifters
+            with constant bones only.
+        world: Whether to transform all people to common world coordinates. The arguments `heights`, `pitch`, `roll`,
+            `smooth` and `foot_lock` apply only then.
+        heights: Body heights in m by id; the key None stands for all people.
+        pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
+            if neither is given; if only one is given, the other is 0.
+        roll: Clockwise rotation of the camera about its optical axis in degrees.
+        smooth: Whether to smooth the motion.
+        foot_lock: Whether to keep feet in place while they touch the floor.
+        fps: Frames per second; required for JSON files, which do not contain it.
+        image_size: (width, height) px, for JSON files that do not contain it.
+        device: Device of the network: 'auto', 'cpu' or 'cuda'.
+
+    Returns:
+        All people in all frames.
+
+    Raises:
+        UsageError: For a missing file or an invalid argument.
+        PoseError: For a file without keypoints.
+        ValueError: For keypoints that are not in px.
+    """
+    from pose.lifting.load import load_lifter
+    from pose.utils.device import resolve_device
+
+    name, people = _read(keypoints, fps, image_size)
+    network = load_lifter(lifter, resolve_device(device))
+    sequences, lifted = lift_sequences(
+        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones, fit=fit
+    )
+    times = np.unique(np.concatenate([one.times for one in sequences]))
+    settings: dict[str, Json] = {
+        "lifter": lifter, "lookahead": lookahead, "repair": repair, "constant_bones": constant_bones, "fit": fit,
+        "world": world,
+    }  # fmt: skip
+    steps = Steps(
+        bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
+        camera_known=all(one.camera.known for one in sequences),
+        up=None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0), heights=heights or {},
+    )  # fmt: skip
+    frames = _frames(list(people), sequences, lifted, times)
+    return Result.of(frames, _info(name, network, sequences[0], times, settings), steps if world else None, join=False)
+
+
+def _info(name: str, network: "Lifter", sequence: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
+    """Return the metadata of the result.
+
+    Args:
+        name: Name of the source.
+        network: Lifter.
+        sequence: Sequence that provides the camera and the skeleton.
+        times: (F,) s, times of all frames.
+        settings: Arguments of `lift`.
+    """
+    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
+    return RunInfo(
+        source=name,
+        fps=(len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0,
+        camera=sequence.camera,
+        skeleton=get_skeleton(sequence.skeleton),
+        models=models,
+        settings=settings,
+    )
+
+
+def lift_sequences(
+    lifter: "Lifter",
+    sequences: list[Sequence2D],
+    lookahead: int = 0,
+    *,
+    repair: bool,
+    constant_bones: bool,
+    fit: bool = False,
+    log: "FitLog | None" = None,
+) -> tuple[list[Sequence2D], list[Sequence3D]]:
+    """Lift sequences of one camera.
+
+    Args:
+        lifter: Network.
+        sequences: 2D sequence of each person.
+        lookahead: Number of later frames that a streaming lifter uses for each frame.
+        repair: Whether to undo left-right swaps and drop outliers before lifting.
+        constant_bones: Whether to keep bone lengths constant over time for each person; offline lifters only.
+        fit: Whether to fit the motion to the 2D keypoints; offline lifters with `constant_bones` only.
+        log: Collector of statistics of the changes made by the fit.
+
+    Returns:
+        2D sequences that were lifted (repaired if requested), and the 3D sequence of each.
+
+    Raises:
+        UsageError: If `lookahead` is above 0 and the lifter does not stream.
+    """
+    if lookahead and not lifter.streaming:
+        raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
+    if repair:
+        from pose.lifting.repair.person import repair as repaired
+
+        sequences = [repaired(sequence) for sequence in sequences]
+    lifted = lifter.lift_many(sequences, lookahead)
+    if constant_bones and not lifter.streaming:
+        from pose.structures.refine import refine
+
+        lifted = [refine(one, sequence) for one, sequence in zip(lifted, sequences, strict=True)]
+        if fit:
+            from pose.lifting.fit.windows import fit_motion
+
+            lifted = [fit_motion(one, sequence, log) for one, sequence in zip(lifted, sequences, strict=True)]
+    return sequences, lifted
+
+
+def _read(
+    keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
+) -> tuple[str, dict[int, Sequence2D]]:
+    """Return the name of the source, and the validated sequences of its people by id."""
+    if isinstance(keypoints, str | Path):
+        path = Path(keypoints)
+        if path.is_dir() or path.suffix.lower() == ".json":
+            from pose.results.keypoints_json import read_people
+
+            return path.name, read_people(path, fps, size)
+        from pose.results.keypoints import read_keypoints
+
+        return path.name, {1: read_keypoints(path)}
+    if not isinstance(keypoints, Sequence2D | Mapping):
+        kind = type(keypoints).__name__
+        raise UsageError(f"keypoints: expected a path, a Sequence2D, or Sequence2D by id, got {kind}")
+    people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
+    if not people:
+        raise UsageError("keypoints: contain no person")
+    first = next(iter(people.values()))
+    for number, one in people.items():
+        if one.camera.size != first.camera.size or one.skeleton != first.skeleton:
+            raise UsageError(f"keypoints: person {number} has another image size or skeleton than the others")
+        check_units(one.keypoints, one.scores, one.times, one.camera.size)
+    return "keypoints", people
+
+
+def _frames(ids: list[int], sequences: list[Sequence2D], lifted: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
+    """Yield one result for each of the times (F,) s, with the people who have a frame at that time."""
+    rows = [np.searchsorted(one.times, times) for one in sequences]
+    for index, time in enumerate(times.tolist()):
+        at = [
+            (i, int(rows[i][index]))
+            for i, one in enumerate(sequences)
+            if rows[i][index] < len(one) and one.times[rows[i][index]] == time
+        ]
+        joints = len(get_skeleton(sequences[0].skeleton))
+        keypoints = _stacked([sequences[i].keypoints[row] for i, row in at], (joints, 2))
+        scores = _stacked([sequences[i].scores[row] for i, row in at], (joints,))
+        people = People(
+            index,
+            time,
+            np.array([ids[i] for i, _ in at], np.int64),
+            _boxes(keypoints, scores),
+            scores.mean(axis=1),
+            keypoints,
+            scores,
+        )
+        poses = Poses3D(
+            _stacked([lifted[i].joints[row] for i, row in at], (17, 3)),
+            _stacked([lifted[i].root[row] for i, row in at], (3,)),
+            _stacked([lifted[i].sigma[row] for i, row in at], (17,)),
+        )
+        yield FrameResult(people, poses)
+
+
+def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
+    return np.array(rows, np.float32).reshape(len(rows), *shape)
+
+
+def _boxes(keypoints: F32, scores: F32) -> F32:
+    """Return boxes (P, 4) px around the detected keypoints; 0 for people without any."""
+    detected = (scores > 0)[..., None]
+    low, high = np.where(detected, keypoints, np.inf).min(axis=1), np.where(detected, keypoints, -np.inf).max(axis=1)
+    boxes = np.concatenate([low, high], axis=1)
+    return np.where(np.isfinite(boxes), boxes, 0).astype(np.float32)

@@ -1,1 +1,0 @@
-"""Kinds of experiments, one module each; `pose.laboratory.kinds` lists them."""

@@ -1,0 +1,143 @@
+"""Attention mechanisms by name.
+
+To add a mechanism, write a module and add a line to `ATTENTIONS`. The tests then cover it automatically.
+"""
+
+import inspect
+from collections.abc import Mapping
+
+from pose.lifting.attention.base import (
+    Attention,
+    Cache,
+    Capabilities,
+    Context,
+    KVCache,
+    Option,
+    layer_penalty,
+    rotary_phases,
+)
+from pose.lifting.attention.fastformer import CumulativeFastformerAttention, FastformerAttention
+from pose.lifting.attention.linformer import LinformerAttention
+from pose.lifting.attention.local import LocalAttention
+from pose.lifting.attention.shared_maps import share_maps
+from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.training.attention.adaptive_span import AdaptiveSpanAttention
+from pose.training.attention.blocks import BlockAttention
+from pose.training.attention.composed import ComposedAttention
+from pose.training.attention.distributions.sampled import choice_penalty
+from pose.training.attention.fnet import FNetAttention
+from pose.training.attention.key_value import KeyValueAttention, KeyValuePredictAttention
+from pose.training.attention.multi_dimensional import MultiDimensionalAttention
+from pose.training.attention.performer import PerformerAttention
+from pose.training.attention.reformer import ReformerAttention
+from pose.training.attention.sparse import SparseAttention
+from pose.training.attention.transformer_xl import TransformerXLAttention
+
+__all__ = [
+    "ATTENTIONS",
+    "Attention",
+    "Cache",
+    "Capabilities",
+    "Context",
+    "KVCache",
+    "Option",
+    "PerformerAttention",
+    "build_attention",
+    "build_attentions",
+    "choice_penalty",
+    "layer_penalty",
+    "rotary_phases",
+    "share_maps",
+]
+
+ATTENTIONS: dict[str, type[Attention]] = {
+    "softmax": SoftmaxAttention,
+    "local": LocalAttention,
+    "sparse": SparseAttention,
+    "adaptive-span": AdaptiveSpanAttention,
+    "blocks": BlockAttention,
+    "transformer-xl": TransformerXLAttention,
+    "fastformer": FastformerAttention,
+    "fastformer-cumulative": CumulativeFastformerAttention,
+    "reformer": ReformerAttention,
+    "linformer": LinformerAttention,
+    "performer": PerformerAttention,
+    "fnet": FNetAttention,
+    "composed": ComposedAttention,
+    "multi-dimensional": MultiDimensionalAttention,
+    "key-value": KeyValueAttention,
+    "key-value-predict": KeyValuePredictAttention,
+}
+
+
+def build_attention(
+    name: str,
+    dim: int,
+    heads: int,
+    *,
+    causal: bool = False,
+    streaming: bool = False,
+    length: int | None = None,
+    **options: Option,
+) -> Attention:
+    """Build one attention layer.
+
+    `options` are further arguments of the mechanism's class. The other arguments are those of `build_attentions`.
+    """
+    return build_attentions(name, 1, dim, heads, options, causal=causal, streaming=streaming, length=length)[0]
+
+
+def build_attentions(
+    name: str,
+    depth: int,
+    dim: int,
+    heads: int,
+    options: Mapping[str, Option],
+    *,
+    causal: bool = False,
+    streaming: bool = False,
+    length: int | None = None,
+) -> list[Attention]:
+    """Build the attention layers for a stack of blocks.
+
+    Args:
+        name: Name of the mechanism, a key of `ATTENTIONS`.
+        depth: Number of layers.
+        dim: Number of features of a token.
+        heads: Number of heads.
+        options: Further arguments of the mechanism's class.
+        causal: Whether each frame attends only to itself and earlier frames.
+        streaming: Whether the layers must support frame-by-frame processing with `step`; requires `causal`.
+        length: Length of the longest sequence in frames; None if unknown.
+
+    Raises:
+        ValueError: If the name or an option is unknown, if the options cannot be combined, or if the mechanism does not
+            support causality, streaming or sequences of this length.
+    """
+    if name not in ATTENTIONS:
+        raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")
+    kind = ATTENTIONS[name]
+    if streaming and not kind.capabilities.streaming:
+        able_ones = ", ".join(other for other, cls in ATTENTIONS.items() if cls.capabilities.streaming)
+        raise ValueError(f"{name} attention cannot stream; those that can: {able_ones}")
+    if streaming and not causal:
+        raise ValueError(f"streaming {name} attention needs causal=True: a stream has no future frames")
+    allowed = {key: p for key, p in inspect.signature(kind).parameters.items() if key not in ("dim", "heads", "causal")}
+    for option, value in options.items():
+        if option not in allowed:
+            raise ValueError(f"{name} attention has no option {option!r}; it has {', '.join(allowed) or 'none'}")
+        wanted = allowed[option].annotation
+        if wanted in (int, int | None) and value is not None and type(value) is not int:
+            raise ValueError(f"{name} attention: {option} must be a whole number, got {value!r}")
+        if wanted is float and type(value) not in (int, float):
+            raise ValueError(f"{name} attention: {option} must be a number, got {value!r}")
+    layers = kind.build_layers(depth, dim, heads, causal=causal, **options)
+    if streaming and not layers[0].capabilities.streaming:
+        told = ", ".join(f"{option} {value}" for option, value in options.items())
+        raise ValueError(
+            f"{name} attention with {told} cannot stream: outputs depend on the start of the sequence or on the future"
+        )
+    limit = layers[0].capabilities.max_length
+    if length is not None and limit is not None and length > limit:
+        raise ValueError(f"{name} attention supports at most {limit} frames here, but the model uses {length}")
+    return layers

@@ -1,0 +1,91 @@
+"""Overlapping windows of an offline network, and the blending of their outputs.
+
+Where two windows overlap, the weights of the earlier window decrease and those of the later window increase. Every
+frame therefore has context on both sides, except at the ends of the sequence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.types import F32
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Division of a sequence into overlapping windows.
+
+    Attributes:
+        size: Number of frames of a window.
+        hop: Number of frames from the start of one window to the start of the next.
+    """
+
+    size: int
+    hop: int
+
+    def spans(self, length: int) -> list[tuple[int, int]]:
+        """Return the (start, stop) frames of the windows of a sequence. The last window ends at `length` frames."""
+        spans = [(0, min(self.size, length))]
+        while spans[-1][1] < length:
+            start = spans[-1][0] + self.hop
+            spans.append((start, min(start + self.size, length)))
+        return spans
+
+    def blending_weights(self, length: int, first: bool) -> NDArray[np.float64]:
+        """Return the blending weights (T,) of a window's frames.
+
+        They rise over the overlap with the previous window and fall over the overlap with the next one. The last
+        window may fall too, because `Blend` divides by the sum of the weights.
+
+        Args:
+            length: Number T of frames in the window.
+            first: Whether the window is the first of the sequence, whose weights do not rise.
+        """
+        overlap = self.size - self.hop
+        ramp = (np.arange(overlap) + 0.5) / max(overlap, 1)
+        weights = np.ones(length)
+        if not first:
+            n = min(overlap, length)
+            weights[:n] = ramp[:n]
+        falling = length - self.hop
+        if falling > 0:
+            weights[self.hop :] *= ramp[::-1][:falling]
+        return weights
+
+
+class Blend:
+    """Weighted mean of the outputs of overlapping windows, for the frames that `take` has not returned yet.
+
+    Args:
+        windows: Length and distance of the windows.
+        capacity: Maximum number of frames that are stored at a time.
+    """
+
+    def __init__(self, windows: Windows, capacity: int) -> None:
+        self._windows = windows
+        self._sum = np.zeros((capacity, 17 * 4 + 3))
+        self._weight = np.zeros((capacity, 1))
+        self._first = 0
+
+    def add(self, start: int, output: F32) -> None:
+        """Add the output of a window.
+
+        Args:
+            start: Index in the sequence of the window's first frame.
+            output: (T, 71) output for the T frames of the window: 51 coordinates of the joints relative to the pelvis
+                in m, 3 of the pelvis in m, and 17 sigma in mm.
+        """
+        weights = self._windows.blending_weights(len(output), first=start == 0)[:, None]
+        rows = slice(start - self._first, start - self._first + len(output))
+        self._sum[rows] += weights * output
+        self._weight[rows] += weights
+
+    def take(self, count: int) -> F32:
+        """Return the means (count, 71) of the next frames and remove them. No later window may contain these frames."""
+        taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
+        for array in (self._sum, self._weight):
+            array[: -count or None] = array[count:]
+            array[len(array) - count :] = 0
+        self._first += count
+        return taken

@@ -1,0 +1,204 @@
+"""Fit of one person's motion to the 2D keypoints of one camera: smooth corrections, and constant bone lengths.
+
+Unknowns are the correction of every lifted joint at selected frames 0.1 s apart (the knots), and one length per bone.
+Between knots, corrections are interpolated. Residuals:
+
+- reprojection, in standard deviations of the 2D noise (`pose.lifting.fit.noise`); robust (Cauchy loss);
+- bone lengths, constant over time and equal on both sides, close to those of the lifted body;
+- the correction itself. Errors of a lifter grow along the limbs, are larger along the viewing direction than across it,
+  and last for about a second. Each bone's correction is therefore an independent stationary first-order Gauss-Markov
+  process, the prior of a chain (`pose.lifting.fit.chain.Chain`).
+
+Axes: K knots, N = 17 joints of Human3.6M-17, B bones, G bone lengths (left and right share one).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.lifting.fit.bones import Bones
+from pose.lifting.fit.chain import Chain
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
+
+_N = len(H36M17)
+_PARENTS, _CHILDREN = (np.array(ends) for ends in zip(*H36M17.edges, strict=True))
+_TIME_CONSTANT_S = 0.7  # time constant of the corrections, s
+# Standard deviation of the correction of a joint relative to its parent, along the viewing direction, m.
+_DEPTH_SIGMA_M = {
+    "hip": 0.007, "knee": 0.028, "ankle": 0.032, "spine": 0.019, "thorax": 0.021, "neck": 0.018, "head": 0.011,
+    "shoulder": 0.015, "elbow": 0.025, "wrist": 0.03,
+}  # fmt: skip
+_LATERAL_SIGMA_M = 0.025  # the same across the viewing direction, m
+# Standard deviations of the pelvis: m across the viewing direction, and fraction of the distance along it.
+_ROOT_LATERAL_SIGMA_M, _ROOT_DEPTH_SIGMA = 0.05, 0.05
+_BONE_SIGMA_M = 0.008  # standard deviation of a bone's length from knot to knot, m
+_LENGTH_SIGMA = 0.04  # standard deviation of a bone's length from the lifted length, as a fraction
+_CAUCHY_SCALE = 3.0  # scale of the Cauchy loss in standard deviations of the 2D keypoints
+_ITERATIONS = 5
+_MIN_DEPTH_M = 0.1  # minimum depth for projection, m
+
+
+def _groups() -> NDArray[np.int64]:
+    """Return the index (B,) of each bone's length. The left and the right side share one length."""
+    bones = {edge: index for index, edge in enumerate(H36M17.edges)}
+    flip = H36M17.flip_order
+    first = [min(index, bones[flip[a], flip[b]]) for (a, b), index in bones.items()]
+    return np.unique(first, return_inverse=True)[1]
+
+
+def _spread() -> F64:
+    """Return the matrix (N, N) of each axis (3) that maps corrections of bones to corrections of joints in m.
+
+    Corrections of bones are in standard deviations. Column 0 stands for the root.
+    """
+    tree = np.zeros((_N, _N))
+    for parent, child in H36M17.edges:  # parents precede their children
+        tree[child] = tree[parent]
+        tree[child, child] = 1
+    along = np.array([0.0, *(_DEPTH_SIGMA_M[name.rsplit("_", 1)[-1]] for name in H36M17.names[1:])])
+    return np.stack([tree * _LATERAL_SIGMA_M, tree * _LATERAL_SIGMA_M, tree * along])
+
+
+BONES = Bones(_PARENTS, _CHILDREN, np.full(len(_PARENTS), _BONE_SIGMA_M), _groups())
+_SPREAD = _spread()
+
+
+@dataclass(frozen=True, slots=True)
+class FitTarget:
+    """Observations and lifted joints for the fit, at K selected frames (knots), with N = 17 joints.
+
+    Attributes:
+        times: (K,) s, times of the knots, increasing.
+        points: (K, N, 3) m, lifted joints in the camera frame.
+        pixels: (K, N, 2) px, detected joints, averaged around each knot.
+        noise: (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected.
+        matrix: (3, 3) px, camera intrinsics.
+    """
+
+    times: F64
+    points: F64
+    pixels: F64
+    noise: F64
+    matrix: F64
+
+
+def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
+    """Fit corrections of lifted joints, and bone lengths, with Gauss-Newton iterations that never increase the cost.
+
+    Args:
+        target: Observations and N lifted joints at K selected frames.
+        lengths: (G,) m, expected bone lengths in the order of `BONES.group`. Left and right share one length.
+        fixed_lengths: Whether the lengths are known and thus not fitted.
+
+    Returns:
+        Corrections (K, N, 3) m to add to `target.points`, and the fitted lengths (G,) m.
+    """
+    problem = _Problem(target, lengths, fixed_lengths)
+    deviations, found = np.zeros((len(target.times), _N, 3)), lengths
+    cost = problem.cost(deviations, found)
+    for _ in range(_ITERATIONS):
+        step, change = problem.step(deviations, found)
+        before, size = cost, 1.0
+        while size > 0.1:
+            tried = deviations + size * step, found + size * change
+            cost = problem.cost(*tried)
+            if cost < before:
+                deviations, found = tried
+                break
+            size /= 2
+        if not cost < before * (1 - 1e-3):
+            break
+    return problem.corrections(deviations), found
+
+
+class _Problem:
+    """Cost and normal equations of the fit.
+
+    The unknowns `deviations` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
+    """
+
+    def __init__(self, target: FitTarget, lengths: F64, fixed_lengths: bool) -> None:
+        self._target, self._expected, self._fixed_lengths = target, lengths, fixed_lengths
+        self._weight = np.where(np.isfinite(target.noise), target.noise, np.inf) ** -2.0
+        self._focal, self._centre = target.matrix[[0, 1], [0, 1]], target.matrix[:2, 2]
+        self._spread = np.repeat(_SPREAD[None], len(target.times), axis=0)
+        self._spread[:, :2, :, 0] = _ROOT_LATERAL_SIGMA_M
+        self._spread[:, 2, :, 0] = _ROOT_DEPTH_SIGMA * np.maximum(target.points[:, :1, 2], _MIN_DEPTH_M)
+        # The precision of the prior, from the correlation of successive knots.
+        left = np.exp(-np.diff(target.times) / _TIME_CONSTANT_S)
+        new = 1 / (1 - left**2)
+        self._diagonal, self._off_diagonal = np.ones(len(target.times)), -left * new
+        self._diagonal[1:] = new
+        self._diagonal[:-1] += left**2 * new
+
+    def corrections(self, deviations: F64) -> F64:
+        """Return the corrections of the joints, (K, N, 3) m."""
+        return np.moveaxis((self._spread @ np.moveaxis(deviations, 2, 1)[..., None])[..., 0], 1, 2)
+
+    def cost(self, deviations: F64, lengths: F64) -> float:
+        """Return half the sum of squared residuals, with a Cauchy loss of the reprojection."""
+        points = self._target.points + self.corrections(deviations)
+        residual = self._projected(points)[0] - self._target.pixels
+        square = (residual * residual).sum(axis=-1) * self._weight
+        bone_residual = (BONES.measure(points)[0] - lengths[BONES.group]) / BONES.sigma
+        length_residual = (lengths - self._expected) / (_LENGTH_SIGMA * self._expected)
+        prior = (deviations * self._prior(deviations)).sum()
+        robust = _CAUCHY_SCALE**2 * np.log1p(square / _CAUCHY_SCALE**2).sum()
+        return 0.5 * float(robust + (bone_residual**2).sum() + (length_residual**2).sum() + prior)
+
+    def step(self, deviations: F64, lengths: F64) -> tuple[F64, F64]:
+        """Return the update of the moves (K, N, 3) and of the lengths (G,) m."""
+        count, unknown = len(deviations), 0 if self._fixed_lengths else BONES.count
+        points = self._target.points + self.corrections(deviations)
+        frames, right = self._reprojection(points)
+        BONES.add(frames, right, points, lengths)
+        cross, border, border_right = np.zeros((count, _N, 3, unknown)), np.zeros((unknown,) * 2), np.zeros(unknown)
+        if unknown:
+            BONES.add_lengths(cross, border, border_right, points, lengths)
+            precision = (_LENGTH_SIGMA * self._expected) ** -2.0
+            border[np.diag_indices(unknown)] += precision
+            border_right -= precision * (lengths - self._expected)
+        # From points to moves: by the chain rule with the spread of each axis.
+        turned = np.swapaxes(self._spread, -1, -2)
+        by_axis = frames.transpose(0, 2, 4, 1, 3)
+        matrix = (turned[:, :, None] @ by_axis @ self._spread[:, None]).transpose(0, 3, 1, 4, 2)
+        matrix = matrix.reshape(count, 3 * _N, 3 * _N)
+        rows = np.arange(3 * _N)
+        matrix[:, rows, rows] += self._diagonal[:, None]
+        sides = np.concatenate([cross, right[..., None]], axis=-1).transpose(0, 2, 1, 3)
+        sides = (turned @ sides).transpose(0, 2, 1, 3)
+        sides[..., -1] -= self._prior(deviations)
+        sides = sides.reshape(count, 3 * _N, unknown + 1)
+        solution = Chain.factorise(matrix, self._off_diagonal).solve(sides)
+        flat, solved = sides[..., :-1].reshape(deviations.size, unknown), solution.reshape(deviations.size, unknown + 1)
+        reduced = border_right - flat.T @ solved[:, -1]
+        change = np.linalg.solve(border - flat.T @ solved[:, :-1], reduced) if unknown else np.zeros(0)
+        step = (solution[..., -1] - solution[..., :-1] @ change).reshape(deviations.shape)
+        return step, change if unknown else np.zeros(BONES.count)
+
+    def _prior(self, deviations: F64) -> F64:
+        """Return the product of the prior's precision matrix and the moves, (K, N, 3)."""
+        product = self._diagonal[:, None, None] * deviations
+        product[:-1] += self._off_diagonal[:, None, None] * deviations[1:]
+        product[1:] += self._off_diagonal[:, None, None] * deviations[:-1]
+        return product
+
+    def _projected(self, points: F64) -> tuple[F64, F64]:
+        """Return the pixels (K, N, 2) and depths (K, N) m of points (K, N, 3) m."""
+        depth = np.maximum(points[..., 2], _MIN_DEPTH_M)
+        return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
+
+    def _reprojection(self, points: F64) -> tuple[F64, F64]:
+        """Return the reprojection's part of the normal equations: matrices (K, N, 3, N, 3), right sides (K, N, 3)."""
+        pixels, depth = self._projected(points)
+        residual = pixels - self._target.pixels
+        weight = self._weight / (1 + (residual * residual).sum(axis=-1) * self._weight / _CAUCHY_SCALE**2)
+        slope = np.zeros((*depth.shape, 2, 3))
+        slope[..., 0, 0], slope[..., 1, 1] = self._focal[0] / depth, self._focal[1] / depth
+        slope[..., 2] = -(pixels - self._centre) / depth[..., None]
+        weighed = np.swapaxes(slope, -1, -2) * weight[..., None, None]
+        frames, every = np.zeros((*depth.shape, 3, _N, 3)), np.arange(_N)
+        frames[:, every, :, every] = np.swapaxes(weighed @ slope, 0, 1)
+        return frames, -(weighed @ residual[..., None])[..., 0]

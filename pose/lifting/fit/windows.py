@@ -1,0 +1,210 @@
+"""The fit to 2D keypoints over a whole track, in overlapping, blended windows with bounded memory.
+
+The first window determines the bone lengths; later ones keep them.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.lifting.fit.log import FitLog
+from pose.lifting.fit.motion import BONES, FitTarget, fitted
+from pose.lifting.fit.noise import noise_of
+from pose.structures.camera import project
+from pose.structures.refine import assembled
+from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.skeletons import get_skeleton, to_h36m17
+from pose.structures.types import F64
+
+WINDOW_S, OVERLAP_S = 10.0, 1.0  # s, length of a window and overlap of two
+_KNOT_S = 0.1  # minimum distance of knots, s
+_MIN_DURATION_S = 1.0  # s; the noise of shorter tracks cannot be estimated
+_MIN_SCORE = 0.05  # minimum score of a keypoint
+_MIN_DEPTH_M = 0.1  # minimum depth for projection, m
+_DERIVED = [7, 8, 9, 10]  # joints that detectors define at other points (`pose.structures.skeletons`)
+_MAX_SIGMA_REDUCTION = 0.15  # largest reduction of sigma, as a fraction
+_HALF_REDUCTION_NOISE_M = 0.02  # noise that halves the reduction
+
+
+def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | None:
+    """Return which frames of a track belong to the next window of the fit (see `MotionFit`).
+
+    Args:
+        times: (T,) s, times of the frames from the start of this window on, as far as known; T is at least 1.
+        ended: Whether the track has ended.
+
+    Returns:
+        Number of frames in the window, and number of its frames before the following, overlapping window. None if
+        frames that are not known yet may belong to the window.
+    """
+    end = int(np.searchsorted(times, times[0] + WINDOW_S, side="right"))
+    if end == len(times):
+        return (end, end) if ended else None
+    return end, int(np.searchsorted(times, times[0] + WINDOW_S - OVERLAP_S))
+
+
+def fit_motion(lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = None) -> Sequence3D:
+    """Fit the motion of one person to the 2D keypoints from which it was lifted.
+
+    The correction is smooth, and stronger where the keypoints are more accurate; bone lengths are constant. Tracks
+    shorter than a second are unchanged.
+
+    Args:
+        lifted: Motion with constant bone lengths (`pose.structures.refine.refine`).
+        observed: 2D sequence of the same frames.
+        log: Collector of statistics of the changes; None for no statistics.
+
+    Returns:
+        The fitted motion. Its sigma is up to 15 % smaller, depending on the accuracy of the keypoints.
+    """
+    fit, parts, first = MotionFit(log), [], 0
+    while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
+        end, final = window
+        part = fit.window(_cut(lifted, first, first + end), observed[first : first + end], final)
+        parts.append(_cut(part, 0, final))
+        first += final
+    joints, root, sigma = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("joints", "root", "sigma")
+    )
+    return Sequence3D(joints, root, sigma, lifted.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Correction:
+    """Corrections of T frames.
+
+    Attributes:
+        times: (T,) s.
+        offsets: (T, 17, 3) m, corrections of the joints in the camera frame.
+        sigma_factor: (T, 17) factors by which sigma is multiplied.
+    """
+
+    times: F64
+    offsets: F64
+    sigma_factor: F64
+
+    def after(self, before: "_Correction") -> "_Correction":
+        """Blend this correction with that of the previous window over the frames in both, and return the result."""
+        shared = int(np.searchsorted(self.times, before.times[-1], side="right"))
+        if not shared:
+            return self
+        fade = np.minimum((self.times[:shared] - self.times[0]) / OVERLAP_S, 1)[:, None]
+        offsets, sigma_factor = self.offsets.copy(), self.sigma_factor.copy()
+        offsets[:shared] += (1 - fade[..., None]) * (before.offsets[-shared:] - offsets[:shared])
+        sigma_factor[:shared] += (1 - fade) * (before.sigma_factor[-shared:] - sigma_factor[:shared])
+        return replace(self, offsets=offsets, sigma_factor=sigma_factor)
+
+
+class MotionFit:
+    """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`).
+
+    Args:
+        log: Collector of statistics of the changes; None for no statistics.
+    """
+
+    def __init__(self, log: FitLog | None = None) -> None:
+        self._log = log
+        self._lengths: F64 | None = None
+        self._before: _Correction | None = None
+
+    def window(self, lifted: Sequence3D, observed: Sequence2D, final: int | None = None) -> Sequence3D:
+        """Fit the next window of the track, and return the fitted motion of all its frames.
+
+        The window may overlap the previous one. In the frames of both, both corrections are blended.
+
+        Args:
+            lifted: Motion of the person in the window, with constant bone lengths.
+            observed: 2D sequence of the same frames.
+            final: Number of frames before the start of the following window; None for all frames. Only these frames
+                enter the statistics in the log, so that none counts twice.
+        """
+        fixed_lengths = self._lengths is not None
+        if not fixed_lengths and lifted.times[-1] - lifted.times[0] < _MIN_DURATION_S:
+            return lifted
+        lengths = _lengths(lifted) if self._lengths is None else self._lengths
+        correction, self._lengths, distance = _corrected(lifted, observed, lengths, fixed_lengths)
+        if self._before is not None:
+            correction = correction.after(self._before)
+        self._before = correction
+        points = lifted.joints + lifted.root[:, None] + correction.offsets
+        joints = assembled(points - points[:, :1], self._lengths[BONES.group])
+        if self._log is not None:
+            self._log.add(lifted.joints[:final], joints[:final], distance[:final])
+        return Sequence3D(
+            joints.astype(np.float32),
+            points[:, 0].astype(np.float32),
+            (lifted.sigma * correction.sigma_factor).astype(np.float32),
+            lifted.times,
+        )
+
+
+def _corrected(
+    lifted: Sequence3D, observed: Sequence2D, lengths: F64, fixed_lengths: bool
+) -> tuple[_Correction, F64, F64]:
+    """Return a window's correction, bone lengths (G,) m, and distances (T, 17) m of keypoints from lifted joints."""
+    skeleton, matrix = get_skeleton(observed.skeleton), observed.camera.matrix
+    pixels, scores = to_h36m17(observed.keypoints, observed.scores, skeleton)
+    detected = scores > _MIN_SCORE
+    if skeleton.derived:
+        detected[:, _DERIVED] = False
+    points = lifted.joints.astype(np.float64) + lifted.root[:, None]
+    points[..., 2] = np.maximum(points[..., 2], _MIN_DEPTH_M)
+    residual = np.where(detected[..., None], pixels - project(points, matrix), 0.0)
+    depth = points[:, :1, 2]
+    metres = depth / np.sqrt(matrix[0, 0] * matrix[1, 1])  # size of a pixel at the body's depth
+    noise = noise_of(residual * metres[..., None], detected, skeleton.derived)
+    knots = _knots(lifted.times)
+    mean, score = _knot_means(lifted.times, knots, residual, np.where(detected, scores, 0.0).astype(np.float64))
+    spread = np.where(score > 0, noise / metres[knots] / np.sqrt(np.maximum(score, 1e-3)), np.inf)
+    target = FitTarget(lifted.times[knots], points[knots], project(points[knots], matrix) + mean, spread, matrix)
+    corrections, lengths = fitted(target, lengths, fixed_lengths)
+    sigma_factor = 1 - _MAX_SIGMA_REDUCTION / (1 + (noise / _HALF_REDUCTION_NOISE_M) ** 2)
+    at_frames = _interpolated(lifted.times[knots], corrections, lifted.times)
+    distance = np.where(detected, np.linalg.norm(residual, axis=-1) * metres, np.nan)
+    return _Correction(lifted.times, at_frames, np.tile(sigma_factor, (len(at_frames), 1))), lengths, distance
+
+
+def _lengths(lifted: Sequence3D) -> F64:
+    """Return the length (G,) m of each group: the mean over its bones of the median over time."""
+    length = np.median(BONES.measure(lifted.joints.astype(np.float64))[0], axis=0)
+    return np.bincount(BONES.group, length) / np.bincount(BONES.group)
+
+
+def _knots(times: F64) -> NDArray[np.int64]:
+    """Return the indices (K,) of frames at least `_KNOT_S` seconds apart, including the last frame."""
+    knots = [0]
+    for frame, time in enumerate(times):
+        if time > times[knots[-1]] + _KNOT_S - 1e-3:
+            knots.append(frame)
+    if knots[-1] != len(times) - 1:
+        knots.append(len(times) - 1)
+    return np.array(knots)
+
+
+def _knot_means(times: F64, knots: NDArray[np.int64], residual: F64, scores: F64) -> tuple[F64, F64]:
+    """Return the weighted mean (K, 17, 2) px of `residual` (T, 17, 2) px around each knot, and the mean score (K, 17).
+
+    The weights are the scores (T, 17), and decrease with the distance in time.
+    """
+    reach = np.abs(times[:, None] - times[knots]) / _KNOT_S
+    weight = np.maximum(1 - reach, 0.0).T  # (K, T)
+    total = weight @ scores
+    mean = np.einsum("kt,tj,tjc->kjc", weight, scores, residual, optimize=True) / np.maximum(total, 1e-9)[..., None]
+    return mean, total / weight.sum(axis=1, keepdims=True)
+
+
+def _interpolated(knots: F64, values: F64, times: F64) -> F64:
+    """Interpolate values (K, ...) at `knots` (K,) s linearly to `times` (T,) s."""
+    if len(knots) == 1:
+        return np.repeat(values, len(times), axis=0)
+    row = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
+    fraction = ((times - knots[row]) / (knots[row + 1] - knots[row])).reshape(-1, *(1,) * (values.ndim - 1))
+    result: F64 = values[row] + fraction * (values[row + 1] - values[row])
+    return result
+
+
+def _cut(sequence: Sequence3D, first: int, end: int) -> Sequence3D:
+    return Sequence3D(
+        sequence.joints[first:end], sequence.root[first:end], sequence.sigma[first:end], sequence.times[first:end]
+    )

@@ -1,0 +1,47 @@
+"""Construction of forecaster networks from configurations, and their checkpoints (safetensors)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pose.lifting.forecast.baseline_networks import Recurrent, ResidualMLP
+from pose.lifting.forecast.blended import Blended
+from pose.lifting.forecast.config import ForecasterConfig
+from pose.lifting.forecast.decoder import Autoregressive, OneShot
+from pose.lifting.forecast.format import FORMAT
+from pose.lifting.forecast.network import ForecasterNetwork
+from pose.networks.checkpoint import CheckpointKind
+
+_KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
+    "one-shot": OneShot,
+    "autoregressive": Autoregressive,
+    "gru": lambda config: Recurrent(config, attends=False),
+    "gru-attention": lambda config: Recurrent(config, attends=True),
+    "mlp": ResidualMLP,
+    "blended": Blended,
+}
+
+
+def build_network(config: ForecasterConfig) -> ForecasterNetwork:
+    """Build the network.
+
+    Raises:
+        ValueError: If parts of the configuration cannot be combined.
+    """
+    return _KINDS[config.kind](config)
+
+
+_FORECASTER = CheckpointKind("forecaster", FORMAT, ForecasterConfig.from_dict, build_network)
+
+
+def save_forecaster(network: ForecasterNetwork, path: Path) -> None:
+    """Write weights and configuration atomically."""
+    _FORECASTER.save(network, network.config, path)
+
+
+def load_network(path: Path) -> ForecasterNetwork:
+    """Load a forecaster network from a checkpoint file, in evaluation mode.
+
+    Raises:
+        PoseError: If the file is not a complete forecaster checkpoint.
+    """
+    return _FORECASTER.load(path)

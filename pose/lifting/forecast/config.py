@@ -1,0 +1,84 @@
+"""Configuration of a forecaster and its validation, without torch."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from pose.lifting.config import LifterConfig
+from pose.utils.json_values import Json, check_config
+
+KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecasterConfig:
+    """Architecture of a forecaster.
+
+    Attributes:
+        kind: `one-shot`: encoder, and a decoder that predicts every requested time independently. `autoregressive`:
+            encoder, and a decoder that predicts in steps of 0.04 s. `gru`, `gru-attention`: recurrent baselines,
+            without and with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an
+            MLP, with predicted weights per point.
+        dim: Width of the tokens.
+        depth: Number of blocks of the encoder, or of the MLP; unused by recurrent kinds.
+        decoder_depth: Number of blocks of the decoder.
+        heads: Number of attention heads.
+        expansion: Width of the feed-forward layers as a multiple of `dim`.
+        norm: Placement of LayerNorm, as in `pose.lifting.config.LifterConfig`.
+        init: Initialisation of the weights, as in `pose.lifting.config.LifterConfig`.
+        mlp_dim: Width of the MLP of `blended`.
+        mlp_depth: Number of blocks of the MLP of `blended`.
+    """
+
+    kind: str = "one-shot"
+    dim: int = 96
+    depth: int = 2
+    decoder_depth: int = 2
+    heads: int = 4
+    expansion: int = 2
+    norm: str = "pre"
+    init: str = "xavier"
+    mlp_dim: int = 128
+    mlp_depth: int = 48
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind: {self.kind!r} is not one of {', '.join(KINDS)}")
+        for blocks in (self.encoder, self.decoder):
+            if blocks.dim % (2 * blocks.heads):
+                raise ValueError(f"dim: must be an even multiple of heads, got {blocks.dim} and {blocks.heads} heads")
+
+    @property
+    def mlp(self) -> "ForecasterConfig":
+        """Configuration of the MLP part of a `blended` forecaster."""
+        return ForecasterConfig(kind="mlp", dim=self.mlp_dim, depth=self.mlp_depth)
+
+    @property
+    def encoder(self) -> LifterConfig:
+        """The encoder's blocks as a lifter configuration."""
+        return self._blocks(self.depth)
+
+    @property
+    def decoder(self) -> LifterConfig:
+        """The decoder's blocks as a lifter configuration."""
+        return self._blocks(self.decoder_depth)
+
+    def _blocks(self, depth: int) -> LifterConfig:
+        return LifterConfig(
+            dim=self.dim, depth=depth, heads=self.heads, expansion=self.expansion, norm=self.norm, init=self.init
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
+        """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
+
+        Raises:
+            ValueError: If a key is unknown, or a value has the wrong type or is out of range.
+            TypeError: If `values` is not a mapping.
+        """
+        checked = check_config(values, cls().to_dict())
+        return cls(**checked)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the configuration as JSON values."""
+        return asdict(self)

@@ -1,0 +1,81 @@
+"""Movement of 2D keypoints with predicted 3D: each keypoint moves as much as the projection of a joint."""
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.camera import Camera, project
+from pose.structures.skeletons import H36M17, Skeleton
+from pose.structures.types import F32, F64
+
+MIN_DEPTH_M = 0.2  # joints nearer to the camera or behind it are not projected
+_HAND = ("wrist", "hand", "thumb", "index", "pinky", "finger", "forefinger")
+_FOOT = ("ankle", "heel", "toe", "foot")
+
+
+@functools.cache
+def carrying_joints(skeleton: Skeleton) -> NDArray[np.int64]:
+    """Return the index (J,) of the Human3.6M-17 joint with which each of the J joints of a skeleton moves."""
+    return np.array(
+        [H36M17.index(_carrying_joint(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)]
+    )
+
+
+def _carrying_joint(name: str, side: str) -> str:
+    if name in H36M17.names:
+        return name
+    parts = name.split("_")
+    if side != "centre":
+        if any(part in _FOOT for part in parts):
+            return f"{side}_ankle"
+        if any(part in _HAND for part in parts):
+            return f"{side}_wrist"
+    return "pelvis" if name == "hip" else "head"
+
+
+def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64, camera: Camera) -> F32:
+    """Move 2D keypoints as the projections of people's 3D joints move.
+
+    The keypoints of people with a joint less than 0.2 m in front of the camera are unchanged.
+
+    Args:
+        keypoints: (P, J, 2) px.
+        skeleton: Joint set of the keypoints.
+        before: (P, 17, 3) m, joints before the motion, in the camera frame.
+        after: (P, 17, 3) m, joints after the motion, in the camera frame.
+        camera: The camera.
+    """
+    shift = _shift(before, after, camera)
+    return (keypoints + shift[:, carrying_joints(skeleton)]).astype(np.float32)
+
+
+def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
+    """Move the edges of boxes as the edges of the boxes around the projected joints move.
+
+    The boxes of people with a joint less than 0.2 m in front of the camera are unchanged.
+
+    Args:
+        boxes: (P, 4) xyxy px.
+        before: (P, 17, 3) m, joints before the motion, in the camera frame.
+        after: (P, 17, 3) m, joints after the motion, in the camera frame.
+        camera: The camera.
+    """
+    whole = _in_front(before) & _in_front(after)
+    moved = boxes.copy()
+    if whole.any():
+        old, new = project(before[whole], camera.matrix), project(after[whole], camera.matrix)
+        moved[whole, :2] += new.min(axis=1) - old.min(axis=1)
+        moved[whole, 2:] += new.max(axis=1) - old.max(axis=1)
+    return moved
+
+
+def _shift(before: F64, after: F64, camera: Camera) -> F64:
+    shift = np.zeros((*before.shape[:2], 2))
+    whole = _in_front(before) & _in_front(after)
+    shift[whole] = project(after[whole], camera.matrix) - project(before[whole], camera.matrix)
+    return shift
+
+
+def _in_front(joints: F64) -> NDArray[np.bool_]:
+    return np.asarray((joints[..., 2] > MIN_DEPTH_M).all(axis=1))

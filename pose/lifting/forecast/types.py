@@ -1,0 +1,127 @@
+"""Inputs and outputs of forecasters: the last second of people in 3D, and their predicted motion.
+
+Axes: P person, T past frame, Q query, J joint (17). 3D is metres in the camera frame, times are seconds. All arrays are
+NumPy, for any backend.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.sequences import Sequence3D
+from pose.structures.types import F32, F64, Flags, check_shape
+
+PAST_SECONDS = 1.0  # input of a forecaster; older frames are ignored
+MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The past of P people, newest frame last.
+
+    Attributes:
+        joints: (P, T, 17, 3) m, relative to the pelvis.
+        root: (P, T, 3) m, position of the pelvis.
+        sigma: (P, T, 17) mm from a lifter; 0 for exact poses.
+        times: (P, T) s, increasing over the valid frames, at any rate.
+        valid: (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be
+            NaN. Each person has at least one valid frame.
+
+    Raises:
+        ValueError: If shapes, times or values are invalid.
+    """
+
+    joints: F32
+    root: F32
+    sigma: F32
+    times: F64
+    valid: Flags
+
+    def __post_init__(self) -> None:
+        p, t = self.valid.shape
+        check_shape(self, "joints", (p, t, 17, 3))
+        check_shape(self, "root", (p, t, 3))
+        check_shape(self, "sigma", (p, t, 17))
+        check_shape(self, "times", (p, t))
+        if not self.valid.any(axis=1).all():
+            raise ValueError("Past.valid: a person has no valid frame")
+        for times, valid in zip(self.times, self.valid, strict=True):
+            if not np.isfinite(times[valid]).all() or not (np.diff(times[valid]) > 0).all():
+                raise ValueError("Past.times: time stamps must increase strictly")
+        for name in ("joints", "root", "sigma"):
+            if not np.isfinite(getattr(self, name)[self.valid]).all():
+                raise ValueError(f"Past.{name}: NaN or infinity in a valid frame")
+
+    def __len__(self) -> int:
+        return len(self.valid)
+
+    @classmethod
+    def from_sequences(cls, sequences: Sequence[Sequence3D]) -> Self:
+        """Return the last second of each sequence, with its own times. Shorter pasts are padded at the start."""
+        recent = [np.flatnonzero(one.times >= one.times[-1] - PAST_SECONDS) for one in sequences]
+        length = max(map(len, recent), default=1)
+        frames = [np.concatenate([np.repeat(rows[:1], length - len(rows)), rows]) for rows in recent]
+        pairs = list(zip(sequences, frames, strict=True))
+        return cls(
+            np.stack([one.joints[rows] for one, rows in pairs]),
+            np.stack([one.root[rows] for one, rows in pairs]),
+            np.stack([one.sigma[rows] for one, rows in pairs]),
+            np.stack([one.times[rows] for one, rows in pairs]),
+            np.arange(length) >= length - np.array([[len(rows)] for rows in recent]),
+        )
+
+    def last(self) -> NDArray[np.int64]:
+        """Return the index (P,) of the newest valid frame of each person."""
+        newest: NDArray[np.int64] = self.valid.shape[1] - 1 - np.argmax(self.valid[:, ::-1], axis=1)
+        return newest
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Predicted motion of P people at Q times each.
+
+    Attributes:
+        joints: (P, Q, 17, 3) m, relative to the pelvis.
+        root: (P, Q, 3) m, position of the pelvis.
+        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the
+            origin of the joints, it is the sigma of the last frame.
+        root_sigma: (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a
+            probability of 68 %.
+        ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
+    """
+
+    joints: F32
+    root: F32
+    sigma: F32
+    root_sigma: F32
+    ahead: F64
+
+    def __post_init__(self) -> None:
+        p, q = self.ahead.shape
+        check_shape(self, "joints", (p, q, 17, 3))
+        check_shape(self, "root", (p, q, 3))
+        check_shape(self, "sigma", (p, q, 17))
+        check_shape(self, "root_sigma", (p, q))
+
+    def __len__(self) -> int:
+        return len(self.ahead)
+
+
+@runtime_checkable
+class Forecaster(Protocol):
+    """Protocol of objects that predict the motion of people from their last second."""
+
+    name: str
+
+    def predict(self, past: Past, times: F64) -> Forecast:
+        """Predict the motion of P people at Q times each.
+
+        Args:
+            past: The past of the people.
+            times: (P, Q) s, requested times, on the clock of `past.times`. For times that are not after a person's last
+                frame, the result is that frame.
+        """
+        ...

@@ -1,0 +1,208 @@
+"""Lifting of whole sequences with overlapping windows that are blended (`pose.lifting.blending`).
+
+Each window is lifted a second time with its keypoints mirrored, and the two outputs are averaged. This halves errors
+that occur in only one of the two, mostly in depth. A streaming network needs no windows: it runs once over the whole
+sequence.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.errors import UsageError
+from pose.lifting.backends import Arrays
+from pose.lifting.blending import Blend, Windows
+from pose.lifting.format import WINDOW_INPUT_NAMES
+from pose.lifting.names import OFFLINE, SHIPPED, SLIDING
+from pose.lifting.step_batch import PeopleState, Step, StreamSettings
+from pose.structures.incoming import check_units
+from pose.structures.sequences import Sequence2D, Sequence3D, mirror_observations
+from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
+from pose.structures.types import F32
+
+if TYPE_CHECKING:
+    from pose.lifting.features import Lifted
+
+CHUNK = 64  # windows per forward pass
+
+
+# Mirroring of joined outputs: order with left and right swapped, and signs of the coordinates.
+_FLIP = np.array(H36M17.flip_order)
+_MIRROR_ORDER = np.concatenate([(3 * _FLIP[:, None] + np.arange(3)).ravel(), np.arange(51, 54), 54 + _FLIP])
+_MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np.float32)
+
+
+class Lifter(ABC):
+    """Trained lifter that takes and returns NumPy arrays. `OnnxLifter` and `TorchLifter` differ in the backend.
+
+    Attributes:
+        name: Name for messages and results.
+        sha256: Hash of the checkpoint; empty without one.
+        path: File of the checkpoint; None without one.
+        streaming: Whether the lifter processes frame by frame, as a causal network or with a sliding window.
+    """
+
+    name: str
+    sha256: str
+    path: Path | None
+    streaming: bool
+
+    @property
+    @abstractmethod
+    def windows(self) -> Windows:
+        """Windows of an offline network, from its configuration."""
+
+    @property
+    @abstractmethod
+    def step(self) -> Step:
+        """Function that processes one frame of a stream, with its initial state.
+
+        Raises:
+            ValueError: If the network is offline.
+        """
+
+    @abstractmethod
+    def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
+        """Run the network on sequences of equal length T.
+
+        Returns:
+            Outputs (T - lookahead, 71) of each sequence; `split_outputs` separates the columns.
+        """
+
+    def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
+        """Return, for each window, the mean (T, 71) of the outputs for it and for its mirror image.
+
+        Only offline networks are supported.
+        """
+        outputs = self.forward([*windows, *map(mirror_observations, windows)])
+        plain, mirrored = outputs[: len(windows)], outputs[len(windows) :]
+        return [mirror_mean(one, other) for one, other in zip(plain, mirrored, strict=True)]
+
+    def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
+        """Lift every frame of one person to 3D.
+
+        Warns if the units of the keypoints look wrong (`pose.structures.incoming.check_units`).
+
+        Args:
+            sequence: 2D of one person.
+            lookahead: Number of later frames that each output uses, for streaming networks only.
+
+        Raises:
+            ValueError: If the keypoints are relative coordinates (0 to 1) instead of px, or an offline network has a
+                look-ahead.
+        """
+        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
+        return self.lift_many([sequence], lookahead)[0]
+
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
+        """Lift several sequences like `lift`, with as few forward passes as possible.
+
+        Args:
+            sequences: 2D of one person each.
+            lookahead: Number of later frames that each output uses, for streaming networks only.
+            mirrored: Whether to average with the mirror images; offline networks only.
+        """
+        if self.streaming:
+            return [self._lift_streaming(sequence, lookahead) for sequence in sequences]
+        if lookahead:
+            raise ValueError(f"lookahead: the lifter {self.name} processes whole windows; use a streaming one")
+        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in self.windows.spans(len(s))]
+        blends = [Blend(self.windows, len(sequence)) for sequence in sequences]
+        for length in sorted({stop - start for _, start, stop in spans}):
+            same_length = [span for span in spans if span[2] - span[1] == length]
+            for first in range(0, len(same_length), CHUNK):
+                chunk = same_length[first : first + CHUNK]
+                windows = [sequences[i][start:stop] for i, start, stop in chunk]
+                outputs = self.forward_mirrored(windows) if mirrored else self.forward(windows)
+                for (i, start, _), output in zip(chunk, outputs, strict=True):
+                    blends[i].add(start, output)
+        return [
+            Sequence3D(*split_outputs(blend.take(len(sequence))), times=sequence.times)
+            for blend, sequence in zip(blends, sequences, strict=True)
+        ]
+
+    def run_stream(self, window: Sequence2D, lookahead: int) -> F32:
+        """Run the stream over T frames, one step per frame; returns outputs (T - lookahead, 71) for `split_outputs`."""
+        seen = {name: array[0] for name, array in network_inputs([window]).items()}
+        keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
+        person = PeopleState(StreamSettings(self.step, lookahead, seen), 1)
+        outputs = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
+        return np.stack(outputs[lookahead:])
+
+    def _lift_streaming(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
+        lookahead = self.step.cache_layout.supported_lookahead(lookahead)
+        output = self.forward([padded_with_empty_frames(sequence, lookahead)], lookahead)[0]
+        return Sequence3D(*split_outputs(output), times=sequence.times)
+
+
+def checkpoint_path(name_or_path: str | Path) -> Path:
+    """Return the path of a shipped lifter (`pose.lifting.names.SHIPPED`) or of the user's own file.
+
+    Raises:
+        UsageError: If the file does not exist.
+    """
+    if str(name_or_path) in SHIPPED:
+        stem = OFFLINE if str(name_or_path) == SLIDING else name_or_path
+        return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")
+    return path
+
+
+def network_inputs(windows: list[Sequence2D]) -> Arrays:
+    """Return the network inputs of equally long sequences by the names in `pose.lifting.format.WINDOW_INPUT_NAMES`."""
+    seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
+    arrays = (
+        np.stack([keypoints for keypoints, _ in seen]),
+        np.stack([scores for _, scores in seen]),
+        np.stack([w.times for w in windows]).astype(np.float64),
+        np.stack([w.camera.matrix for w in windows]).astype(np.float64),
+        np.array([get_skeleton(w.skeleton).derived for w in windows]),
+        np.array([w.camera.known for w in windows]),
+    )
+    return dict(zip(WINDOW_INPUT_NAMES, arrays, strict=True))
+
+
+def padded_with_empty_frames(sequence: Sequence2D, count: int) -> Sequence2D:
+    """Append `count` frames without detections, so that a stream with look-ahead returns all frames."""
+    if not count:
+        return sequence
+    step = float(np.diff(sequence.times[-2:])[0]) if len(sequence) > 1 else 1 / 30
+    return replace(
+        sequence,
+        keypoints=np.pad(sequence.keypoints, ((0, count), (0, 0), (0, 0))),
+        scores=np.pad(sequence.scores, ((0, count), (0, 0))),
+        times=np.append(sequence.times, sequence.times[-1] + step * np.arange(1, count + 1)),
+    )
+
+
+def join_outputs(lifted: "Lifted") -> F32:
+    """Concatenate joints (m), root (m) and sigma (mm) to (B, T, 71), where 71 is 17 * 3 + 3 + 17."""
+    parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma)
+    return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
+
+
+def mirror_mean(plain: F32, mirrored: F32) -> F32:
+    """Return the mean (..., 71) of two outputs, after mirroring the second one back.
+
+    The mean of sigma is geometric, because sigma is calibrated in the logarithm.
+
+    Args:
+        plain: (..., 71) output for a window, in the order of `join_outputs`.
+        mirrored: (..., 71) output for the mirror image of the window.
+    """
+    back = mirrored[..., _MIRROR_ORDER] * _MIRROR_SIGNS
+    mean: F32 = np.float32(0.5) * (plain + back)
+    mean[..., 54:] = np.sqrt(plain[..., 54:] * back[..., 54:])
+    return mean
+
+
+def split_outputs(joined: F32) -> tuple[F32, F32, F32]:
+    """Split outputs (T, D) of `join_outputs` into joints (T, 17, 3) m, root (T, 3) m and sigma (T, 17) mm."""
+    t = len(joined)
+    return joined[:, :51].reshape(t, 17, 3), joined[:, 51:54], joined[:, 54:]

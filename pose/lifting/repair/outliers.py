@@ -1,0 +1,47 @@
+"""Outliers among the keypoints of a joint over time: a Hampel filter in time, not in frames.
+
+A sample is an outlier if it is far from a robust local line. The limit is `MAX_SIGMAS` times the spread of its
+neighbours about this line, plus a minimum distance. The spread is the median absolute deviation (Hampel, Journal of the
+American Statistical Association, 1974); the line is that of Theil and Sen, which follows steady motion. All samples
+within `WINDOW_SECONDS` are neighbours, independent of the frame rate.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.types import F32
+
+WINDOW_SECONDS = 0.21  # s to either side: six frames at 30 frames/s
+MIN_NEIGHBOURS = 5  # minimum observations in the window; with fewer, no sample is an outlier
+MAX_SIGMAS = 4.0  # robust standard deviations
+MIN_DISTANCE = 0.05  # minimum distance of an outlier, relative to the person's size in the image
+MAD_TO_SIGMA = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+
+
+def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: int) -> NDArray[np.bool_]:
+    """Return (J,) whether each joint is an outlier in frame `row`, compared with the frames around it.
+
+    Args:
+        keypoints: (T, J, 2) px.
+        scores: (T, J), 0 where not detected.
+        times: (T,) s. Frames further away than `WINDOW_SECONDS` are ignored.
+        row: Index of the frame to test.
+    """
+    near = np.abs(times - times[row]) <= WINDOW_SECONDS
+    seen = scores[near] > 0
+    xy = np.where(seen[..., None], keypoints[near], np.nan).astype(np.float64)
+    when = times[near] - times[row]
+    tested = (scores[row] > 0) & (seen.sum(axis=0) >= MIN_NEIGHBOURS)
+    if not tested.any():
+        result: NDArray[np.bool_] = tested
+        return result
+    xy = xy[:, tested]
+    first, second = np.triu_indices(len(when), 1)
+    slopes = (xy[second] - xy[first]) / (when[second] - when[first])[:, None, None]
+    levelled = xy - np.nanmedian(slopes, axis=0) * when[:, None, None]
+    away = np.linalg.norm(levelled - np.nanmedian(levelled, axis=0), axis=-1)
+    size = max(float(np.ptp(keypoints[row][scores[row] > 0], axis=0).max()), 1.0)
+    limit = MIN_DISTANCE * size + MAX_SIGMAS * MAD_TO_SIGMA * np.nanmedian(away, axis=0)
+    found = np.zeros(len(tested), bool)
+    found[tested] = away[near[:row].sum()] > limit
+    return found

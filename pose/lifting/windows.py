@@ -1,0 +1,58 @@
+"""Frame-by-frame input for an offline lifter: frames of one person are collected and lifted in overlapping windows.
+
+Memory is bounded, whatever the length of the video. The results equal those of `pose.lifting.predict.Lifter.lift`.
+"""
+
+from pose.lifting.blending import Blend
+from pose.lifting.pending import PersonFrame, keypoint_sequence
+from pose.lifting.predict import Lifter
+from pose.structures.camera import Camera
+from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.skeletons import Skeleton
+
+
+class PersonWindows:
+    """Buffer that collects the frames of one person and lifts them in overlapping, blended windows.
+
+    After a long gap between detections (`pose.structures.gaps.MAX_TRACK_GAP_S`), the windows start again.
+    """
+
+    def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
+        self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
+        self._begin()
+
+    def _begin(self) -> None:
+        self._waiting: list[PersonFrame] = []  # frames from the first that is not final
+        windows = self._lifter.windows
+        self._blend = Blend(windows, windows.size + windows.hop)
+        self._start = 0  # index in the track of the first waiting frame
+        self._fresh = 0  # number of frames that no window has contained yet
+
+    def push(self, frame: PersonFrame) -> list[PersonFrame]:
+        """Add a frame; returns those that are lifted now, oldest first."""
+        away = bool(self._waiting) and frame.time - self._waiting[-1].time > MAX_TRACK_GAP_S
+        lifted = self.end() if away else []
+        self._waiting.append(frame)
+        self._fresh += 1
+        windows = self._lifter.windows
+        if len(self._waiting) == windows.size and self._fresh >= windows.hop:
+            lifted += self._lift(windows.hop)
+        return lifted
+
+    def end(self) -> list[PersonFrame]:
+        """Lift and return the remaining frames."""
+        lifted = self._lift(len(self._waiting))
+        self._begin()
+        return lifted
+
+    def _lift(self, count: int) -> list[PersonFrame]:
+        """Lift the waiting frames as one window and take the first `count`, which no later window contains."""
+        if self._fresh:
+            sequence = keypoint_sequence(self._waiting, self._camera, self._skeleton)
+            self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])
+            self._fresh = 0
+        lifted, self._waiting = self._waiting[:count], self._waiting[count:]
+        for frame, output in zip(lifted, self._blend.take(count), strict=True):
+            frame.lifted = output
+        self._start += count
+        return lifted

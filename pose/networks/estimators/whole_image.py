@@ -1,0 +1,109 @@
+"""Base of estimators whose network finds all people and their joints in one pass over an image."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from pose.networks import crops
+from pose.networks.whole_image import ImageDetections, WholeImageNetwork
+from pose.structures.skeletons import COCO17
+from pose.structures.types import F32, U8, Boxes, Keypoints2D, Regions
+
+BOX_TO_REGION = 1.25
+# Minimum overlap (IoU) between the expected square of a crop's person and the square of a detection in the crop.
+MIN_SAME_PERSON_IOU = 0.3
+
+
+class WholeImageEstimator:
+    """Estimator of COCO-17 joints. `find` processes whole images, and `estimate` processes crops of people."""
+
+    skeleton = COCO17
+
+    def __init__(self, network: WholeImageNetwork) -> None:
+        """Wrap a loaded network.
+
+        Args:
+            network: Network that finds people and their 17 joints.
+        """
+        self._network = network
+        self.device = network.device
+
+    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
+        """Find people and their joints in each (H, W, 3) uint8 RGB image.
+
+        Returns:
+            Boxes and joints of each image. Both have one row per person, sorted by descending score.
+        """
+        return [self._people(found) for found in self._network(images)]
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """Return an upright square around each box, with sides of 1.25 times the longer side of the box."""
+        return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """Estimate the joints of the person in the middle of every region of every image.
+
+        The confidence of a person is the network's score, or 0 if no person is found.
+        """
+        size = (self._network.side, self._network.side)
+        matrices = [crops.crop_matrices(rows, size) for rows in regions]
+        found = self._network(
+            [
+                crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+                for image, rows in zip(images, matrices, strict=True)
+                for matrix in rows
+            ]
+        )
+        ends = np.cumsum([len(rows) for rows in regions])
+        return [
+            self._crops(found[end - len(rows) : end], transforms, rows)
+            for end, transforms, rows in zip(ends, matrices, regions, strict=True)
+        ]
+
+    def _people(self, found: ImageDetections) -> tuple[Boxes, Keypoints2D]:
+        keypoints = Keypoints2D(
+            found.keypoints, found.keypoint_scores, found.scores, crops.square_regions(found.xyxy, BOX_TO_REGION)
+        )
+        return Boxes(found.xyxy, found.scores), keypoints
+
+    def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
+        """Return one row of joints for each crop of an image.
+
+        If a crop contains no person, all its scores are 0 and its region is unchanged.
+
+        Args:
+            found: Detections in each crop.
+            matrices: (P, 2, 3) affine maps from crop px to image px.
+            regions: Regions of the crops.
+        """
+        xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
+        scores = np.zeros(xy.shape[:2], np.float32)
+        presence = np.zeros(len(found), np.float32)
+        next_regions = [regions[[row]] for row in range(len(found))]
+        for row, (people, matrix) in enumerate(zip(found, matrices, strict=True)):
+            best = _middle_person(people, self._network.side)
+            if best is None:
+                continue
+            xy[row] = crops.apply_affine(matrix[None], people.keypoints[best][None])[0]
+            scores[row], presence[row] = people.keypoint_scores[best], people.scores[best]
+            square = crops.square_regions(people.xyxy[[best]], BOX_TO_REGION)
+            scale = np.float32(regions.sizes[row, 0] / self._network.side)
+            centre = crops.apply_affine(matrix[None], square.centers[None])[0]
+            next_regions[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
+        return Keypoints2D(xy, scores, presence, Regions.concatenate(next_regions))
+
+
+def _middle_person(people: ImageDetections, side: int) -> int | None:
+    """Return the row of the person for which a crop of `side` px was most likely made, or None if there is none.
+
+    A crop is a square with a margin around a person. The detection is chosen whose score times overlap (IoU) with the
+    crop without its margin is largest. Boxes are extended to squares first, so that narrow boxes count as much as wide
+    ones.
+    """
+    margin = side * (1 - 1 / BOX_TO_REGION) / 2
+    person_square = np.array([[margin, margin, side - margin, side - margin]], np.float32)
+    squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))
+    overlap = crops.box_iou(person_square, squares)[0]
+    fitness = np.where(overlap >= MIN_SAME_PERSON_IOU, overlap * people.scores, 0)
+    return int(fitness.argmax()) if fitness.any() else None

@@ -1,0 +1,183 @@
+"""Resumable downloads over HTTPS, with proxies from the environment and a progress bar on a terminal."""
+
+import http.client
+import os
+import re
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from pose.networks.weights.catalogue import SCHEMES, SourceError
+from pose.utils.progress import progress_bar
+
+TIMEOUT_S = 30.0  # default time without data after which a download fails
+_BLOCK = 1 << 18
+_MAX_BYTES = 4 << 30  # far more than any weight
+_PARTIAL_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class DownloadError(SourceError):
+    """A download failed."""
+
+
+class _SchemeGuard(urllib.request.HTTPRedirectHandler):
+    """Redirect handler that rejects redirects to URL schemes that are not allowed."""
+
+    def __init__(self, schemes: tuple[str, ...]) -> None:
+        self._schemes = schemes
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        try:
+            check_scheme(newurl, self._schemes)
+        except DownloadError:
+            fp.close()  # urllib closes it only if the redirect is followed
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
+    """Raise `DownloadError` unless the URL's scheme is one of `schemes`."""
+    if urlsplit(url).scheme not in schemes:
+        raise DownloadError(f"{url} is not allowed: only {' and '.join(schemes)} URLs are allowed")
+
+
+def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
+    """Return an opener for `url` that follows redirects and uses the proxies of the environment.
+
+    Raises:
+        DownloadError: If the scheme of `url` is not one of `schemes`.
+    """
+    check_scheme(url, schemes)
+    return urllib.request.build_opener(_SchemeGuard(schemes))
+
+
+def unavailable_reason(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
+    """Return why a file cannot be downloaded, in one line; None if the server provides it.
+
+    Args:
+        url: Address of the file.
+        schemes: Allowed URL schemes, such as ("https",), also of redirects.
+        timeout: Maximum time without data, s.
+    """
+    request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
+    try:
+        with opener_for(url, schemes).open(request, timeout=timeout):
+            return None
+    except DownloadError as error:
+        return str(error)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"{url} answered {error.code} {error.reason}"
+    except (OSError, http.client.HTTPException) as error:
+        return f"{url} could not be read: {reason_of(error)}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return the cause of a failed request in plain text, without names of Python classes."""
+    reason = getattr(error, "reason", error)
+    return str(getattr(reason, "strerror", None) or reason) or type(error).__name__
+
+
+@contextmanager
+def claim_partial(partial: Path) -> Iterator[Path]:
+    """Yield a path to which only this process writes, for a download that continues an incomplete one.
+
+    On entry, an existing file `partial` with the content of an earlier attempt is renamed to the yielded path. On exit,
+    a file that is still at that path is renamed back to `partial` for the next attempt.
+    """
+    private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        os.utime(partial)  # marks it as in use: files older than a day are removed
+        partial.replace(private)
+    try:
+        yield private
+    finally:
+        with suppress(FileNotFoundError):
+            private.replace(partial)
+
+
+def download(url: str, path: Path, *, schemes: tuple[str, ...] = SCHEMES, timeout: float = TIMEOUT_S) -> None:
+    """Download `url` to `path`, resuming at the end of existing content.
+
+    The download is resumed if the connection breaks after some data. A connection that delivers no data is an error.
+
+    Args:
+        url: Address of the file.
+        path: File to write.
+        schemes: Allowed URL schemes, also of redirects.
+        timeout: Maximum time without data, s.
+
+    Raises:
+        DownloadError: If the download fails; the received content stays in `path`.
+    """
+    opener = opener_for(url, schemes)
+    while True:
+        before = path.stat().st_size if path.exists() else 0
+        try:
+            if _attempt(opener, url, path, before, timeout):
+                return
+            reason = "the connection was closed early"
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise DownloadError(f"{url} answered {error.code} {error.reason}") from error
+        except urllib.error.URLError as error:
+            reason = reason_of(error)
+        except TimeoutError:
+            reason = f"no answer within {timeout:g} s"
+        except (http.client.HTTPException, ConnectionError) as error:
+            reason = reason_of(error)
+        if not path.exists() or path.stat().st_size <= before:
+            raise DownloadError(f"{url} could not be read: {reason}")
+
+
+def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset: int, timeout: float) -> bool:
+    """Send one request from byte `offset` on; return whether the file is complete."""
+    request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Accept-Encoding": "identity"})
+    if offset:
+        request.add_header("Range", f"bytes={offset}-")
+    try:
+        response = opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        error.close()
+        os.truncate(path, 0)  # the existing content is not the beginning of the served file
+        return _attempt(opener, url, path, 0, timeout)
+    with response:
+        continued = _PARTIAL_RANGE.match(response.headers.get("Content-Range", ""))
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT or not continued or int(continued[1]) != offset:
+            offset = 0
+        length = response.headers.get("Content-Length")
+        total = offset + int(length) if length else None
+        if (total or 0) > _MAX_BYTES:
+            raise DownloadError(f"{url} declares {total} bytes, more than any known weight file")
+        with path.open("r+b" if offset else "wb") as out:
+            out.seek(offset)
+            done = _copy(response, out, url, offset, total)
+    return total is None or done == total
+
+
+def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: int, total: int | None) -> int:
+    done = offset
+    name = urlsplit(url).path.rpartition("/")[2]
+    with progress_bar(name, total, "B", done=offset, scaled=True, kept=False) as bar:
+        while block := response.read(_BLOCK):
+            done += len(block)
+            if done > _MAX_BYTES:
+                raise DownloadError(f"{url} sends more bytes than any known weight file has")
+            out.write(block)
+            bar.update(len(block))
+    return done

@@ -1,0 +1,28 @@
+"""The project's own weights, shipped inside the package: `pose/models/NAME.safetensors` (networks) or `NAME.npz`
+(the body model), with a card `NAME.json`."""
+
+import json
+from pathlib import Path
+
+from pose.networks.weights.catalogue import InPackage, Weight
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
+    """Return catalogue entries of the weight files in `folder`, by name.
+
+    The JSON card beside each file gives its licence and SHA-256."""
+    entries = {}
+    for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
+        card_path = path.with_suffix(".json")
+        card = json.loads(card_path.read_text()) if card_path.is_file() else {}
+        entries[path.stem] = Weight(
+            name=path.stem,
+            file=path.name,
+            licence=card.get("licence", "Apache-2.0"),
+            sha256=card.get("sha256"),
+            size=path.stat().st_size,
+            source=InPackage(),
+        )
+    return entries

@@ -1,0 +1,108 @@
+"""Extraction of one member from a large zip on a web server with HTTP range requests."""
+
+import http.client
+import io
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from pose.networks.weights.archive import extract_member
+from pose.networks.weights.catalogue import SCHEMES
+from pose.networks.weights.download import TIMEOUT_S, DownloadError, opener_for, reason_of
+
+BLOCK = 1 << 22  # bytes per request
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+
+
+class RangesError(DownloadError):
+    """The server does not support range requests."""
+
+
+class RemoteFile(io.RawIOBase):
+    """A seekable read-only file on a web server.
+
+    Attributes:
+        size: Size in bytes.
+    """
+
+    def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = TIMEOUT_S) -> None:
+        """Open the file.
+
+        Args:
+            url: Address of the file.
+            schemes: Allowed URL schemes, such as ("https",), also of redirects.
+            timeout: Maximum time without data, s.
+
+        Raises:
+            RangesError: If the server does not support range requests.
+            DownloadError: If the file cannot be read, or its URL scheme is not allowed.
+        """
+        self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
+        self._place = 0
+        self.size = 1
+        self.size = self._request(0, 1)[1]
+
+    def readable(self) -> bool:
+        """Return True: the file can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: the position can be changed."""
+        return True
+
+    def tell(self) -> int:
+        """Return the current position in the file, in bytes."""
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position and return it, in bytes from the start; the arguments are those of `io.IOBase.seek`."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self.size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read bytes into `buffer`, and return their number; 0 at the end of the file."""
+        count = min(len(buffer), self.size - self._place)
+        if count <= 0:
+            return 0
+        data, _ = self._request(self._place, count)
+        buffer[: len(data)] = data
+        self._place += len(data)
+        return len(data)
+
+    def _request(self, start: int, count: int) -> tuple[bytes, int]:
+        """Read `count` bytes from offset `start`; return these bytes and the size of the whole file."""
+        asked = {"User-Agent": "pose-run", "Accept-Encoding": "identity", "Range": f"bytes={start}-{start + count - 1}"}
+        try:
+            with self._opener.open(urllib.request.Request(self._url, headers=asked), timeout=self._timeout) as response:
+                found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+                if response.status != http.HTTPStatus.PARTIAL_CONTENT or not found or int(found[1]) != start:
+                    raise RangesError(f"{self._url} does not support range requests")
+                data = response.read(count)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise DownloadError(f"{self._url} answered {error.code} {error.reason}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise DownloadError(f"{self._url} could not be read: {reason_of(error)}") from error
+        if len(data) != count:
+            raise DownloadError(f"{self._url} could not be read: the connection was closed early")
+        return data, int(found[3])
+
+
+def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = SCHEMES) -> None:
+    """Write one file of a zip on a web server to `target`, without a download of the whole zip.
+
+    Args:
+        url: Address of the zip.
+        member: Path of the file in the zip, or the end of that path.
+        target: File to write.
+        schemes: Allowed URL schemes, such as ("https",), also of redirects.
+
+    Raises:
+        RangesError: If the server does not support range requests.
+        DownloadError: If the download fails.
+        ArchiveError: If the archive is invalid, or if `member` does not match exactly one file.
+    """
+    with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
+        extract_member(file, member, target, url.rpartition("/")[2])

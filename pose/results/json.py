@@ -1,0 +1,275 @@
+"""Writer of `poses.json`, the results of a run as text.
+
+The schema is `poses.schema.json` beside this module; docs/reference/outputs.md describes it. The file is streamed: the
+header, one line per frame, and the tail. Numbers are rounded: pixels to 0.01, scores to 0.001, metres to 0.0001,
+millimetres to 0.1. Writing an hour of one person takes 10 s of processor time.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pose.errors import PoseError
+from pose.results.run_info import RunInfo
+from pose.results.writer import PartFile, WriterContext
+from pose.structures.hand_points import SIDES, sized_to_body
+from pose.structures.skeletons import LIMBS
+from pose.structures.types import CameraView, FrameResult, Placed
+
+FORMAT_NAME = "pose-run"
+FORMAT_VERSION = 2
+_SWAPPED = ("legs", "arms")
+SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
+
+
+class JsonWriter(WriterContext):
+    """A writer of `poses.json` that implements `ResultWriter`.
+
+    The file is a valid JSON document after every write; until `close` it is marked as incomplete.
+    """
+
+    def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
+        """Open the file and write the header.
+
+        Args:
+            path: Final path.
+            info: Metadata of the run.
+            part: Path of the incomplete file; default is a hidden file beside `path`.
+            spare: Bytes by which the header may grow later (`write_head`).
+        """
+        self._frames = 0
+        self._doubtful = frozenset(info.doubtful)
+        head = _head(info)
+        self._head_size = len(head) + spare
+        self._part = PartFile(path, part)
+        self._end = 0  # byte after the last complete frame, or after the header
+        self._append(f'{head.ljust(self._head_size)},\n"frames": [')
+
+    def write_head(self, info: RunInfo) -> None:
+        """Replace the metadata of the run.
+
+        Raises:
+            ValueError: If the new header does not fit into the space reserved by `spare`.
+        """
+        head = _head(info)
+        if len(head) > self._head_size:
+            raise ValueError(f"the header has {len(head)} bytes; {self._head_size} are reserved")
+        self._part.overwrite(0, head.ljust(self._head_size).encode())
+
+    def write(self, result: FrameResult) -> None:
+        """Append the result of a frame.
+
+        Raises:
+            PoseError: If the file cannot be written, for example because the disk is full.
+        """
+        frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
+        if result.view is not None:
+            frame["camera"] = _view(result.view)
+        frame["people"] = people_json(result, self._doubtful)
+        self._append(("\n" if self._frames == 0 else ",\n") + compact_json(frame))
+        self._frames += 1
+
+    def finish(self, complete: bool = True) -> None:
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
+
+        After an error the file stays a valid document, marked as incomplete.
+        """
+        if self._part.closed:
+            return
+        try:
+            self._part.write_and_truncate(self._end, _tail(complete))
+        except PoseError:
+            self._restore()
+            raise
+
+    def commit(self) -> None:
+        """Give the file its final name. This has no effect after `abort` or an earlier `commit`."""
+        if not self._part.closed:
+            self._part.commit()
+
+    def close(self, complete: bool = True) -> None:
+        """Complete the file, and give it its final name; `complete=False` marks the run as interrupted.
+
+        If the disk is full, the file gets its final name but stays marked as incomplete.
+
+        Raises:
+            PoseError: If the file cannot be completed.
+        """
+        try:
+            self.finish(complete)
+        except PoseError:
+            self.commit()
+            raise
+        self.commit()
+
+    def abort(self) -> None:
+        """Delete the temporary file. This has no effect after `commit` or an earlier `abort`."""
+        if not self._part.closed:
+            self._part.discard()
+
+    def _append(self, text: str) -> None:
+        data = text.encode()
+        try:
+            self._part.write_and_truncate(self._end, data + _tail(complete=False))
+        except PoseError:
+            self._restore()
+            raise
+        self._end += len(data)
+
+    def _restore(self) -> None:
+        """Write the end of the document again after a failed write. Its disk space is already allocated."""
+        with suppress(PoseError):
+            self._part.write_and_truncate(self._end, _tail(complete=False))
+
+
+def _head(info: RunInfo) -> str:
+    """Return the header as ASCII text without the closing brace."""
+    return json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)[:-1]
+
+
+def _tail(complete: bool) -> bytes:
+    return b'\n],\n"complete": %s}\n' % (b"true" if complete else b"false")
+
+
+def repair_json(path: Path) -> int:
+    """Make a document valid whose writer was killed, possibly during a write. It stays marked as incomplete.
+
+    A document without frames is not changed.
+
+    Returns:
+        Number of frames in the document.
+
+    Raises:
+        OSError: If the file cannot be read or written.
+    """
+    place = end = frames = 0
+    with path.open("r+b") as file:
+        for line in file:
+            if line.startswith(b'{"index":') and line.endswith(b"\n"):
+                end, frames = place + len(line.rstrip(b",\n")), frames + 1
+            place += len(line)
+        if end:
+            file.seek(end)
+            file.write(_tail(complete=False))
+            file.truncate()
+    return frames
+
+
+def read_head(path: Path) -> RunInfo:
+    """Read the metadata of a complete or incomplete document.
+
+    Raises:
+        OSError: If the file cannot be read.
+        KeyError, TypeError, ValueError: If the metadata are invalid.
+    """
+    with path.open("rb") as file:
+        return RunInfo.from_json(json.loads(file.readline().rstrip(b",\n") + b"}"))
+
+
+def compact_json(value: object) -> str:
+    """Format plain values as JSON on one line, without spaces between the elements."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dict[str, object]]:
+    """Convert the people of a frame to objects of `poses.json`, in the same order.
+
+    Args:
+        result: The frame.
+        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
+    """
+    people, poses = result.people, result.poses
+    if len(people) == 0:
+        return []
+    keypoints = _with_scores(people.keypoints, people.scores)
+    columns = zip(
+        people.ids.tolist(), _rounded(people.boxes, 2), _rounded(people.box_scores, 3), keypoints,
+        _rounded(poses.joints, 4), _rounded(poses.root, 4), _rounded(poses.sigma, 1),
+        [list(compress(_SWAPPED, limbs)) for limbs in poses.swapped.tolist()],
+        strict=True,
+    )  # fmt: skip
+    names = ("id", "box", "score", "keypoints", "joints3d", "root", "sigma", "swapped")
+    found: list[dict[str, object]] = [dict(zip(names, values, strict=True)) for values in columns]
+    for person, ahead, observers in zip(found, poses.ahead.tolist(), poses.seen_by.tolist(), strict=True):
+        if ahead:
+            person["ahead"] = round(ahead, 4)
+        if any(observers):
+            person["seen_by"] = observers
+    for person, hands in zip(found, _hands(result), strict=False):
+        if hands:
+            person["hands"] = hands
+    if result.placed is None:
+        for person in found:
+            if person["id"] in doubtful:
+                person["doubtful"] = True
+    else:
+        for person, placed in zip(found, _placed(result.placed), strict=True):
+            person |= placed
+    return found
+
+
+def _rounded(values: ArrayLike, decimals: int) -> list[object]:
+    """Round to `decimals` places; NaN and infinity become None."""
+    rounded = np.round(np.asarray(values, np.float64), decimals) + 0.0  # adding 0.0 turns -0.0 into 0.0
+    known = np.isfinite(rounded)
+    if not known.all():
+        rounded = rounded.astype(object)
+        rounded[~known] = None
+    plain: list[object] = rounded.tolist()
+    return plain
+
+
+def _with_scores(points: ArrayLike, scores: ArrayLike) -> list[object]:
+    """Combine points (..., K, 2) px and scores (..., K) to (..., K, 3): x, y and score of each point."""
+    positions, rounded_scores = np.round(np.asarray(points, np.float64), 2), np.round(np.asarray(scores, np.float64), 3)
+    return _rounded(np.concatenate([positions, rounded_scores[..., None]], axis=-1), 3)
+
+
+def _view(view: CameraView) -> dict[str, object]:
+    sigma = round(float(view.sigma_degrees), 3) if np.isfinite(view.sigma_degrees) else None
+    place = {} if view.position is None else {"position": _rounded(view.position, 4)}
+    return {
+        "rotation": _rounded(view.rotation, 6), "zoom": round(float(view.zoom), 5), "sigma_degrees": sigma, **place
+    }  # fmt: skip
+
+
+def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
+    """Yield the JSON member of the detected hands of each person; yield nothing if hands were not estimated."""
+    hands, poses = result.people.hands, result.poses
+    if hands is None:
+        return
+    keypoints, joints = _with_scores(hands.points, hands.scores), sized_to_body(hands, poses.joints, poses.swapped)
+    lifted = np.asarray(np.isfinite(joints).all(axis=(2, 3)))
+    for row, points in enumerate(keypoints):
+        sides: dict[str, object] = {}
+        for at, side in enumerate(SIDES):
+            hand = {"keypoints": points[at]} if hands.detected[row, at] else {}  # type: ignore[index]
+            if lifted[row, at]:
+                hand["joints3d"] = _rounded(joints[row, at], 4)
+            if hand:
+                sides[side] = hand
+        yield sides
+
+
+def _placed(placed: Placed) -> Iterator[dict[str, object]]:
+    """Yield the JSON members of each person that describe world coordinates."""
+    columns = zip(
+        _rounded(placed.joints, 4), _rounded(placed.contacts, 2), _rounded(placed.root_sigma, 1),
+        _rounded(placed.moved, 1), placed.filled.tolist(), strict=True,
+    )  # fmt: skip
+    flags = zip(placed.doubtful.tolist(), placed.partial.tolist(), placed.inconsistent.tolist(), strict=True)
+    names = ("world", "contacts", "root_sigma", "moved", "filled")
+    for values, (doubtful, partial, limbs) in zip(columns, flags, strict=True):
+        person = dict(zip(names, values, strict=True))
+        if doubtful:
+            person["doubtful"] = True
+        if partial:
+            person["partial"] = True
+        if any(limbs):
+            person["inconsistent"] = list(compress(LIMBS, limbs))
+        yield person

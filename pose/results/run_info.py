@@ -1,0 +1,266 @@
+"""Metadata of a run in result files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.results.motion_info import MotionInfo
+from pose.results.scene_info import SceneInfo
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17, SKELETONS, Skeleton
+from pose.utils.json_values import Json, items, member, number, text
+from pose.utils.shown import in_utf8
+from pose.world.frame import UNKNOWN, World
+
+if TYPE_CHECKING:
+    from pose.world.run import PlacedRun
+
+MAX_NAME_CHARS = 4096  # maximum length of a path on Linux; tables repeat the name in every row
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One network of a run.
+
+    Attributes:
+        role: 'detector', 'estimator' or 'lifter'.
+        name: Name of the network.
+        sha256: SHA-256 of its weight file, hexadecimal.
+    """
+
+    role: str
+    name: str
+    sha256: str
+
+
+def _created_by() -> str:
+    return f"pose-run {version('pose-run')}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorldInfo:
+    """World coordinates of a run: the world frame, and what is known about the people in it.
+
+    Attributes:
+        world: World frame: vertical direction and floor.
+        heights: Body height and half the width of its 68 % interval, in m, by track id. The half width is 0 for a
+            height given by the user.
+        joined: Pairs (old id, new id) of tracks that were joined because they belong to one person.
+        dropped: Ids of tracks removed because they were hardly observed.
+        doubtful: Ids of tracks that may be false detections.
+        inconsistent: Time in s during which the 2D keypoints of a limb contradict the person's bone lengths, by track
+            id and limb. Limbs without contradictions are omitted.
+        height_intervals: Shortest interval (lower, upper end) in m that contains the body height with a probability of
+            68 %, by track id; only in offline runs.
+        scenes: Scenes with people; empty unless cuts divide the clip into several of them.
+    """
+
+    world: World
+    heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    joined: tuple[tuple[int, int], ...] = ()
+    dropped: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
+    inconsistent: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    height_intervals: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    scenes: tuple[SceneInfo, ...] = ()
+
+    @classmethod
+    def of(cls, run: "PlacedRun") -> Self:
+        """Make the description from a run with world coordinates."""
+        joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
+        doubtful = tuple(sorted(run.doubtful))
+        scenes = tuple(map(SceneInfo.of, run.scenes)) if len(run.scenes) > 1 else ()
+        return cls(run.world, run.heights, joined, dropped, doubtful, run.inconsistent, run.height_intervals, scenes)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Convert to plain values for JSON; unknown numbers become None."""
+        world = self.world
+        known = world.found_by != UNKNOWN
+        return {
+            "found_by": world.found_by,
+            "confidence": round(world.confidence, 3),
+            "sigma_degrees": round(world.sigma_degrees, 3) if known else None,
+            "rotation": [[round(float(value), 6) for value in row] for row in world.rotation],
+            "floor": round(world.floor, 4) if world.floor_known else None,
+            "people": [
+                {
+                    "id": person,
+                    "height": round(height, 3),
+                    "height_sigma": round(sigma, 3),
+                    **({"height_interval": [round(end, 3) for end in ends]} if ends else {}),
+                    **({"inconsistent": dict(limbs)} if (limbs := self.inconsistent.get(person)) else {}),
+                }
+                for person, (height, sigma) in self.heights.items()
+                for ends in [self.height_intervals.get(person)]
+            ],
+            "joined": [list(pair) for pair in self.joined],
+            "dropped": list(self.dropped),
+            "doubtful": list(self.doubtful),
+            **({"scenes": [scene.to_dict() for scene in self.scenes]} if self.scenes else {}),
+        }
+
+    @classmethod
+    def from_json(cls, entry: Json) -> Self:
+        """Make the object from the output of `to_dict`. Raises KeyError, TypeError or ValueError for invalid input."""
+        rotation = _matrix(member(entry, "rotation"))
+        if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3):
+            raise ValueError("world: expected a rotation matrix of 3 x 3 numbers")
+        degrees, floor = member(entry, "sigma_degrees"), member(entry, "floor")
+        world = World(
+            rotation,
+            0.0 if floor is None else number(floor),
+            text(member(entry, "found_by")),
+            float("nan") if degrees is None else number(degrees),
+            floor is not None,
+        )
+        people = {
+            int(number(member(one, "id"))): (number(member(one, "height")), number(member(one, "height_sigma")))
+            for one in items(member(entry, "people"))
+        }
+        pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(entry, "joined")))
+        dropped, doubtful = (
+            tuple(int(number(person)) for person in items(listed))
+            for listed in (member(entry, "dropped"), entry.get("doubtful", []) if isinstance(entry, Mapping) else [])
+        )
+        inconsistent = {
+            int(number(member(one, "id"))): {limb: number(member(limbs, limb)) for limb in limbs}
+            for one in items(member(entry, "people"))
+            if isinstance(one, Mapping) and isinstance(limbs := one.get("inconsistent"), Mapping)
+        }
+        intervals = {
+            int(number(member(one, "id"))): _interval(one["height_interval"])
+            for one in items(member(entry, "people"))
+            if isinstance(one, Mapping) and "height_interval" in one
+        }
+        joined = tuple((one, other) for one, other in pairs)
+        listed = entry.get("scenes", []) if isinstance(entry, Mapping) else []
+        scenes = tuple(SceneInfo.from_json(scene) for scene in items(listed))
+        return cls(world, people, joined, dropped, doubtful, inconsistent, intervals, scenes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """Metadata of a run in its result file.
+
+    Attributes:
+        source: File name or URL of the video.
+        fps: Average frames per second of the source, for information only; the time stamps are authoritative.
+        camera: Intrinsics of the camera in whose frame the 3D poses are.
+        skeleton: Skeleton of the 2D keypoints.
+        models: Networks of the run.
+        settings: Settings that are required to repeat the run, as JSON values.
+        world: World coordinates of the results; None if the results have none.
+        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
+        motion: Camera motion; None if unknown.
+        cameras: Descriptions of several cameras, as `pose.multiview.calibration_files.camera_json` returns them; empty
+            for one camera.
+        created_by: Name and version of the program.
+    """
+
+    source: str
+    fps: float
+    camera: Camera
+    skeleton: Skeleton
+    models: tuple[ModelInfo, ...] = ()
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    world: WorldInfo | None = None
+    doubtful: tuple[int, ...] = ()
+    motion: MotionInfo | None = None
+    cameras: tuple[Mapping[str, Json], ...] = ()
+    created_by: str = field(default_factory=_created_by)
+
+    @property
+    def has_hands(self) -> bool:
+        """Whether hands were estimated."""
+        return self.settings.get("hands") is True
+
+    @property
+    def has_faces(self) -> bool:
+        """Whether faces were estimated."""
+        return self.settings.get("face") is True
+
+    def __post_init__(self) -> None:
+        """Convert names that are not valid UTF-8 to text that every format supports."""
+        object.__setattr__(self, "source", in_utf8(self.source))
+        object.__setattr__(self, "created_by", in_utf8(self.created_by))
+
+    @classmethod
+    def from_json(cls, head: Json) -> Self:
+        """Make the metadata from the output of `to_dict`, whose numbers are rounded.
+
+        Raises KeyError, TypeError or ValueError for invalid input.
+        """
+        source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
+        if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
+            raise TypeError("settings: expected an object")
+        return cls(
+            source=_name(member(source, "name")),
+            fps=number(member(source, "fps")),
+            camera=Camera(
+                _matrix(member(camera, "intrinsics")),
+                member(camera, "status") == "known",
+                (int(number(member(source, "width"))), int(number(member(source, "height")))),
+            ),
+            skeleton=SKELETONS[text(member(member(member(head, "skeletons"), "keypoints"), "name"))],
+            models=tuple(
+                ModelInfo(*(text(member(model, key)) for key in ("role", "name", "sha256")))
+                for model in items(member(head, "models"))
+            ),
+            settings=settings,
+            world=None if (entry := head.get("world")) is None else WorldInfo.from_json(entry),
+            doubtful=tuple(int(number(track)) for track in items(head.get("doubtful", []))),
+            motion=None if (entry := head.get("camera_motion")) is None else MotionInfo.from_json(entry),
+            cameras=_cameras(head.get("cameras", [])),
+            created_by=text(member(head, "created_by")),
+        )
+
+    def to_dict(self) -> dict[str, Json]:
+        """Return the header of `poses.json` as plain values."""
+        width, height = self.camera.size
+        return {
+            "created_by": self.created_by,
+            "source": {"name": self.source, "width": width, "height": height, "fps": round(self.fps, 6)},
+            "camera": {
+                "intrinsics": [[round(float(value), 4) for value in row] for row in self.camera.matrix],
+                "status": "known" if self.camera.known else "assumed",
+                "fov_degrees": round(self.camera.fov_degrees, 3),
+            },
+            "skeletons": {"keypoints": _skeleton(self.skeleton), "joints3d": _skeleton(H36M17)},
+            "models": [{"role": m.role, "name": m.name, "sha256": m.sha256} for m in self.models],
+            "settings": dict(self.settings),
+            "camera_motion": None if self.motion is None else self.motion.to_dict(),
+            "world": None if self.world is None else self.world.to_dict(),
+            **({"doubtful": list(self.doubtful)} if self.world is None else {}),
+            **({"cameras": [dict(camera) for camera in self.cameras]} if self.cameras else {}),
+        }
+
+
+def _name(entry: Json) -> str:
+    name = text(entry)
+    if len(name) > MAX_NAME_CHARS:
+        raise ValueError(f"source: a name of {len(name)} characters; at most {MAX_NAME_CHARS} are read")
+    return name
+
+
+def _cameras(entry: Json) -> tuple[Mapping[str, Json], ...]:
+    cameras = tuple(camera for camera in items(entry) if isinstance(camera, Mapping))
+    if len(cameras) != len(items(entry)):
+        raise TypeError("cameras: expected a list of JSON objects")
+    return cameras
+
+
+def _interval(entry: Json) -> tuple[float, float]:
+    shortest, tallest = map(number, items(entry))
+    return shortest, tallest
+
+
+def _matrix(rows: Json) -> NDArray[np.float64]:
+    return np.array([[number(value) for value in items(row)] for row in items(rows)], np.float64)
+
+
+def _skeleton(skeleton: Skeleton) -> dict[str, Json]:
+    return {"name": skeleton.name, "joints": list(skeleton.names), "edges": [list(edge) for edge in skeleton.edges]}

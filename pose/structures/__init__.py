@@ -1,0 +1,1 @@
+"""Arrays and their names: frames, people, skeletons, cameras, sequences, rotations, filters."""

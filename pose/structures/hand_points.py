@@ -1,0 +1,188 @@
+"""The 21 points of a hand, and the hands of people as plain arrays.
+
+Order and names are those of COCO-WholeBody, OpenPose and MediaPipe: the wrist, then four points of each finger from
+the palm to the tip. Arrays have the shape (P, 2, 21, ...): P people, left and right side, points.
+"""
+
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.wholebody import HANDS
+
+F32 = NDArray[np.float32]
+Value = TypeVar("Value", bound=np.generic)
+Rows = slice | list[int] | NDArray[np.generic]
+
+SIDES = ("left", "right")
+POINTS = 21
+FINGERS = ("thumb", "index", "middle", "ring", "little")
+LEFT_NAMES, RIGHT_NAMES = HANDS[:POINTS], HANDS[POINTS:]
+WRIST, INDEX_KNUCKLE, MIDDLE_KNUCKLE, RING_KNUCKLE, LITTLE_KNUCKLE = 0, 5, 9, 13, 17
+# (parent, child) of every bone: five chains of four bones from the wrist.
+BONES = tuple(
+    (WRIST if point == 0 else 4 * finger + point, 4 * finger + point + 1) for finger in range(5) for point in range(4)
+)
+_MIDDLE = np.array([WRIST, 9, 10, 11, 12])  # the chain that defines the length of the hand
+
+# Joints of Human3.6M-17: elbow and wrist of each side.
+ELBOWS, WRISTS = (12, 15), (13, 16)
+# Ratio of the length of a hand (wrist to tip of the middle finger) to that of a forearm (elbow to wrist), which are
+# 0.108 and 0.146 of the stature. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control of Human
+# Movement.
+HAND_PER_FOREARM = 0.108 / 0.146
+
+
+# Radius of the 68 % interval of each point in hand lengths, relative to the wrist; measured on the first half of one
+# clip of one hand (benchmarks/hands.py).
+SIGMA = np.array(
+    [
+        0,
+        0.10,
+        0.15,
+        0.17,
+        0.19,
+        0.20,
+        0.30,
+        0.29,
+        0.27,
+        0.18,
+        0.32,
+        0.24,
+        0.11,
+        0.21,
+        0.29,
+        0.19,
+        0.09,
+        0.20,
+        0.26,
+        0.16,
+        0.09,
+    ],
+    np.float32,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """The hands of P people in one frame.
+
+    A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
+
+    Attributes:
+        points: (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below.
+        scores: (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image.
+        shapes: (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one
+            camera have the size that the network assumes; shapes measured by several cameras have their true size.
+        sigma: (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %, for
+            shapes measured by several cameras; NaN for shapes from one camera. None if there is only one camera.
+    """
+
+    points: F32
+    scores: F32
+    shapes: F32
+    sigma: F32 | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.scores)
+        for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,)), ("sigma", ())):
+            if name == "sigma" and self.sigma is None:
+                continue
+            shape, expected = getattr(self, name).shape, (count, len(SIDES), POINTS, *last)
+            if shape != expected:
+                raise ValueError(f"Hands.{name}: expected shape {expected}, got {shape}")
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, rows: Rows) -> "Hands":
+        sigma = None if self.sigma is None else self.sigma[rows]
+        return Hands(self.points[rows], self.scores[rows], self.shapes[rows], sigma)
+
+    @classmethod
+    def undetected(cls, count: int) -> Self:
+        """Make the `Hands` of `count` people, none of them detected."""
+        scores = np.zeros((count, len(SIDES), POINTS), np.float32)
+        return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
+
+    def with_undetected(self, count: int) -> "Hands":
+        """Return these hands, followed by undetected hands of `count` people."""
+        more = Hands.undetected(count)
+        points, scores, shapes = (
+            np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
+        )
+        sigma = None
+        if self.sigma is not None:
+            sigma = np.concatenate([self.sigma, np.full(more.scores.shape, np.nan, np.float32)])
+        return Hands(points, scores, shapes, sigma)
+
+    @property
+    def detected(self) -> NDArray[np.bool_]:
+        """(P, 2) whether the left and the right hand of each person is detected."""
+        return np.asarray((self.scores > 0).any(axis=2))
+
+
+def lengths(shapes: F32) -> F32:
+    """Return the length (...,) m of hands (..., 21, 3) m, from the wrist along the middle finger to its tip."""
+    steps = np.diff(shapes[..., _MIDDLE, :], axis=-2)
+    return np.asarray(np.linalg.norm(steps, axis=-1).sum(axis=-1), np.float32)
+
+
+def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
+    """Return the uncertainty of the points of left and right hands relative to the wrist.
+
+    For one camera, it is a fixed fraction of the hand's length for each point, measured in docs/studies/hands.md.
+
+    Args:
+        hands: Hands of P people.
+        joints: (P, 2, 21, 3) m, hands returned by `sized_to_body`.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
+
+    Returns:
+        (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %; NaN if unknown.
+    """
+    sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
+    if hands.sigma is None:
+        return sigma
+    measured = swapped_with_arms(hands.sigma, swapped)
+    return np.where(np.isfinite(measured) & np.isfinite(sigma), measured, sigma)
+
+
+def swapped_with_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
+    """Swap left and right hands of people whose arms were swapped. A second call restores the original order.
+
+    Args:
+        values: (P, 2, ...) values of left and right hands.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
+    """
+    turned = swapped[:, 1].reshape(-1, *[1] * (values.ndim - 1))
+    return np.where(turned, values[:, ::-1], values)
+
+
+def sized_to_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
+    """Scale hands to the size of lifted people, and assign them to the lifted arms.
+
+    The length of a hand becomes `HAND_PER_FOREARM` times that of the forearm. Hands measured by several cameras keep
+    their size.
+
+    Args:
+        hands: Hands of P people.
+        joints: (P, 17, 3) m, Human3.6M-17 joints of the same people, in any metric frame.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
+            Hands are swapped with the arms.
+
+    Returns:
+        (P, 2, 21, 3) m, left and right hand relative to the lifted wrist, in camera axes (x right, y down, z forward);
+        NaN for undetected hands.
+    """
+    shapes, seen = swapped_with_arms(hands.shapes, swapped), swapped_with_arms(hands.detected, swapped)
+    forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)
+    own = lengths(shapes)
+    factor = HAND_PER_FOREARM * forearms / np.where(own > 0, own, 1)
+    if hands.sigma is not None:  # includes hands that the camera of the 2D points does not see
+        factor = np.where(np.isfinite(swapped_with_arms(hands.sigma, swapped)).all(axis=2), 1.0, factor)
+        seen = own > 0
+    seen = seen & (own > 0) & np.isfinite(factor)
+    return np.where(seen[..., None, None], shapes * factor[..., None, None], np.nan).astype(np.float32)

@@ -1,0 +1,90 @@
+"""Validation of the units of external input: pixels, seconds, RGB uint8.
+
+Input in other units would silently produce meaningless results. Impossible values raise an error, unlikely values a
+`PoseWarning`.
+"""
+
+import math
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseWarning, UsageError
+from pose.structures.types import F32, Frame
+
+MAX_NORMALISED_PX = 2.0  # keypoints that are all closer to the image's corner are relative coordinates
+MAX_FRAME_STEP_S = 1.0  # times that are farther apart are frame numbers or milliseconds
+MIN_FRAMES_TO_JUDGE = 4
+
+
+class IncomingFrames:
+    """Checker of the frames of one session, which must be images of one size at increasing times."""
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        """Start before the first frame.
+
+        Args:
+            size: Expected (width, height) of the images, px.
+        """
+        self._size = size
+        self._last, self._index = -math.inf, 0
+        self._slow = 0  # consecutive frames with too large a step
+
+    def check(self, frame: Frame) -> None:
+        """Check the next frame. Warns if several successive frames are too far apart for times in seconds.
+
+        Raises:
+            UsageError: If the image has another shape, dtype or size, or its time does not increase.
+        """
+        image = frame.image
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
+        if frame.size != self._size:
+            want, got = (f"{width} x {height} px" for width, height in (self._size, frame.size))
+            raise UsageError(f"frame {frame.index}: got {got}, but the session expects {want}; create another session")
+        step = frame.time - self._last
+        if not math.isfinite(frame.time) or step <= 0:
+            before = f" after {self._last:g} s" if math.isfinite(self._last) else ""
+            raise UsageError(f"frame {frame.index}: time {frame.time:g} s{before}; expected seconds that increase")
+        step /= max(1, frame.index - self._index)  # a busy machine drops the frames in between
+        self._last, self._index = frame.time, frame.index
+        self._slow = self._slow + 1 if MAX_FRAME_STEP_S <= step < math.inf else 0
+        if self._slow == MIN_FRAMES_TO_JUDGE:
+            warnings.warn(_too_slow(step), PoseWarning, stacklevel=4)
+
+
+def check_units(
+    keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], prefix: str = ""
+) -> None:
+    """Check that keypoints are in px and times in seconds.
+
+    Warns if times look like frame numbers or milliseconds, or if most keypoints lie outside the image.
+
+    Args:
+        keypoints: (T, J, 2) px.
+        scores: (T, J) scores; keypoints with score 0 are ignored.
+        times: (T,) s.
+        image_size: (width, height) px.
+        prefix: Prefix of the warnings.
+
+    Raises:
+        ValueError: If all keypoints lie within 2 px of the image's corner, as relative coordinates from 0 to 1 do.
+    """
+    detected = keypoints[scores > 0]
+    size = np.array(image_size)
+    if len(detected) and size.min() > 4 * MAX_NORMALISED_PX and np.abs(detected).max() <= MAX_NORMALISED_PX:
+        raise ValueError(
+            f"keypoints: all lie within {MAX_NORMALISED_PX:g} px of the corner; "
+            f"expected px, so multiply relative coordinates by {size[0]} and {size[1]}"
+        )
+    outside = ((detected < -0.5) | (detected > size - 0.5)).any(axis=-1)
+    if outside.sum() > len(detected) / 2:
+        message = f"keypoints: {outside.mean():.0%} lie outside the picture of {size[0]} x {size[1]} px (image_size)"
+        warnings.warn(prefix + message, PoseWarning, stacklevel=3)
+    if len(times) >= MIN_FRAMES_TO_JUDGE and (step := float(np.median(np.diff(times)))) >= MAX_FRAME_STEP_S:
+        warnings.warn(prefix + _too_slow(step), PoseWarning, stacklevel=3)
+
+
+def _too_slow(step: float) -> str:
+    return f"times: frames are {step:g} s apart; expected seconds, not frame numbers or milliseconds"

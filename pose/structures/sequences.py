@@ -1,0 +1,127 @@
+"""Sequences of one person: input and output of a lifter, training batches, and their mirror images.
+
+In shapes, B is the number of sequences, T of frames and J of joints. Axes and units are those of
+`pose.structures.types`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.camera import Camera
+from pose.structures.skeletons import H36M17, get_skeleton
+from pose.structures.types import F32, check_shape
+
+_SIDES = np.array([-1, 1, 1], np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence2D:
+    """One person in T frames in 2D, with J keypoints.
+
+    Attributes:
+        keypoints: (T, J, 2) px.
+        scores: (T, J) confidence; 0 for undetected keypoints.
+        times: (T,) float64 s, strictly increasing.
+        camera: Camera that recorded the person.
+        skeleton: Name of the skeleton in `pose.structures.skeletons.SKELETONS`.
+    """
+
+    keypoints: F32
+    scores: F32
+    times: NDArray[np.float64]
+    camera: Camera
+    skeleton: str
+
+    def __post_init__(self) -> None:
+        t, j = self.scores.shape
+        check_shape(self, "keypoints", (t, j, 2))
+        check_shape(self, "times", (t,))
+        if not np.isfinite(self.times).all() or not (np.diff(self.times) > 0).all():
+            raise ValueError("Sequence2D.times: time stamps must increase strictly")
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, frames: slice) -> Self:
+        """Return a slice of the frames, with the same camera. The arrays are views."""
+        return replace(self, keypoints=self.keypoints[frames], scores=self.scores[frames], times=self.times[frames])
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence3D:
+    """One person in T frames in 3D, with the joints of Human3.6M-17.
+
+    The sequence does not state its coordinate frame. Lifters return the camera frame (x right, y down, z forward).
+
+    Attributes:
+        joints: (T, 17, 3) m, relative to the pelvis.
+        root: (T, 3) m, position of the pelvis in the coordinate frame.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
+        times: (T,) s.
+    """
+
+    joints: F32
+    root: F32
+    sigma: F32
+    times: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        t = len(self.times)
+        check_shape(self, "joints", (t, 17, 3))
+        check_shape(self, "root", (t, 3))
+        check_shape(self, "sigma", (t, 17))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class LiftBatch:
+    """B sequences of T frames with ground truth 3D, for training and evaluation of lifters.
+
+    Attributes:
+        keypoints: (B, T, 17, 2) px, Human3.6M-17 as returned by `pose.structures.skeletons.to_h36m17`.
+        scores: (B, T, 17) confidence; 0 for undetected keypoints.
+        derived: (B,) True if the five trunk and head joints were derived from a detector's skeleton.
+        times: (B, T) s, increasing.
+        valid: (B, T) False for padding after the end of a sequence.
+        intrinsics: (B, 3, 3) px, camera intrinsics that the model receives.
+        intrinsics_known: (B,) False if the intrinsics follow from the assumed field of view.
+        image_size: (B, 2) px, width and height.
+        joints: (B, T, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward).
+        root: (B, T, 3) m, position of the pelvis in the camera frame. With assumed intrinsics its depth is
+            scaled by assumed / true focal length, so that it projects to the same pixels.
+    """
+
+    keypoints: F32
+    scores: F32
+    derived: NDArray[np.bool_]
+    times: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    intrinsics: NDArray[np.float64]
+    intrinsics_known: NDArray[np.bool_]
+    image_size: F32
+    joints: F32
+    root: F32
+
+
+def mirror_observations(sequence: Sequence2D) -> Sequence2D:
+    """Return the 2D sequence of the mirrored image: left and right joints swapped, and intrinsics mirrored."""
+    order = list(get_skeleton(sequence.skeleton).flip_order)
+    keypoints = sequence.keypoints[:, order] * _SIDES[:2]
+    keypoints[..., 0] += sequence.camera.size[0] - 1
+    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], camera=sequence.camera.mirrored())
+
+
+def mirror_poses(poses: F32) -> F32:
+    """Mirror poses (..., 17, 3) in the camera frame. x is negated, and left and right joints are swapped."""
+    return poses[..., list(H36M17.flip_order), :] * _SIDES
+
+
+def mirror_lifted(lifted: Sequence3D) -> Sequence3D:
+    """Convert the output of a lifter for a mirrored image to that for the original image, or vice versa."""
+    sigma = lifted.sigma[:, list(H36M17.flip_order)]
+    return Sequence3D(mirror_poses(lifted.joints), lifted.root * _SIDES, sigma, lifted.times)

@@ -1,0 +1,216 @@
+"""Joint sets with edges and flip pairs, and the conversion to Human3.6M-17.
+
+A lifter works only with the definition of pelvis, spine, thorax, neck and head with which it was trained. This module
+is therefore the only place with this definition, for training (on simulated detections of motion-capture bodies) and
+for inference:
+
+- pelvis: midpoint of the hips. thorax: midpoint of the shoulders. spine: midpoint of pelvis and thorax.
+- neck / nose: the nose. head: midpoint of the ears.
+
+These five are *observations*, derived from a detector's joints at points that differ slightly from the Human3.6M joints
+(whose thorax is the base of the neck and whose head is the top of the head). `Skeleton.derived` is an input of the
+lifter, whose output is Human3.6M-17 either way. An unknown joint has score 0.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures import wholebody
+from pose.structures.types import F32
+
+H36M_NAMES = (
+    "pelvis", "right_hip", "right_knee", "right_ankle", "left_hip", "left_knee", "left_ankle", "spine", "thorax",
+    "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
+)  # fmt: skip
+# First, middle and last joint of each limb, by name; the columns of `Placed.inconsistent`.
+LIMBS = {
+    "left_leg": ("left_hip", "left_knee", "left_ankle"),
+    "right_leg": ("right_hip", "right_knee", "right_ankle"),
+    "left_arm": ("left_shoulder", "left_elbow", "left_wrist"),
+    "right_arm": ("right_shoulder", "right_elbow", "right_wrist"),
+}
+COCO_NAMES = (
+    "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow",
+    "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle",
+    "right_ankle",
+)  # fmt: skip
+HALPE_NAMES = (
+    *COCO_NAMES, "head", "neck", "hip", "left_big_toe", "right_big_toe", "left_small_toe", "right_small_toe",
+    "left_heel", "right_heel",
+)  # fmt: skip
+BLAZEPOSE_NAMES = (
+    "nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer",
+    "left_ear", "right_ear", "mouth_left", "mouth_right", "left_shoulder", "right_shoulder", "left_elbow",
+    "right_elbow", "left_wrist", "right_wrist", "left_pinky", "right_pinky", "left_index", "right_index", "left_thumb",
+    "right_thumb", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle", "left_heel",
+    "right_heel", "left_foot_index", "right_foot_index",
+)  # fmt: skip
+
+_LIMBS = (
+    ("left_shoulder", "left_elbow"), ("left_elbow", "left_wrist"), ("right_shoulder", "right_elbow"),
+    ("right_elbow", "right_wrist"), ("left_hip", "left_knee"), ("left_knee", "left_ankle"), ("right_hip", "right_knee"),
+    ("right_knee", "right_ankle"),
+)  # fmt: skip
+_TRUNK = (
+    ("left_shoulder", "right_shoulder"), ("left_hip", "right_hip"), ("left_shoulder", "left_hip"),
+    ("right_shoulder", "right_hip"),
+)  # fmt: skip
+_COCO_FACE = (
+    ("nose", "left_eye"), ("nose", "right_eye"), ("left_eye", "left_ear"), ("right_eye", "right_ear"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """A named joint set.
+
+    Attributes:
+        name: Name of the set.
+        names: Names of the joints.
+        edges: (parent, child) index pairs to draw.
+        derived: Whether conversion to Human3.6M-17 must derive pelvis, spine, thorax, neck and head from other joints.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    edges: tuple[tuple[int, int], ...]
+    derived: bool
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, joint: str) -> int:
+        """Return the index of a joint.
+
+        Raises:
+            ValueError: For an unknown name.
+        """
+        return self.names.index(joint)
+
+    @property
+    def flip_order(self) -> tuple[int, ...]:
+        """Index of the mirrored joint for each joint, so that `x[..., flip_order, :]` swaps left and right."""
+        return tuple(self.index(_mirror_name(name)) for name in self.names)
+
+    def side(self, joint: int) -> str:
+        """Return the side of a joint: 'left', 'right' or 'centre'."""
+        parts = self.names[joint].split("_")
+        return "left" if "left" in parts else "right" if "right" in parts else "centre"
+
+
+def _mirror_name(name: str) -> str:
+    swap = {"left": "right", "right": "left"}
+    return "_".join(swap.get(part, part) for part in name.split("_"))
+
+
+def _skeleton(name: str, names: tuple[str, ...], edges: tuple[tuple[str, str], ...], derived: bool = True) -> Skeleton:
+    return Skeleton(name, names, tuple((names.index(a), names.index(b)) for a, b in edges), derived)
+
+
+H36M17 = _skeleton(
+    "h36m17",
+    H36M_NAMES,
+    (
+        ("pelvis", "right_hip"), ("right_hip", "right_knee"), ("right_knee", "right_ankle"), ("pelvis", "left_hip"),
+        ("left_hip", "left_knee"), ("left_knee", "left_ankle"), ("pelvis", "spine"), ("spine", "thorax"),
+        ("thorax", "neck"), ("neck", "head"), ("thorax", "left_shoulder"), ("left_shoulder", "left_elbow"),
+        ("left_elbow", "left_wrist"), ("thorax", "right_shoulder"), ("right_shoulder", "right_elbow"),
+        ("right_elbow", "right_wrist"),
+    ),
+    derived=False,
+)  # fmt: skip
+COCO17 = _skeleton("coco17", COCO_NAMES, _LIMBS + _TRUNK + _COCO_FACE)
+HALPE26 = _skeleton(
+    "halpe26",
+    HALPE_NAMES,
+    (
+        *_LIMBS, ("head", "neck"), ("neck", "hip"), ("neck", "left_shoulder"), ("neck", "right_shoulder"),
+        ("hip", "left_hip"), ("hip", "right_hip"), ("left_ankle", "left_heel"), ("left_ankle", "left_big_toe"),
+        ("left_ankle", "left_small_toe"), ("right_ankle", "right_heel"), ("right_ankle", "right_big_toe"),
+        ("right_ankle", "right_small_toe"), *_COCO_FACE,
+    ),
+)  # fmt: skip
+BLAZEPOSE33 = _skeleton(
+    "blazepose33",
+    BLAZEPOSE_NAMES,
+    (
+        *_LIMBS, *_TRUNK, ("nose", "left_eye"), ("nose", "right_eye"), ("left_eye", "left_ear"),
+        ("right_eye", "right_ear"), ("mouth_left", "mouth_right"), ("left_wrist", "left_index"),
+        ("left_wrist", "left_thumb"), ("left_wrist", "left_pinky"), ("right_wrist", "right_index"),
+        ("right_wrist", "right_thumb"), ("right_wrist", "right_pinky"), ("left_ankle", "left_heel"),
+        ("left_heel", "left_foot_index"), ("right_ankle", "right_heel"), ("right_heel", "right_foot_index"),
+    ),
+)  # fmt: skip
+
+WHOLEBODY133 = _skeleton(
+    "wholebody133",
+    (*COCO_NAMES, *wholebody.FEET, *wholebody.FACE, *wholebody.HANDS),
+    (*_LIMBS, *_TRUNK, *_COCO_FACE, *wholebody.edges()),
+)
+
+SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, BLAZEPOSE33, WHOLEBODY133)}
+
+
+def get_skeleton(name: str) -> Skeleton:
+    """Return the skeleton called `name`.
+
+    Raises:
+        ValueError: If there is no skeleton of this name; the message lists the known names.
+    """
+    if name not in SKELETONS:
+        raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
+    return SKELETONS[name]
+
+
+# Human3.6M joint -> observed joints whose mean replaces it.
+_DERIVED_FROM: dict[str, tuple[str, ...]] = {
+    "pelvis": ("left_hip", "right_hip"),
+    "spine": ("left_hip", "right_hip", "left_shoulder", "right_shoulder"),
+    "thorax": ("left_shoulder", "right_shoulder"),
+    "neck": ("nose",),
+    "head": ("left_ear", "right_ear"),
+}
+
+
+@functools.cache
+def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
+    """Return the indices (17, S) of the joints to average for each output joint, and their weights (17, S, 1).
+
+    Joints with fewer than S sources are padded with their first source, with weight 0.
+    """
+    rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
+    weights = np.zeros((*rows.shape, 1), np.float32)
+    for joint, name in enumerate(H36M_NAMES):
+        sources = [skeleton.index(source) for source in _DERIVED_FROM.get(name, (name,))]
+        rows[joint] = sources[0]
+        rows[joint, : len(sources)] = sources
+        weights[joint, : len(sources)] = 1 / len(sources)
+    return rows, weights
+
+
+def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
+    """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
+
+    A derived joint is the mean of its source joints. Its score is the minimum of their scores, so it counts as seen
+    only if all source joints are seen. Units and coordinate frame are those of the input.
+
+    Returns:
+        Keypoints (..., 17, 2 or 3) and scores (..., 17).
+
+    Raises:
+        ValueError: If J does not match the skeleton.
+    """
+    if keypoints.shape[-2] != len(skeleton) or scores.shape[-1] != len(skeleton):
+        raise ValueError(
+            f"keypoints: {skeleton.name} has {len(skeleton)} joints, got {keypoints.shape[-2]} keypoints and "
+            f"{scores.shape[-1]} scores"
+        )
+    if not skeleton.derived:
+        return keypoints.astype(np.float32, copy=False), scores.astype(np.float32, copy=False)
+    rows, weights = _sources(skeleton)
+    xy = (keypoints[..., rows, :] * weights).sum(axis=-2)
+    score = scores[..., rows].min(axis=-1)
+    return xy.astype(np.float32, copy=False), score.astype(np.float32, copy=False)

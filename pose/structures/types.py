@@ -1,0 +1,393 @@
+"""Data types passed between the stages: frozen data classes that contain NumPy arrays.
+
+Axes: P person, J joint, T time. Pixels: x right, y down, (0, 0) is the centre of the top-left pixel. 3D coordinates are
+in metres in the camera frame: x right, y down, z forward. Times are in seconds. Scores are in [0, 1]; 0 means "not
+seen", and the coordinates of that point are then invalid.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.face_points import Faces
+from pose.structures.hand_points import Hands
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+Array = NDArray[np.generic]  # of any dtype
+
+
+def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
+    """Raise ValueError unless attribute `name` of `owner` has shape `shape`. None in `shape` allows any length."""
+    array = getattr(owner, name)
+    if array.shape == shape:
+        return
+    if array.ndim != len(shape) or any(
+        want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
+    ):
+        expected = "(" + ", ".join("*" if want is None else str(want) for want in shape) + ")"
+        raise ValueError(f"{type(owner).__name__}.{name}: expected shape {expected}, got {array.shape}")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One image of the source.
+
+    Attributes:
+        image: (H, W, 3) uint8 RGB, upright (rotation metadata already applied).
+        index: 0, 1, 2, ... in decoding order.
+        time: Seconds from the container's time stamps, relative to the first frame of the source.
+    """
+
+    image: U8
+    index: int
+    time: float
+
+    @classmethod
+    def from_bgr(cls, image: U8, index: int, time: float) -> Self:
+        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order. `time` is in s from the first frame."""
+        return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) in pixels."""
+        return self.image.shape[1], self.image.shape[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """P rotated rectangles to crop.
+
+    Attributes:
+        centers: (P, 2) px.
+        sizes: (P, 2) width and height in px.
+        angles: (P,) rad, clockwise rotation of the rectangle in the image; 0 is upright.
+    """
+
+    centers: F32
+    sizes: F32
+    angles: F32
+
+    def __post_init__(self) -> None:
+        n = len(self.centers)
+        check_shape(self, "centers", (n, 2))
+        check_shape(self, "sizes", (n, 2))
+        check_shape(self, "angles", (n,))
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def __getitem__(self, rows: NDArray[np.generic] | slice | list[int]) -> "Regions":
+        return Regions(self.centers[rows], self.sizes[rows], self.angles[rows])
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return `Regions` without any region."""
+        return cls(np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
+
+    @classmethod
+    def concatenate(cls, parts: list["Regions"]) -> Self:
+        """Return the regions of all parts, in order."""
+        if not parts:
+            return cls.empty()
+        return cls(
+            np.concatenate([part.centers for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.angles for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """P detections of people in one frame.
+
+    Attributes:
+        xyxy: (P, 4) px, left, top, right and bottom; may exceed the image.
+        scores: (P,) confidence.
+        regions: Crops proposed by the detector, which may be rotated with the person; None if the detector returns
+            boxes only.
+    """
+
+    xyxy: F32
+    scores: F32
+    regions: Regions | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.xyxy)
+        check_shape(self, "xyxy", (n, 4))
+        check_shape(self, "scores", (n,))
+        if self.regions is not None and len(self.regions) != n:
+            raise ValueError(f"Boxes.regions: expected {n} regions, got {len(self.regions)}")
+
+    def __len__(self) -> int:
+        return len(self.xyxy)
+
+    def __getitem__(self, rows: NDArray[np.generic] | slice | list[int]) -> "Boxes":
+        return Boxes(self.xyxy[rows], self.scores[rows], None if self.regions is None else self.regions[rows])
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return `Boxes` without any detection."""
+        return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Keypoints2D:
+    """Output of an estimator for P crops of one frame, in the estimator's skeleton.
+
+    Attributes:
+        xy: (P, J, 2) px of the whole image.
+        scores: (P, J) confidence; 0 for keypoints that are not seen.
+        presence: (P,) probability that the crop shows a person.
+        next_regions: Regions of the same people in the next frame.
+    """
+
+    xy: F32
+    scores: F32
+    presence: F32
+    next_regions: Regions
+
+    def __post_init__(self) -> None:
+        n, j = self.scores.shape
+        check_shape(self, "xy", (n, j, 2))
+        check_shape(self, "presence", (n,))
+        if len(self.next_regions) != n:
+            raise ValueError(f"Keypoints2D.next_regions: expected {n} regions, got {len(self.next_regions)}")
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+
+NO_LINK = -1  # instead of the index of a key frame
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Background motion of one frame relative to key frames (`pose.world.camera_motion.measure`).
+
+    Attributes:
+        links: (2, 6), a row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none.
+            Columns 1 to 3 are the rotation vector (rad) from this frame's camera axes to those of the key frame. Column
+            4 is the logarithm of the ratio of focal lengths, this frame over key frame. Column 5 is the standard
+            deviation of the rotation (rad).
+        features: Number of tracked points.
+        inliers: Share of the tracked points that agree with one rotation and zoom.
+        shift: Median displacement of the points since the key frame in px of the original image.
+        parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
+            (`pose.world.camera_motion.parallax`).
+        focal_ratio: Ratio of the focal length that a pure rotation without zoom would require to the expected focal
+            length; NaN if not tested.
+        focal_sigma: Standard deviation of the logarithm of `focal_ratio`; NaN if not tested.
+    """
+
+    links: F64
+    features: int
+    inliers: float
+    shift: float
+    parallax: float = float("nan")
+    focal_ratio: float = float("nan")
+    focal_sigma: float = float("nan")
+
+    def __post_init__(self) -> None:
+        check_shape(self, "links", (2, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The P tracked people of one frame in 2D, with J keypoints each.
+
+    Attributes:
+        index: Index of the frame.
+        time: Time of the frame in s.
+        ids: (P,) int64, stable over time.
+        boxes: (P, 4) px, left, top, right and bottom.
+        box_scores: (P,) confidence that the box contains a person; 0 for predicted boxes.
+        keypoints: (P, J, 2) px in the estimator's skeleton.
+        scores: (P, J) confidence; 0 for keypoints that are not seen.
+        untracked: Number of confident detections that belong to no track; 0 in frames without a detection pass.
+        cut: Whether a new scene begins here (a hard cut); no track continues across it.
+        background: Background motion; None in frames without a measurement.
+        hands: Hands of the same people; None if they were not estimated.
+        faces: Faces of the same people; None if they were not estimated.
+    """
+
+    index: int
+    time: float
+    ids: I64
+    boxes: F32
+    box_scores: F32
+    keypoints: F32
+    scores: F32
+    untracked: int = 0
+    cut: bool = False
+    background: Background | None = None
+    hands: Hands | None = None
+    faces: Faces | None = None
+
+    def __post_init__(self) -> None:
+        n, j = self.scores.shape
+        check_shape(self, "ids", (n,))
+        check_shape(self, "boxes", (n, 4))
+        check_shape(self, "box_scores", (n,))
+        check_shape(self, "keypoints", (n, j, 2))
+        if self.hands is not None and len(self.hands) != n:
+            raise ValueError(f"People.hands: expected those of {n} people, got {len(self.hands)}")
+        if self.faces is not None and len(self.faces) != n:
+            raise ValueError(f"People.faces: expected those of {n} people, got {len(self.faces)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def with_undetected(self, ids: list[int], boxes: F32) -> "People":
+        """Return these people, followed by N people without keypoints.
+
+        Args:
+            ids: Track ids of the N people.
+            boxes: (N, 4) xyxy px, predicted boxes of the people.
+        """
+        count, joints = len(ids), self.scores.shape[1]
+        return replace(
+            self,
+            ids=np.append(self.ids, ids).astype(np.int64),
+            boxes=np.concatenate([self.boxes, boxes]),
+            box_scores=np.append(self.box_scores, np.zeros(count, np.float32)),
+            keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
+            scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
+            hands=None if self.hands is None else self.hands.with_undetected(count),
+            faces=None if self.faces is None else self.faces.with_undetected(count),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Poses3D:
+    """3D poses of the P people of a frame (Human3.6M-17), one row for each row of `People`.
+
+    Attributes:
+        joints: (P, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward).
+        root: (P, 3) m, position of the pelvis in the camera frame.
+        sigma: (P, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
+        swapped: (P, 2), whether repair swapped left and right before lifting: column 0 for the legs, column 1 for the
+            arms; default False.
+        ahead: (P,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
+        seen_by: (P, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
+    """
+
+    joints: F32
+    root: F32
+    sigma: F32
+    swapped: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
+    ahead: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
+    seen_by: U8 = field(default_factory=lambda: np.zeros((0, 17), np.uint8))
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        if not len(self.seen_by):
+            object.__setattr__(self, "seen_by", np.zeros((n, 17), np.uint8))
+        check_shape(self, "seen_by", (n, 17))
+        if not len(self.swapped):
+            object.__setattr__(self, "swapped", np.zeros((n, 2), bool))
+        if not len(self.ahead):
+            object.__setattr__(self, "ahead", np.zeros(n, np.float32))
+        check_shape(self, "ahead", (n,))
+        check_shape(self, "swapped", (n, 2))
+        check_shape(self, "joints", (n, 17, 3))
+        check_shape(self, "root", (n, 3))
+        check_shape(self, "sigma", (n, 17))
+
+    def __len__(self) -> int:
+        return len(self.joints)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Poses of the P people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
+
+    Attributes:
+        joints: (P, 17, 3) m; x to the camera's right, y up, z towards the camera, floor at y = 0.
+        root_sigma: (P,) mm, uncertainty of the distance of the pelvis from the camera; NaN if unknown.
+        contacts: (P, 2) contact probability of left and right foot.
+        filled: (P,) whether the person was not observed in this frame and the pose is interpolated.
+        moved: (P,) mm, mean distance by which smoothing and clean-up moved the joints; NaN without clean-up.
+        doubtful: (P,) whether the track may be a false detection (`pose.world.tracks`).
+        partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
+        inconsistent: (P, 4) whether the 2D keypoints of each limb (`pose.structures.skeletons.LIMBS`) contradict the
+        person's bone
+            lengths (`pose.world.consistency`).
+    """
+
+    joints: F32
+    root_sigma: F32
+    contacts: F32
+    filled: Flags
+    moved: F32
+    doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    partial: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    inconsistent: Flags = field(default_factory=lambda: np.zeros((0, 4), bool))
+
+    @classmethod
+    def unknown(cls, count: int) -> Self:
+        """Return `Placed` for `count` people whose positions are unknown (NaN)."""
+        joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
+        return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        for name, shape in (("doubtful", (n,)), ("partial", (n,)), ("inconsistent", (n, 4))):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.zeros(shape, bool))
+            check_shape(self, name, shape)
+        check_shape(self, "joints", (n, 17, 3))
+        check_shape(self, "root_sigma", (n,))
+        check_shape(self, "contacts", (n, 2))
+        check_shape(self, "filled", (n,))
+        check_shape(self, "moved", (n,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraView:
+    """Orientation and position of the camera in one frame.
+
+    Attributes:
+        rotation: (3, 3) rotation from the camera axes of this frame to those of the first frame of the scene. The
+            `world_rotation` of the result maps the latter to the world.
+        zoom: Ratio of the focal length in this frame to that of the intrinsics.
+        sigma_degrees: Uncertainty of the rotation in degrees; NaN if unknown.
+        position: (3,) m, optical centre in the camera axes of the scene's first frame; None if the camera only rotates.
+    """
+
+    rotation: F64
+    zoom: float
+    sigma_degrees: float
+    position: F64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameResult:
+    """The complete result of one frame.
+
+    Attributes:
+        people: People in 2D.
+        poses: Poses in 3D in the camera frame, in the order of `people`.
+        placed: Poses in world coordinates; None if the result has no world.
+        view: Pose of a moving camera; None if the camera is static or its motion unknown.
+    """
+
+    people: People
+    poses: Poses3D
+    placed: Placed | None = None
+    view: CameraView | None = None
+
+    @property
+    def index(self) -> int:
+        """Index of the frame."""
+        return self.people.index
+
+    @property
+    def time(self) -> float:
+        """Time of the frame in s."""
+        return self.people.time

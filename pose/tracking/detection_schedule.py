@@ -1,0 +1,70 @@
+"""Schedule of the frames in which the detector runs.
+
+A detection pass costs several times as much as tracking one person. The detector runs when no person is tracked, when
+one was lost, while people touch, and at an interval if a new person may have entered.
+"""
+
+import numpy as np
+
+from pose.structures.types import F32, U8
+from pose.tracking.background_change import BackgroundChange
+from pose.tracking.observations import PersonTrack
+
+TOUCHING_INTERVAL_S = 0.1  # maximum time between two detection passes while people touch
+
+
+class DetectionSchedule:
+    """Schedule of the detection passes."""
+
+    def __init__(self, interval_s: float, memory_s: float) -> None:
+        """Set the intervals. A detection pass is due on the first frame.
+
+        Args:
+            interval_s: Seconds between two detection passes; 0 runs the detector on every frame.
+            memory_s: Seconds for which the detector searches in every frame after a person was lost.
+        """
+        self._interval = interval_s
+        self._memory = memory_s
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again, for a new scene."""
+        self._next = self._last_loss = -np.inf
+        self._change = BackgroundChange()
+
+    def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
+        """Return whether the detector has to run on this frame.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            tracks: The people tracked in the previous frame.
+            boxes: (P, 4) xyxy px, boxes of these people in the previous frame.
+            time: Time of the frame, s.
+        """
+        if tracks and time < self._next:
+            return False
+        touching = any(track.occluders for track in tracks)
+        if touching or self._interval == 0 or self._is_searching(time):
+            return True
+        self._next = time + self._interval
+        return self._change.detect(image, boxes, time)
+
+    def record_loss(self, time: float) -> None:
+        """Record that a track was lost at `time` (s)."""
+        self._last_loss = time
+
+    def record_frame(self, tracks: list[PersonTrack], detected: bool, time: float) -> None:
+        """Plan the next detection pass after a frame.
+
+        Args:
+            tracks: The people tracked now.
+            detected: Whether the detector ran on this frame.
+            time: Time of the frame, s.
+        """
+        if detected:
+            self._next = time if self._is_searching(time) else time + self._interval
+        if any(track.occluders for track in tracks):
+            self._next = min(self._next, time + TOUCHING_INTERVAL_S)
+
+    def _is_searching(self, time: float) -> bool:
+        return bool(time - self._last_loss < self._memory)

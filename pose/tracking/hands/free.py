@@ -1,0 +1,91 @@
+"""Tracking of hands without detection of people, for images that mainly show hands.
+
+Hands are not labelled left or right, and are not assigned to people. The option `pose-run --hands` finds the hands of
+tracked people instead (`pose.tracking.hands.tracker`).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pose.networks import crops
+from pose.networks.hands import HandNetwork, PalmDetector, tracked_regions
+from pose.structures.hand_filter import HandFilter
+from pose.structures.types import F32, U8, Regions
+from pose.tracking.hands.tracker import MIN_PRESENCE
+
+_DUPLICATE_IOU = 0.3  # IoU from which two regions are duplicates
+
+
+@dataclass(frozen=True, slots=True)
+class FreeHands:
+    """H hands of one frame, detected without detection of people. They are not labelled left or right.
+
+    Attributes:
+        points: (H, 21, 2) px, smoothed points in the order of `pose.structures.hand_points`.
+        shapes: (H, 21, 3) m, smoothed points relative to the wrist, in camera axes (x right, y down, z forward).
+        presence: (H,) probability that the points lie on a hand.
+        raw: (H, 21, 2) px, `points` before smoothing.
+    """
+
+    points: F32
+    shapes: F32
+    presence: F32
+    raw: F32
+
+
+@dataclass(slots=True)
+class _Track:
+    points: F32
+    pixels: HandFilter = field(default_factory=HandFilter)
+    metres: HandFilter = field(default_factory=HandFilter)
+
+
+class FreeHandTracker:
+    """Tracker of all hands in a video stream, without detection of people, like MediaPipe Hands.
+
+    The palm detector finds new hands. A known hand is searched for around its points in the previous frame.
+    """
+
+    def __init__(self, network: HandNetwork, palms: PalmDetector, max_hands: int = 2) -> None:
+        """Start without hands.
+
+        Args:
+            network: Network that finds the points of a hand.
+            palms: Palm detector; runs while fewer than `max_hands` hands are tracked.
+            max_hands: Maximum number of hands to track.
+        """
+        self._network, self._palms, self._max_hands = network, palms, max_hands
+        self._tracks: list[_Track] = []
+
+    def step(self, image: U8, time: float) -> FreeHands:
+        """Return the hands in the next frame, in the order of their first detection.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s; must increase from call to call.
+        """
+        regions = [tracked_regions(track.points[None]) for track in self._tracks]
+        tracks = list(self._tracks)
+        if len(tracks) < self._max_hands:
+            found, _ = self._palms.detect(image)
+            known = crops.region_boxes(Regions.concatenate(regions))
+            for row in range(len(found)):
+                box = crops.region_boxes(found[[row]])
+                if len(tracks) < self._max_hands and not (crops.box_iou(box, known) > _DUPLICATE_IOU).any():
+                    first = self._network.estimate(image, found[[row]])
+                    tracks.append(_Track(first.points[0]))
+                    regions.append(tracked_regions(first.points))
+        found_hands = self._network.estimate(image, Regions.concatenate(regions))
+        present = np.flatnonzero(found_hands.presence >= MIN_PRESENCE).tolist()
+        self._tracks = [tracks[row] for row in present]
+        points, shapes = np.empty((2, len(present), 21, 3), np.float32)
+        for index, row in enumerate(present):
+            track = tracks[row]
+            track.points = found_hands.points[row]
+            size = max(float(np.ptp(track.points, axis=0).max()), 1e-6)
+            points[index, :, :2] = track.pixels(track.points, size, time)
+            shapes[index] = track.metres(
+                found_hands.shapes[row], float(np.ptp(found_hands.shapes[row], axis=0).max()), time
+            )
+        return FreeHands(points[..., :2].copy(), shapes, found_hands.presence[present], found_hands.points[present])

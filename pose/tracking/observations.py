@@ -1,0 +1,159 @@
+"""Tracks in one frame with their estimated poses."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.networks import crops
+from pose.structures.region_filter import RegionFilter
+from pose.structures.types import F32, Keypoints2D, Regions
+from pose.tracking.identities import UNASSIGNED
+from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonState, lengths, median
+
+# Two poses are duplicates if the median distance of their joints is below this fraction of the larger box.
+MAX_DUPLICATE_DISTANCE = 0.15
+# The same for a pose that was found with the other one masked, because such people do stand close together.
+MAX_MASKED_DUPLICATE_DISTANCE = 0.05
+MIN_SIZE_PX = 1e-6
+MIN_COVERED_FRACTION = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
+MIN_BOX_JOINT_SCORE = 0.3  # joints with a lower score are left out of the box that is compared with detections
+
+
+@dataclass(slots=True, eq=False)
+class PersonTrack:
+    """One tracked person.
+
+    Attributes:
+        region: Region to crop in the next frame, a `Regions` of length 1.
+        id: Person id; `UNASSIGNED` until ids are assigned at the end of the first frame.
+        region_filter: Filter that smooths the region over time.
+        state: Position and appearance in the last frame; None before the first frame ends.
+        occluders: Tracks in front of this person, which are masked in this person's crop.
+        detected_at: Time of the detection that started the track, s.
+    """
+
+    region: Regions
+    id: int = UNASSIGNED
+    region_filter: RegionFilter = field(default_factory=RegionFilter)
+    state: PersonState | None = None
+    occluders: list["PersonTrack"] = field(default_factory=list)
+    detected_at: float = -math.inf
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Tracks and their poses in one frame.
+
+    Attributes:
+        tracks: P tracks.
+        keypoints: Output of the estimator for the P tracks.
+        boxes: (P, 4) xyxy px, boxes around the joints with a score above 0.
+    """
+
+    tracks: list[PersonTrack]
+    keypoints: Keypoints2D
+    boxes: F32
+
+    @classmethod
+    def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
+        """Build observations.
+
+        Args:
+            tracks: P tracks.
+            keypoints: Output of the estimator for the regions of these tracks, in the same order.
+        """
+        return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
+
+    def __len__(self) -> int:
+        return len(self.tracks)
+
+    def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Observations":
+        """Return the tracks and poses selected by `keep`, a mask (P,) or indices in any order."""
+        if keep.dtype == bool:
+            if keep.all():
+                return self
+            keep = np.flatnonzero(keep)
+        rows = keep.tolist()
+        if rows == list(range(len(self))):
+            return self
+        k = self.keypoints
+        kept = Keypoints2D(k.xy[keep], k.scores[keep], k.presence[keep], k.next_regions[keep])
+        return Observations([self.tracks[row] for row in rows], kept, self.boxes[keep])
+
+    def join(self, other: "Observations") -> "Observations":
+        """Return the tracks and poses of these observations, followed by those of `other`."""
+        a, b = self.keypoints, other.keypoints
+        joined = Keypoints2D(
+            np.concatenate([a.xy, b.xy]),
+            np.concatenate([a.scores, b.scores]),
+            np.concatenate([a.presence, b.presence]),
+            Regions.concatenate([a.next_regions, b.next_regions]),
+        )
+        return Observations(self.tracks + other.tracks, joined, np.concatenate([self.boxes, other.boxes]))
+
+    @cached_property
+    def sizes(self) -> F32:
+        """Longer side (P,) of each box, px."""
+        return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).max(axis=1))
+
+    @cached_property
+    def iou(self) -> F32:
+        """Intersection over union (P, P) of all pairs of boxes."""
+        return crops.box_iou(self.boxes, self.boxes)
+
+    @cached_property
+    def _distances(self) -> list[list[float]]:
+        """Median distance of the joints of each pair of poses, as a fraction of the larger box; P lists of P values."""
+        xy, sizes = self.keypoints.xy, self.sizes
+        larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), MIN_SIZE_PX)
+        return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
+
+    def are_duplicates(self, row: int, other: int) -> bool:
+        """Return whether the poses with indices `row` and `other` are nearly equal and therefore show the same body."""
+        distance = self._distances[row][other]
+        if distance >= MAX_DUPLICATE_DISTANCE:
+            return False
+        a, b = self.tracks[row], self.tracks[other]
+        return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
+
+    def last_is_duplicate(self) -> bool:
+        """Return whether the last pose shows the same body as an earlier pose."""
+        last = len(self) - 1
+        return any(self.are_duplicates(last, row) for row in range(last))
+
+
+def duplicates(observations: Observations) -> NDArray[np.bool_]:
+    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry.
+
+    Existing tracks come first, so they have priority over new ones.
+    """
+    found: list[bool] = []
+    for row in range(len(observations)):
+        found.append(any(observations.are_duplicates(row, other) for other in range(row) if not found[other]))
+    return np.array(found, bool)
+
+
+def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
+    """Return whether boxes (P, 4) and (Q, 4), xyxy px, touch, as a mask (P, Q).
+
+    Two boxes touch if their IoU exceeds 0.1, or if more than half of the smaller one is inside the other.
+    """
+    low = np.maximum(boxes[:, None, :2], people[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
+    smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
+    return np.asarray((crops.box_iou(boxes, people) > MIN_TOUCHING_IOU) | (shared / smaller > MIN_COVERED_FRACTION))
+
+
+def joint_boxes(keypoints: Keypoints2D) -> F32:
+    """Return the boxes (P, 4), xyxy px, around joints with a score above 0.3, for the comparison with detections."""
+    return crops.bounds(keypoints.xy, keypoints.scores > MIN_BOX_JOINT_SCORE)
+
+
+def region_boxes(tracks: list[PersonTrack]) -> F32:
+    """Return the boxes (P, 4), xyxy px, around the regions of tracks."""
+    return crops.region_boxes(Regions.concatenate([track.region for track in tracks]))

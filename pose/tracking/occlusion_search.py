@@ -1,0 +1,82 @@
+"""Search for occluded people, in crops in which the people in front of them are masked."""
+
+from pose.structures.region_filter import RegionFilter
+from pose.structures.types import F32, U8, Regions
+from pose.tracking.config import TrackingConfig
+from pose.tracking.lost_tracks import predict, touching_rows
+from pose.tracking.masking import PersonMasker
+from pose.tracking.networks import PeopleNetworks
+from pose.tracking.observations import Observations, PersonTrack
+from pose.tracking.person_state import PersonModel
+
+# Minimum fraction of the limb joints outside the mask. A pose with fewer shows only blur.
+MIN_VISIBLE_JOINTS = 0.2
+MAX_SEARCH_DISTANCE = 0.6  # body sizes, maximum distance of an occluded person's pose from the predicted one
+
+
+class OcclusionSearch:
+    """Search for the poses of occluded and lost people."""
+
+    def __init__(self, networks: PeopleNetworks, model: PersonModel, config: TrackingConfig) -> None:
+        self._networks = networks
+        self._model = model
+        self._min_presence = config.min_presence
+        self.masker = PersonMasker(networks.skeleton)
+
+    def observe(self, image: U8, track: PersonTrack, region: Regions, poses: list[F32]) -> Observations:
+        """Estimate the pose of a track with other people masked.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            track: The occluded person.
+            region: Region to search in, a `Regions` of length 1.
+            poses: Poses (J, 2) px of the people to mask.
+
+        Returns:
+            The track and its pose.
+        """
+        return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
+
+    def is_near(self, track: PersonTrack, observations: Observations, image: U8, time: float) -> bool:
+        """Return whether a pose is similar to the predicted pose and the appearance of a track.
+
+        Args:
+            track: The track, with a state.
+            observations: Observations whose first pose is compared.
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s.
+        """
+        assert track.state is not None
+        xy = observations.keypoints.xy[0]
+        return self._model.distance(track.state, image, xy, time) < MAX_SEARCH_DISTANCE
+
+    def add_lost(self, observations: Observations, lost: list[PersonTrack], image: U8, time: float) -> Observations:
+        """Add lost tracks that are found behind the people that they touched.
+
+        With detectors that return only boxes (`PeopleNetworks.boxes_only`), nothing is added. They detect both of two
+        people who overlap, so a person without a box is fully occluded.
+
+        Args:
+            observations: The people found in this frame.
+            lost: Lost tracks; `occluders` is set in those that are found.
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s.
+        """
+        if self._networks.boxes_only:
+            return observations
+        for track in lost:
+            in_front = touching_rows(track, observations)
+            if not len(in_front):
+                continue
+            state, region = predict(track, time)
+            crop = self.masker.mask(image, region, list(observations.keypoints.xy[in_front]))
+            found = self._networks.estimate_masked(crop, track, region)
+            both, xy = observations.join(found), found.keypoints.xy[0]
+            present = found.keypoints.presence[0] >= self._min_presence
+            visible = crop.is_visible(xy[self.masker.limbs]).mean() > MIN_VISIBLE_JOINTS
+            near = self._model.distance(state, image, xy, time) < MAX_SEARCH_DISTANCE
+            if present and visible and near and not both.last_is_duplicate():
+                track.occluders = [observations.tracks[row] for row in in_front]
+                track.region_filter = RegionFilter()
+                observations = both
+        return observations

@@ -1,0 +1,202 @@
+"""The people stage: detector, estimator and ids together, frame by frame.
+
+Each person is tracked in a region of their own (`pose.tracking.following`), so the detector runs only in some frames
+(`pose.tracking.detection_schedule`). Detections start new tracks (`pose.tracking.initiation`). Occluded people are
+searched
+for behind the people in front of them (`pose.tracking.occlusion_search`).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pose.networks import crops
+from pose.structures.stages import Detector, Estimator
+from pose.structures.types import F32, I64, U8, Boxes, People
+from pose.tracking.config import TrackingConfig
+from pose.tracking.cuts import CutDetector
+from pose.tracking.detection_schedule import DetectionSchedule
+from pose.tracking.following import TrackFollower
+from pose.tracking.id_swaps import IdSwapDetector
+from pose.tracking.identities import UNASSIGNED, Identities
+from pose.tracking.initiation import TrackInitiation
+from pose.tracking.lost_tracks import LostTracks
+from pose.tracking.networks import PeopleNetworks
+from pose.tracking.observations import Observations, PersonTrack, duplicates
+from pose.tracking.occlusion_search import OcclusionSearch
+from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
+from pose.tracking.untracked import count_untracked
+from pose.utils.times import StageTimes
+
+
+class PeopleTracker:
+    """Tracker of 2D people with a detector and an estimator (implements the `PeopleStage` protocol).
+
+    A person keeps the same id while visible, and when visible again within `TrackingConfig.memory_s`.
+
+    Attributes:
+        skeleton: Joint set of the keypoints.
+    """
+
+    def __init__(
+        self,
+        detector: Detector,
+        estimator: Estimator,
+        config: TrackingConfig | None = None,
+        *,
+        times: StageTimes | None = None,
+    ) -> None:
+        """Start without people.
+
+        Args:
+            detector: Detector of people in an image.
+            estimator: Estimator of a person's keypoints in a crop.
+            config: Settings; the defaults of `TrackingConfig` if None.
+            times: Record of run times, to which the networks' run times are added.
+
+        Raises:
+            ValueError: If the name of the box tracker is unknown; the message lists the known names.
+        """
+        config = config or TrackingConfig()
+        self.skeleton = estimator.skeleton
+        self._config = config
+        self._networks = PeopleNetworks(detector, estimator, times or StageTimes())
+        self._model = PersonModel(estimator.skeleton)
+        search = OcclusionSearch(self._networks, self._model, config)
+        self._search = search
+        self._follower = TrackFollower(self._networks, search, self._model, config)
+        self._initiation = TrackInitiation(self._networks, search, config)
+        self._identities = Identities(config.tracker, memory_s=config.memory_s, skeleton=estimator.skeleton)
+        self._schedule = DetectionSchedule(config.detection_interval_s, config.memory_s)
+        self._cuts = CutDetector()
+        self._id_swaps = IdSwapDetector(self._model)
+        self._lost = LostTracks(config.memory_s)
+        self._tracks: list[PersonTrack] = []
+        self._boxes = np.zeros((0, 4), np.float32)  # boxes of the tracks
+        self._time = -np.inf
+
+    def step(self, image: U8, index: int, time: float) -> People:
+        """Return the people in the next frame.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            index: Index of the frame.
+            time: Time of the frame, s; greater than that of the previous frame.
+
+        Returns:
+            The tracked people, sorted by id.
+        """
+        cut = self._cuts.is_cut(image)
+        if cut:
+            self._reset()
+        elif time - self._time > self._config.memory_s:  # after an interruption of the stream all tracks are new
+            self._tracks, self._lost = [], LostTracks(self._config.memory_s)
+        self._time = time
+        detect = self._schedule.is_due(image, self._tracks, self._boxes, time)
+        has_room = len(self._tracks) < self._config.max_people or self._networks.boxes_only
+        boxes = self._networks.detect(image) if detect and has_room else None
+        if boxes is not None:
+            self._follower.refine_regions(self._tracks, boxes)
+        found = self._follower.observe(image, self._tracks)
+        drifted = self._follower.find_drifted(found, image, time)
+        if boxes is None and (drifted or self._follower.is_doubtful(found)):
+            detect, boxes = True, self._networks.detect(image)
+        found = self._follower.confirm(found, drifted, boxes, image, time)
+        found = self._search.add_lost(found, self._lost.tracks, image, time)
+        if len(found) < len(self._tracks):
+            self._schedule.record_loss(time)
+        if boxes is not None:
+            found = self._initiation.add_detected(found, boxes, image)
+            found = self._initiation.add_overlooked(found, self._lost.tracks, image, time)
+        found = self._assign_ids(found.select(~duplicates(found)), image, time)
+        self._tracks, self._boxes = found.tracks, found.boxes
+        self._update_states(found, image, time)
+        self._schedule.record_frame(self._tracks, detect, time)
+        return _people(found, boxes, index, time, cut)
+
+    def _reset(self) -> None:
+        """Remove all people, for a new scene."""
+        self._identities.reset()
+        self._id_swaps = IdSwapDetector(self._model)
+        self._tracks, self._lost = [], LostTracks(self._config.memory_s)
+        self._boxes = np.zeros((0, 4), np.float32)
+        self._schedule.reset()
+        self._initiation.reset()
+
+    def _assign_ids(self, found: Observations, image: U8, time: float) -> Observations:
+        """Assign ids and the regions for the next frame.
+
+        Returns:
+            The people with an id, sorted by id.
+        """
+        self._lost.add(self._tracks, found)
+        ids = np.array([track.id for track in found.tracks], np.int64)
+        region_boxes = crops.region_boxes(found.keypoints.next_regions)
+        poses: F32 = np.concatenate([found.keypoints.xy, found.keypoints.scores[..., None]], axis=-1)
+        ids = self._identities.assign(region_boxes, found.keypoints.presence, ids, time, image, poses)
+        switched = self._id_swaps.find(found, ids.tolist(), image, time)
+        if switched is not None:
+            ids = self._swap_ids(found, ids, switched)
+        for row, track in enumerate(found.tracks):
+            if track.id == UNASSIGNED:
+                track.detected_at = time
+            track.id = int(ids[row])
+            track.region = track.region_filter(found.keypoints.next_regions[row : row + 1], time)
+        found = found.select(ids != UNASSIGNED)
+        found = found.select(np.argsort([track.id for track in found.tracks], kind="stable").astype(np.int64))
+        self._lost.remove(found, time)
+        return found
+
+    def _swap_ids(self, found: Observations, ids: I64, people: dict[int, PersonState]) -> I64:
+        """Swap two ids, and the clothing colours that belong to them.
+
+        Args:
+            found: The people found in this frame.
+            ids: (P,) their ids.
+            people: States from before the id switch, by id.
+
+        Returns:
+            (P,) corrected ids.
+        """
+        one, other = people
+        self._identities.swap_ids(one, other)
+        self._lost.swap_ids(people)
+        ids = np.where(ids == one, other, np.where(ids == other, one, ids))
+        for person, known in people.items():
+            for row in np.flatnonzero(ids == person):
+                state = found.tracks[row].state
+                found.tracks[row].state = None if state is None else replace(state, colours=known.colours)
+        return ids
+
+    def _update_states(self, found: Observations, image: U8, time: float) -> None:
+        """Update `occluders` and `state` of all tracks."""
+        touching = found.iou > MIN_TOUCHING_IOU
+        k = found.keypoints
+        for row, track in enumerate(found.tracks):
+            near = [found.tracks[other] for other in np.flatnonzero(touching[row])]
+            track.occluders = [other for other in track.occluders if other in near]
+            alone = len(near) == 1  # a track touches itself
+            track.state = self._model.update(track.state, image, k.xy[row], k.scores[row], time, learn_colours=alone)
+
+
+def _people(found: Observations, boxes: Boxes | None, index: int, time: float, cut: bool) -> People:
+    """Return the result of a frame.
+
+    Args:
+        found: The people found in the frame.
+        boxes: Detections in the frame; None without a detection pass.
+        index: Index of the frame.
+        time: Time of the frame, s.
+        cut: Whether the frame is the first after a cut.
+    """
+    return People(
+        index=index,
+        time=time,
+        ids=np.array([track.id for track in found.tracks], np.int64),
+        boxes=found.boxes,
+        box_scores=found.keypoints.presence,
+        keypoints=found.keypoints.xy,
+        scores=found.keypoints.scores,
+        untracked=0 if boxes is None else count_untracked(boxes, found.boxes),
+        cut=cut,
+    )

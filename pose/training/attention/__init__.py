@@ -1,0 +1,1 @@
+"""Attention mechanisms of the laboratory."""

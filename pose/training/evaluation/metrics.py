@@ -1,0 +1,218 @@
+"""Error measures of 3D poses: vectorised, float64, in millimetres.
+
+`pred` and `true` are (..., T, J, 3) in metres, in the same coordinate frame. Published tables use root-relative poses
+(see `root_relative`). `valid` is (..., T), True where a frame has ground truth. By default, frames without NaN in the
+ground truth are valid. Invalid frames are excluded from every mean; a mean over no frames is NaN. A NaN in a prediction
+for a valid frame makes the result NaN.
+
+The `*_errors` functions return one distance per frame and joint, from which any average (action, joint, camera) can be
+computed. Functions with short names, such as `mpjpe`, return the mean. Velocity and acceleration are in mm/frame and
+mm/frame^2 at any frame rate, as in all published tables.
+"""
+
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.alignment import fit_scale, similarity_residuals
+
+F64 = NDArray[np.float64]
+Poses = NDArray[np.floating]
+Mask = NDArray[np.bool_]
+Array = TypeVar("Array", bound=Poses)
+
+MM_PER_M = 1000.0
+# The samples of the curve in the test script of MPI-INF-3DHP: 0, 5, ..., 150 mm. The last is the threshold of PCK.
+AUC_THRESHOLDS_MM = np.arange(0.0, 151.0, 5.0)
+
+
+def root_relative(poses: Array, root: int = 0) -> Array:
+    """Translate poses (..., J, 3) so that joint number `root` is at the origin."""
+    return cast(Array, poses - poses[..., root : root + 1, :])
+
+
+def position_errors(pred: Poses, true: Poses) -> F64:
+    """Return the distance between predicted and true joints, (..., T, J) in mm.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
+    return _norm_mm(np.subtract(pred, true, dtype=np.float64))
+
+
+def scaled_errors(pred: Poses, true: Poses) -> F64:
+    """Return joint errors (..., T, J) in mm after the least-squares scaling of each frame about the origin.
+
+    Defined by H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
+    return _norm_mm(fit_scale(pred, true)[..., None, None] * pred - true)
+
+
+def aligned_errors(pred: Poses, true: Poses) -> F64:
+    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
+    return _norm_mm(similarity_residuals(pred, true))
+
+
+def velocity_errors(pred: Poses, true: Poses) -> F64:
+    """Return the magnitude of the velocity error of each joint, (..., T - 1, J) in mm/frame.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
+    return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
+
+
+def acceleration_errors(pred: Poses, true: Poses) -> F64:
+    """Return the magnitude of the acceleration error of each joint, (..., T - 2, J) in mm/frame^2.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+    """
+    error = np.subtract(pred, true, dtype=np.float64)
+    return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
+
+
+def frames_with_truth(true: Poses) -> Mask:
+    """Return a mask (..., T), True for frames in which all joints of `true` (..., T, J, 3) are finite."""
+    return np.asarray(np.isfinite(true).all(axis=(-2, -1)))
+
+
+def consecutive(valid: Mask, frames: int) -> Mask:
+    """Return a mask (..., T - frames + 1), True where a run of `frames` consecutive valid frames starts.
+
+    Args:
+        valid: Mask of valid frames, (..., T).
+        frames: Length of a run. A first difference over time needs 2 frames, a second difference 3.
+    """
+    if valid.shape[-1] < frames:
+        return valid[..., :0]
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))
+
+
+def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Return the mean per-joint position error (protocol 1) in mm, of the poses as they are given.
+
+    Published values are those of root-relative poses (`root_relative`).
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
+    pred, true = _counted(pred, true, valid)
+    return _mean(position_errors(pred, true))
+
+
+def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2).
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
+    pred, true = _counted(pred, true, valid)
+    return _mean(aligned_errors(pred, true))
+
+
+def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Return the mean error in mm after the least-squares scaling of every frame about the origin.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
+    pred, true = _counted(pred, true, valid)
+    return _mean(scaled_errors(pred, true))
+
+
+def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
+    valid = frames_with_truth(true) if valid is None else valid
+    return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
+
+
+def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames.
+
+    Args:
+        pred: (..., T, J, 3) m, predicted poses in T frames.
+        true: (..., T, J, 3) m, ground truth.
+        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
+    """
+    valid = frames_with_truth(true) if valid is None else valid
+    return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
+
+
+def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Count the joint errors below each of the thresholds 0, 5, ..., 150 mm.
+
+    The counts of several arrays can be added. `pck` and `auc` take the sum.
+
+    Args:
+        errors: Joint errors in mm, any shape. NaN is not counted.
+
+    Returns:
+        Counts (31,), one per threshold.
+    """
+    bins = len(AUC_THRESHOLDS_MM)
+    floors = np.fmin(errors.ravel() / AUC_THRESHOLDS_MM[1], bins - 1).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(floors, minlength=bins))[: bins - 1]])
+
+
+def pck(below: NDArray[np.int64], errors: int) -> float:
+    """Return the percentage of correct keypoints (PCK): joint errors below 150 mm. NaN if `errors` is 0.
+
+    Args:
+        below: Counts returned by `counts_below`.
+        errors: Total number of joint errors.
+    """
+    return 100.0 * float(below[-1]) / errors if errors else float("nan")
+
+
+def auc(below: NDArray[np.int64], errors: int) -> float:
+    """Return the area under the PCK curve: the mean PCK in percent over thresholds of 0, 5, ..., 150 mm.
+
+    Args:
+        below: Counts returned by `counts_below`.
+        errors: Total number of joint errors. If it is 0, the result is NaN.
+    """
+    return 100.0 * float(below.mean()) / errors if errors else float("nan")
+
+
+def _counted(pred: Poses, true: Poses, valid: Mask | None) -> tuple[Poses, Poses]:
+    """Return the valid frames of `pred` and `true`, each as (N, J, 3)."""
+    if pred.shape != true.shape:
+        raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
+    valid = frames_with_truth(true) if valid is None else valid
+    return pred[valid], true[valid]
+
+
+def _mean(errors: F64) -> float:
+    return float(errors.mean()) if errors.size else float("nan")
+
+
+def _norm_mm(difference: F64) -> F64:
+    # np.linalg.norm over an axis of three is four times slower.
+    square = difference * difference
+    return MM_PER_M * np.sqrt(square[..., 0] + square[..., 1] + square[..., 2])

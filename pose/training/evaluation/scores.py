@@ -1,0 +1,243 @@
+"""Errors of each sequence, and mean errors by action, joint and camera.
+
+For each sequence and joint, the sum of errors over frames is stored. The mean over any group of sequences is therefore
+an exact mean over frames.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.labelled import LabelledSequence
+from pose.structures.skeletons import H36M_NAMES
+from pose.structures.types import F32
+from pose.training.evaluation import calibration, metrics
+
+F64 = NDArray[np.float64]
+
+
+class Measure(NamedTuple):
+    """An error measure.
+
+    Attributes:
+        frames: Number of consecutive frames that one error needs: 1 for positions, 2 for velocities, 3 for
+            accelerations.
+        errors: Function from predicted and true poses to errors in the unit of `heading`, one row per frame or run of
+            frames.
+        heading: Heading in tables, with the unit.
+        decimals: Number of decimals in tables.
+    """
+
+    frames: int
+    errors: Callable[..., F64]
+    heading: str
+    decimals: int
+
+
+MEASURES = {
+    "mpjpe": Measure(1, metrics.position_errors, "MPJPE (mm)", 1),
+    "p_mpjpe": Measure(1, metrics.aligned_errors, "P-MPJPE (mm)", 1),
+    "n_mpjpe": Measure(1, metrics.scaled_errors, "N-MPJPE (mm)", 1),
+    "mpjve": Measure(2, metrics.velocity_errors, "MPJVE (mm/frame)", 2),
+    "accel": Measure(3, metrics.acceleration_errors, "Accel (mm/frame²)", 2),
+}
+# Percentages that are computed from the errors of "mpjpe": name -> heading, decimals.
+THRESHOLD_MEASURES = {"pck": ("PCK@150 (%)", 1), "auc": ("AUC (%)", 1)}
+_MAX_MEASURE_FRAMES = max(measure.frames for measure in MEASURES.values())
+# Frames scored at once, so that intermediate arrays fit into the processor's cache.
+_BLOCK_FRAMES = 1024
+# The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
+PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
+# "actions": mean over each action, then over the actions. "frames": mean over all frames.
+Averaging = Literal["actions", "frames"]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceScores:
+    """Errors of one sequence.
+
+    Attributes:
+        key: Key of the sequence.
+        subject: Subject of the sequence.
+        action: Action of the sequence.
+        camera: Camera of the sequence.
+        frames: Number of valid frames.
+        sums: Sum of the errors of each joint (17,) by measure, in its unit. The sum is over valid frames or runs of
+            valid frames.
+        counts: Number of summed errors per joint, by measure.
+        below: Number of errors of `PCK_JOINTS` below each threshold of 0, 5, ..., 150 mm, (31,).
+        over_time: MPJPE of each frame (T,) in mm; NaN in invalid frames.
+        calibration: Histogram returned by `pose.training.evaluation.calibration.count`; None without uncertainties.
+    """
+
+    key: str
+    subject: str
+    action: str
+    camera: str
+    frames: int
+    sums: dict[str, F64]
+    counts: dict[str, int]
+    below: NDArray[np.int64]
+    over_time: F32
+    calibration: NDArray[np.int64] | None = None
+
+
+def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
+    """Compute the errors of predicted poses for one sequence.
+
+    Args:
+        sequence: Sequence with ground truth.
+        poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the coordinate space of the ground truth.
+        sigma: Predicted uncertainties (T, 17) in mm, radii that contain the joints with probability 0.68; None without
+            them.
+    """
+    joints = len(H36M_NAMES)
+    sums = {name: np.zeros(joints) for name in MEASURES}
+    counts = dict.fromkeys(MEASURES, 0)
+    below = np.zeros(len(metrics.AUC_THRESHOLDS_MM), np.int64)
+    over_time = np.full(len(sequence), np.nan, np.float32)
+    calibrated = calibration.count(np.zeros(0), np.zeros(0))
+    for start in range(0, len(sequence), _BLOCK_FRAMES):
+        block = slice(start, start + _BLOCK_FRAMES)
+        for name, errors in _block_errors(sequence, poses, start):
+            sums[name] += errors.sum(axis=0)
+            counts[name] += len(errors)
+            if name == "mpjpe":
+                counted = sequence.counted[block]
+                over_time[block][counted] = errors.mean(axis=1)
+                below += metrics.counts_below(errors[:, PCK_JOINTS])
+                if sigma is not None:
+                    # The root-relative pelvis has no error and would distort the calibration.
+                    calibrated += calibration.count(errors[:, 1:], sigma[block][counted, 1:])
+    return SequenceScores(
+        sequence.key,
+        sequence.subject,
+        sequence.action,
+        sequence.camera,
+        counts["mpjpe"],
+        sums,
+        counts,
+        below,
+        over_time,
+        None if sigma is None else calibrated,
+    )
+
+
+def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
+    """Yield the errors of each measure for the frames of a block, and for runs of frames that end in the block."""
+    first = max(start - _MAX_MEASURE_FRAMES + 1, 0)
+    rows = slice(first, start + _BLOCK_FRAMES)
+    pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
+    true: F64 = metrics.root_relative(sequence.truth[rows].astype(np.float64))
+    counted = sequence.counted[rows]
+    for name, measure in MEASURES.items():
+        skip = max(start - first - measure.frames + 1, 0)
+        yield name, _errors(measure.errors, measure.frames, pred[skip:], true[skip:], counted[skip:])
+
+
+def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, counted: NDArray[np.bool_]) -> F64:
+    """Return the errors (N, 17) of a measure, one row per valid frame or per run of `needed` valid frames."""
+    if counted.all():
+        return measure(pred, true)
+    if needed == 1:
+        return measure(pred[counted], true[counted])
+    return measure(pred, true)[metrics.consecutive(counted, needed)]
+
+
+class Summary(TypedDict):
+    """Averages of an evaluation in the unit of each measure; None without valid frames.
+
+    Attributes:
+        frames: Number of valid frames.
+        sequences: Number of sequences.
+        average: Overall average by measure.
+        actions: Averages by action and measure.
+        joints: Averages by joint and measure.
+        cameras: Averages by camera and measure.
+        subjects: Averages by subject and measure.
+    """
+
+    frames: int
+    sequences: int
+    average: dict[str, float | None]
+    actions: dict[str, dict[str, float | None]]
+    joints: dict[str, dict[str, float | None]]
+    cameras: dict[str, dict[str, float | None]]
+    subjects: dict[str, dict[str, float | None]]
+
+
+def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
+    """Average the errors of all sequences: overall, and by action, joint, camera and subject.
+
+    Args:
+        scores: Errors of each sequence.
+        averaging: Averaging for the overall value, joints, cameras and subjects. "actions" averages over each action
+            first, then over actions; "frames" averages over all frames.
+
+    Returns:
+        Averages in the unit of each measure; percent for PCK and AUC. The mean of an empty group is None.
+    """
+    actions = _groups(scores, "action")
+    return {
+        "frames": sum(one.frames for one in scores),
+        "sequences": len(scores),
+        "average": _average(scores, averaging),
+        "actions": {name: {**_pooled(group), "frames": _frames(group)} for name, group in actions.items()},
+        "joints": _by_joint(scores, averaging),
+        "cameras": {name: _average(group, averaging) for name, group in _groups(scores, "camera").items()},
+        "subjects": {name: _average(group, averaging) for name, group in _groups(scores, "subject").items()},
+    }
+
+
+def _groups(scores: Iterable[SequenceScores], field: str) -> dict[str, list[SequenceScores]]:
+    groups: dict[str, list[SequenceScores]] = {}
+    for one in scores:
+        groups.setdefault(getattr(one, field), []).append(one)
+    return groups
+
+
+def _frames(scores: Iterable[SequenceScores]) -> int:
+    return sum(one.frames for one in scores)
+
+
+def _joint_means(scores: Sequence[SequenceScores], name: str) -> F64:
+    """Return the mean error of each joint (17,) over all frames of the sequences; NaN without frames."""
+    count = sum(one.counts[name] for one in scores)
+    total = np.sum([one.sums[name] for one in scores], axis=0)
+    return total / count if count else np.full(len(H36M_NAMES), np.nan)
+
+
+def _pooled(scores: Sequence[SequenceScores]) -> dict[str, float | None]:
+    values = {name: float(_joint_means(scores, name).mean()) for name in MEASURES}
+    below = np.sum([one.below for one in scores], axis=0)
+    errors = _frames(scores) * len(PCK_JOINTS)
+    values |= {"pck": metrics.pck(below, errors), "auc": metrics.auc(below, errors)}
+    return {name: _number(value) for name, value in values.items()}
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _average(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, float | None]:
+    if averaging == "frames":
+        return _pooled(scores)
+    parts = [_pooled(group) for group in _groups(scores, "action").values()]
+    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, *THRESHOLD_MEASURES)}
+
+
+def _by_joint(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, dict[str, float | None]]:
+    groups = [scores] if averaging == "frames" else list(_groups(scores, "action").values())
+    means = {name: [_joint_means(group, name) for group in groups] for name in MEASURES}
+    return {
+        joint: {name: _mean(_number(part[index]) for part in parts) for name, parts in means.items()}
+        for index, joint in enumerate(H36M_NAMES)
+    }

@@ -1,0 +1,115 @@
+"""Logs of trials: one JSON object per line, one file per experiment."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self, TypedDict, cast
+
+from pose.errors import PoseError
+from pose.training.laboratory.experiment import Settings
+from pose.utils.json_types import check_type, read_text_file
+from pose.utils.json_values import strict_json
+from pose.utils.shown import in_brief
+from pose.utils.whole_file import file_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The log entry of one finished trial, which ran one condition with one seed.
+
+    Attributes:
+        experiment: Name of the experiment.
+        condition: Name of the condition.
+        seed: Random seed.
+        settings: Settings of the condition.
+        steps: Number of optimiser steps.
+        examples: Number of training sequences, repetitions included.
+        cpu_seconds: Processor time of all threads, s.
+        results: Results by name.
+    """
+
+    experiment: str
+    condition: str
+    seed: int
+    settings: Settings
+    steps: int
+    examples: int
+    cpu_seconds: float
+    results: Mapping[str, float | None]
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Parse a line written by `TrialLog.append`.
+
+        Raises:
+            ValueError: If the line is not valid JSON.
+            TypeError: If a key is missing or unknown, or a value has the wrong type.
+        """
+        values = strict_json(line)
+        check_type(values, _Fields)
+        assert isinstance(values, dict)
+        if unknown := values.keys() - _Fields.__required_keys__:
+            raise TypeError(f"{min(unknown)[:40]!r} is unknown")
+        return cls(**values)
+
+
+class _Fields(TypedDict):
+    experiment: str
+    condition: str
+    seed: int
+    settings: dict[str, object]
+    steps: int
+    examples: int
+    cpu_seconds: float
+    results: dict[str, float | None]
+
+
+class TrialLog:
+    """Log file with the records of one experiment, in `folder`.
+
+    An interruption can leave an incomplete last line. It is ignored, and the next record replaces it.
+    """
+
+    def __init__(self, folder: Path, experiment: str) -> None:
+        self.path = folder / f"{experiment}.jsonl"
+
+    def records(self) -> list[Record]:
+        """Read all records.
+
+        Raises:
+            PoseError: If a line is invalid. An incomplete last line is ignored instead.
+        """
+        if not self.path.is_file():
+            return []
+        lines = read_text_file(self.path).decode("utf-8", "replace").splitlines(keepends=True)
+        records = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                records.append(Record.parse(line))
+            except (TypeError, ValueError) as error:
+                if not line.endswith("\n"):
+                    break
+                raise PoseError(f"{self.path}, line {number}: not a record of a trial ({in_brief(error)})") from error
+        return records
+
+    def append(self, record: Record) -> None:
+        """Append one record and synchronise it to the disk."""
+        line = json.dumps(cast(dict[str, object], asdict(record)), allow_nan=False) + "\n"
+        with file_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._end_line()
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _end_line(self) -> None:
+        """Remove an incomplete last line."""
+        if not self.path.is_file():
+            return
+        content = self.path.read_bytes()
+        complete = content.rfind(b"\n") + 1
+        if complete < len(content):
+            os.truncate(self.path, complete)

@@ -1,0 +1,1 @@
+"""Kinds of experiments, one module each; `pose.training.laboratory.kinds` lists them."""

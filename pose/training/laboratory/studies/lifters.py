@@ -1,0 +1,280 @@
+"""Study that trains lifters for a few hundred steps and measures them on the validation subjects.
+
+Data, loss, optimiser and metrics are equal for all networks, including recurrent networks. Ridge regression uses the
+same data and metrics.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from pose.lifting.config import LifterConfig
+from pose.lifting.features import Lifted, LifterInput
+from pose.lifting.format import JOINTS
+from pose.lifting.initialization import initialize
+from pose.lifting.model import LifterNetwork
+from pose.structures.sequences import LiftBatch
+from pose.training.attention.adaptive_span import AdaptiveSpanAttention
+from pose.training.attention.distributions.entmax import Entmax
+from pose.training.batches import TensorBatch
+from pose.training.config import LossWeights, OptimizerConfig
+from pose.training.laboratory.ridge import RidgeLifter
+from pose.training.laboratory.training import Training, TrainingStatistics
+from pose.training.laboratory.trial import Outcome, Setup
+from pose.training.measure import measure
+from pose.training.optimizers import build_optimizer
+from pose.training.schedules import ScheduleConfig, build_schedule
+from pose.training.trainer import begin_step, tensor_loss
+from pose.utils.json_values import Json
+
+COLUMNS = {
+    "parameters": "parameters",
+    "gt": "exact 2D: MPJPE, mm",
+    "gt_aligned": "P-MPJPE, mm",
+    "detector": "detector's 2D: MPJPE, mm",
+    "acceleration": "acceleration, mm/frame²",
+    "step_ms": "processor ms a step",
+    "span": "mean span learnt, s",
+    "span_longest": "longest, s",
+    "alpha": "mean alpha learnt",
+}
+MEASURED = ("gt", "gt_aligned", "detector", "acceleration")
+RIDGE = "ridge"
+
+
+class CubeLifter(LifterNetwork):
+    """Lifter that predicts the joints' coordinates relative to the pelvis directly, instead of along the observed rays.
+
+    The depth of the root follows from the predicted size of the body and its spread in the image.
+    """
+
+    def decode(self, outputs: Tensor, observations: LifterInput) -> Lifted:
+        along_rays = super().decode(outputs, observations)
+        size, depths, _, across, _ = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
+        joints = torch.cat([across.unflatten(-1, (JOINTS, 2)), depths[..., None]], dim=-1)
+        depth = size.clamp(-3, 3).exp() / 2 / observations.spreads[..., None]
+        root = torch.cat([depth * observations.centres, depth], dim=-1)
+        return Lifted(joints - joints[..., :1, :], root, along_rays.sigma)
+
+
+OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifterSettings:
+    """Settings for one condition of a `lifters` experiment.
+
+    Attributes:
+        model: Keys of a `LifterConfig`; or `model: ridge` with `before` and `after`, see `RidgeLifter`.
+        steps: Number of optimiser steps.
+        frames: Number of frames of a sequence.
+        sequences: Number of sequences of a batch.
+        optimizer: Name of the optimiser, see `pose.training.config.OptimizerConfig`.
+        rate: Peak learning rate.
+        beta2: Second coefficient of Adam's running averages.
+        warmup: Warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`.
+        warmup_steps: Length of the warm-up in steps.
+        decay: Decay of the learning rate, see `ScheduleConfig`.
+        weight_decay: Weight decay of matrices.
+        output: `rays`, as in the lifter (`pose.lifting.features.decode`), or `cube` (`CubeLifter`).
+        ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.training.forms.adaptive.ponder_cost`).
+        evaluated: Number of batches of the validation subjects in each measurement.
+    """
+
+    model: dict[str, Json]
+    steps: int = 400
+    frames: int = 81
+    sequences: int = 8
+    optimizer: str = "adamw"
+    rate: float = 2e-3
+    beta2: float = 0.98
+    warmup: str = "linear"
+    warmup_steps: int = 50
+    decay: str = "cosine"
+    weight_decay: float = 0.02
+    output: str = "rays"
+    ponder: float = 0.01
+    evaluated: int = 3
+
+    def __post_init__(self) -> None:
+        if self.model.get("model") != RIDGE:
+            self.recipe()
+        elif set(self.model) - {"model", "before", "after"}:
+            raise ValueError("model: ridge has only the settings before and after")
+        if self.output not in OUTPUT_FORMS:
+            raise ValueError(f"output: {self.output!r} is not one of {', '.join(OUTPUT_FORMS)}")
+        for name in ("steps", "frames", "sequences", "evaluated"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1")
+
+    def recipe(self) -> tuple[LifterConfig, OptimizerConfig, ScheduleConfig]:
+        """Build the configurations of model, optimiser and schedule.
+
+        Raises:
+            ValueError: If settings are invalid.
+        """
+        config = LifterConfig.from_dict(self.model)
+        optimizer = OptimizerConfig(
+            name=self.optimizer, lr=self.rate, betas=(0.9, self.beta2), weight_decay=self.weight_decay
+        )
+        schedule = ScheduleConfig(warmup=self.warmup, decay=self.decay, warmup_steps=self.warmup_steps, final=0.0)
+        return config, optimizer, schedule
+
+
+def run(settings: LifterSettings, setup: Setup) -> Outcome:
+    """Train a lifter, then measure its errors on exact and on detected 2D of the validation subjects.
+
+    Returns:
+        `parameters`: number of parameters. The results of `metrics` and `learned_statistics`; for ridge regression
+            those of `measure_errors`.
+    """
+    batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
+    examples = settings.steps * settings.sequences
+    if settings.model.get("model") == RIDGE:
+        frames = {name: int(str(value)) for name, value in settings.model.items() if name != "model"}
+        ridge = RidgeLifter(**frames).fit(TensorBatch.of(batches(step)) for step in range(settings.steps))
+        results = {"parameters": float(ridge.weight.numel())} | measure_errors(
+            cast(LifterNetwork, ridge), settings, setup
+        )
+        return Outcome(results, 0, examples)
+    network = build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
+    trained = train(network, batches, settings, setup)
+    results = (
+        {"parameters": parameter_count(network)}
+        | metrics(network, trained, settings, setup)
+        | learned_statistics(network)
+    )
+    return Outcome(results, settings.steps, examples, trained.earlier_seconds)
+
+
+def build_lifter(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
+    """Build the network with its initial weights.
+
+    Args:
+        settings: Settings of the condition.
+        example: Batch for data-dependent initialisation.
+        seed: Random seed.
+    """
+    torch.manual_seed(seed)
+    config = settings.recipe()[0]
+    network = OUTPUT_FORMS[settings.output](config)
+    if config.init in ("t-fixup", "dt-fixup"):
+        initialize(network, config.init, network.features(example.observe(), example.times))
+    return network
+
+
+def train(
+    network: LifterNetwork,
+    batches: Callable[[int], LiftBatch],
+    settings: LifterSettings,
+    setup: Setup,
+    stage: str = "",
+) -> TrainingStatistics:
+    """Train a network with the lifter's loss.
+
+    Args:
+        network: Network to train, modified in place.
+        batches: Function from step to training batch.
+        settings: Settings of the condition.
+        setup: Inputs of the trial.
+        stage: Name of this training if a trial has several; otherwise empty.
+    """
+
+    def loss(batch: TensorBatch, step: int) -> Tensor:
+        begin_step(network, setup.seed, step)
+        return tensor_loss(network, batch, 0, LossWeights(ponder=settings.ponder))[0]
+
+    return train_with_loss(
+        network, batches, loss, settings, setup, f"{stage}{settings} {setup.seed}", stage=bool(stage)
+    )
+
+
+def train_with_loss(
+    network: nn.Module,
+    batches: Callable[[int], LiftBatch],
+    loss: Callable[[TensorBatch, int], Tensor],
+    settings: LifterSettings,
+    setup: Setup,
+    name: str,
+    *,
+    stage: bool,
+) -> TrainingStatistics:
+    """Train a network with any loss, and with the optimiser and schedule of the settings.
+
+    Args:
+        network: Network to train, modified in place.
+        batches: Function from step to training batch.
+        loss: Function from batch and step to the loss.
+        settings: Settings of the condition.
+        setup: Inputs of the trial.
+        name: Identifier of the training. A saved state is used only if it has the same one.
+        stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
+    """
+    _, optimizer_config, schedule_config = settings.recipe()
+    optimizer = build_optimizer(network, optimizer_config)
+    training = Training(
+        network,
+        optimizer,
+        build_schedule(optimizer, schedule_config, settings.steps),
+        lambda step: TensorBatch.of(batches(step)),
+        loss,
+        name,
+        stage=stage,
+    )
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel's backward pass takes twice as long for small heads
+        return training.run(settings.steps, setup)
+
+
+def learned_statistics(network: LifterNetwork) -> dict[str, float]:
+    """Return statistics of the attention's learned parameters over all heads and blocks, as far as there are any.
+
+    `span` and `span_longest` are the mean and the longest adaptive span in s, `alpha` is the mean alpha of entmax.
+    """
+    spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
+    free = [part for part in network.modules() if type(part) is Entmax]
+    found: dict[str, float] = {}
+    if spans:
+        found |= {"span": torch.cat(spans).mean().item(), "span_longest": torch.cat(spans).max().item()}
+    if free:
+        found["alpha"] = torch.cat([part.alpha(torch.zeros(())).flatten() for part in free]).mean().item()
+    return found
+
+
+def parameter_count(network: LifterNetwork) -> float:
+    """Return the number of parameters of a network."""
+    return float(sum(parameter.numel() for parameter in network.parameters()))
+
+
+def metrics(
+    network: LifterNetwork, trained: TrainingStatistics, settings: LifterSettings, setup: Setup
+) -> dict[str, float]:
+    """Return the errors on the validation subjects and the time of a training step.
+
+    Returns:
+        The results of `measure_errors`, infinite if the training diverged. `step_ms`: processor time of a step, ms.
+    """
+    errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measure_errors(network, settings, setup)
+    return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
+
+
+def measure_errors(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
+    """Measure the errors of a lifter on exact and detected 2D of the validation subjects.
+
+    Returns:
+        `gt`, `gt_aligned`: MPJPE and P-MPJPE on exact 2D, mm. `detector`, `acceleration`: MPJPE in mm and acceleration
+            error in mm/frame^2 on detected 2D.
+    """
+    exact, detected = (
+        measure(
+            network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)
+        )
+        for condition in ("gt", "detector")
+    )
+    errors = (exact.mpjpe, exact.p_mpjpe, detected.mpjpe, detected.acceleration)
+    return dict(zip(MEASURED, errors, strict=True))

@@ -1,0 +1,146 @@
+"""Trials: the combination of a condition and a seed, with its inputs, results and budget of processor time."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pose.structures.sequences import LiftBatch
+
+
+class OutOfTime(Exception):  # noqa: N818  a signal, not an error
+    """Exception raised when the budget of processor time is spent. A trial that saves a state can be resumed."""
+
+
+class Clock:
+    """Clock for the processor time of this process with all its threads, independent of other processes.
+
+    Args:
+        budget: Processor seconds that may be spent from now on.
+        now: Function that returns the processor time, s.
+    """
+
+    def __init__(self, budget: float = float("inf"), now: Callable[[], float] = time.process_time) -> None:
+        self._now, self._began, self.budget = now, now(), budget
+
+    @property
+    def spent(self) -> float:
+        """Processor seconds since the clock was created."""
+        return self._now() - self._began
+
+    def check(self) -> None:
+        """Check the budget.
+
+        Raises:
+            OutOfTime: If the budget is spent.
+        """
+        if self.spent >= self.budget:
+            raise OutOfTime
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedBatches:
+    """Sequences that have one property in common.
+
+    Attributes:
+        group: Value of the common property, such as the name of the subject.
+        batches: Batches of these sequences.
+    """
+
+    group: str
+    batches: "Iterator[LiftBatch]"
+
+
+class MotionData(Protocol):
+    """Protocol of motion data: motion capture, projected into virtual cameras.
+
+    The command line implements it, so that this package does not read files.
+    """
+
+    def training(
+        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
+    ) -> "Callable[[int], LiftBatch]":
+        """Return a function from step to training batch.
+
+        Args:
+            frames: Number of frames of a sequence.
+            sequences: Number of sequences of a batch.
+            seed: Random seed.
+            subject_fraction: Fraction of the training subjects, at least one, sampled with the seed; larger fractions
+                contain smaller ones.
+            without: Name of a subject to leave out; empty for none.
+        """
+        ...
+
+    def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
+        """Return fixed sequences of the validation or test subjects.
+
+        Args:
+            part: "validation" or "test".
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Number of frames of a sequence.
+        """
+        ...
+
+    def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
+        """Return fixed sequences of one training subject.
+
+        Args:
+            name: Name of the subject.
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Number of frames of a sequence.
+
+        Raises:
+            UsageError: If there is no such subject.
+        """
+        ...
+
+    def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
+        """Yield test batches of each group of sequences.
+
+        Args:
+            by: Property that the sequences of a group have in common: "subject", "exercise", "size" or "speed".
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Length of the sequences, frames.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Inputs of a trial, which runs one condition of an experiment with one seed.
+
+    Attributes:
+        seed: Random seed.
+        clock: Clock with the budget of processor time.
+        motion: Function that returns the motion data; raises UsageError if none was given.
+        state: File for the state of an interrupted trial; missing if there is no state.
+    """
+
+    seed: int
+    clock: Clock
+    motion: Callable[[], MotionData]
+    state: Path
+
+    def stage(self, name: str) -> "Setup":
+        """Return the inputs for a part of the trial, with a state file whose name contains `name`."""
+        return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results of a trial (one condition with one seed), from which a `pose.training.laboratory.log.Record` is made.
+
+    Attributes:
+        results: Results by name.
+        steps: Number of optimiser steps.
+        examples: Number of training sequences, repetitions included.
+        cpu_seconds: Processor time of earlier calls in s, if the trial was resumed.
+    """
+
+    results: Mapping[str, float]
+    steps: int = 0
+    examples: int = 0
+    cpu_seconds: float = 0.0

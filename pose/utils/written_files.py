@@ -1,0 +1,197 @@
+"""Record of the files that this program wrote to a folder. Commands delete or replace only recorded files.
+
+A hidden file contains the names and SHA-256 hashes of the written files. Files that are not recorded, or have changed
+since, belong to the user. If a new file needs the name of a user's file, the user's file is renamed, never deleted.
+`writing` applies this to the files that a command writes.
+
+The only exception is a single file that the user allows the program to replace (`--out FILE --overwrite`).
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pose.errors import PoseError
+from pose.utils.shown import shown
+from pose.utils.whole_file import file_errors, write_whole
+
+RECORD = ".pose-run-files.json"
+KEPT = ".kept"  # suffix of the user's files that were renamed
+MAX_RECORD_BYTES = 64 << 20  # maximum size of a record
+
+
+def print_warning(message: str) -> None:
+    """Print a warning to stderr."""
+    print(f"warning: {shown(message, 1000)}", file=sys.stderr)
+
+
+class WrittenFiles:
+    """Record of the files that this program wrote to one folder.
+
+    Without a valid record, all files of the folder count as the user's.
+    """
+
+    def __init__(self, folder: Path, warn: Callable[[str], None] = print_warning) -> None:
+        """Read the record of a folder.
+
+        Args:
+            folder: Folder of the files.
+            warn: Function called with a one-line message for each renamed file.
+        """
+        self._folder, self._warn = folder, warn
+        self._hashes: dict[str, list[str]] = _read(folder / RECORD)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the recorded files that still exist directly in the folder, changed or not."""
+        return [name for name in self._hashes if name == Path(name).name and os.path.lexists(self._folder / name)]
+
+    def owns(self, path: Path) -> bool:
+        """Return whether this program wrote a file or subfolder, and it has not changed since."""
+        try:
+            return _sha256(path) in self._hashes.get(path.name, ())
+        except OSError:
+            return False
+
+    def expect(self, path: Path, name: str) -> None:
+        """Announce that the file `path` will be renamed to `name`.
+
+        Until `confirm` is called, `owns` accepts both the old and the new content under `name`.
+        """
+        with file_errors(path):
+            sha256 = _sha256(path)
+        self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
+
+    def confirm(self, name: str) -> None:
+        """Confirm that the file announced by `expect` has been renamed to `name`."""
+        self._hashes[name] = self._hashes[name][-1:]
+
+    def add(self, path: Path) -> None:
+        """Record `path` as written by this program. `save` stores the record."""
+        with file_errors(path):
+            self._hashes[path.name] = [_sha256(path)]
+
+    def move_user_file(self, path: Path) -> None:
+        """Rename a file at `path` to an unused name in the same folder, if this program did not write it."""
+        if not os.path.lexists(path) or self.owns(path):
+            return
+        kept = _free_name(path)
+        with file_errors(path):
+            path.rename(kept)
+        reason = "has changed since pose-run wrote it" if path.name in self._hashes else "was not written by pose-run"
+        self._warn(f"{path} {reason}; it is kept as {kept.name}")
+
+    def remove(self, path: Path) -> None:
+        """Delete a file or folder if this program wrote it and it is unchanged."""
+        if not self.owns(path):
+            return
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self._hashes.pop(path.name, None)
+
+    def save(self) -> None:
+        """Write the record of all files that still exist.
+
+        If the record cannot be written, nothing is raised; files that it lacks count as the user's and are kept.
+        """
+        existing = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
+        self._write(existing)
+
+    def save_expected(self) -> None:
+        """Write the record like `save`, but include announced names whose files do not exist yet."""
+        self._write(self._hashes)
+
+    def _write(self, hashes: dict[str, list[str]]) -> None:
+        if not hashes and not (self._folder / RECORD).exists():
+            return
+        text = json.dumps(
+            {"about": "files written by pose-run: name, SHA-256", "files": hashes}, indent=0, sort_keys=True
+        )
+        with suppress(PoseError):
+            write_whole(self._folder / RECORD, text + "\n")
+
+
+@contextmanager
+def writing(
+    paths: Collection[Path], warn: Callable[[str], None] = print_warning, *, rename: bool = True
+) -> Iterator[None]:
+    """Return a context manager for a block that writes files.
+
+    Existing files of the user are renamed first, and the new files are recorded at the end.
+
+    Args:
+        paths: Files or folders that the block writes. Parent folders are created.
+        warn: Function called with a one-line message for each renamed file.
+        rename: Whether to rename existing files of the user; False to replace them when a run is resumed.
+
+    Raises:
+        PoseError: If a folder cannot be created, or a file cannot be renamed.
+    """
+    folders = dict.fromkeys(path.parent for path in paths)
+    for folder in folders:
+        with file_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        record = WrittenFiles(folder, warn)
+        for path in paths:
+            if rename and path.parent == folder:
+                record.move_user_file(path)
+    try:
+        yield
+    finally:
+        for folder in folders:
+            record = WrittenFiles(folder)  # read again: the block may have recorded files
+            for path in paths:
+                if path.parent == folder and os.path.lexists(path):
+                    with suppress(PoseError):  # a file that is not recorded is never deleted
+                        record.add(path)
+            record.save()
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    try:
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_RECORD_BYTES:
+            return {}
+        files = json.loads(path.read_bytes())["files"]
+        return {str(name): [str(one) for one in hashes] for name, hashes in files.items() if isinstance(hashes, list)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}{KEPT}{suffix}") for suffix in ("", *(f"-{n}" for n in range(2, 10_000))))
+    for name in names:
+        if not os.path.lexists(name):
+            return name
+    raise PoseError(f"{path}: cannot be renamed to make room, because all names for a copy are taken; move it away")
+
+
+def _sha256(path: Path) -> str:
+    """Return the SHA-256 of a regular file, or of the names and contents of a folder.
+
+    Raises:
+        OSError: If the path is a link or another special file, or cannot be read.
+    """
+    digest = hashlib.sha256()
+    for part in _parts(path):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode):
+        with path.open("rb") as file:
+            yield b"file" + hashlib.file_digest(file, "sha256").digest()
+    elif stat.S_ISDIR(mode):
+        for entry in sorted(path.iterdir()):
+            yield b"name" + os.fsencode(entry.name) + b"\0"
+            yield from _parts(entry)
+    else:
+        raise OSError("neither a file nor a folder")

@@ -1,0 +1,171 @@
+"""Shaded body meshes of tracked people for the image overlay.
+
+A body mesh with few vertices is fitted to each person and posed in each frame.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.body.character.hands import hands_of
+from pose.body.character.posing import Posed, pose_character
+from pose.body.character.rest import Character, vertex_normals
+from pose.body.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows, visible_rows
+from pose.body.space import CAMERA_SPACE
+from pose.structures import rotations
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F32, FrameResult
+from pose.view.bodies import BodyMesh
+from pose.view.draw import MAX_COORDINATE_PX
+from pose.view.insets import AUTO, OFF
+from pose.view.overlay import Overlay
+
+F64 = NDArray[np.float64]
+
+BATCH_FRAMES = 32  # frames per batch
+_MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
+_MIN_DEPTH_M = 0.15  # triangles nearer to the camera are not drawn
+# Direction to the light (x right, y up, z towards the camera): mostly above, and on the camera's side.
+_LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
+_AMBIENT = 0.35  # light on a surface parallel to the rays
+
+
+class BodyMeshes:
+    """Body meshes of the tracked people of a video, computed frame by frame. Implements `pose.view.bodies.Bodies`.
+
+    The body shape of a person is fitted to the median bone lengths of the frames so far. It can change in the first
+    seconds of a stream, unless the bone lengths are constant.
+    """
+
+    def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
+        """Start without people.
+
+        Args:
+            camera: Camera of the 3D poses.
+            skeleton: Skeleton of the 2D keypoints.
+            live: Whether to draw only the `LIVE_PEOPLE` people nearest to the camera, which limits the time per frame.
+        """
+        self._live = live
+        self._matrix, self._skeleton = camera.matrix, skeleton
+        self._fitted = FittedBodies(_Skin)
+        self._meshes_by_frame: dict[int, list[BodyMesh]] = {}
+
+    def of(self, result: FrameResult) -> list[BodyMesh]:
+        """Return the meshes of the people in a frame who have a 3D pose and a visible keypoint."""
+        if result.index not in self._meshes_by_frame:
+            self._meshes_by_frame = {}
+            self._prepare([result])
+        return self._meshes_by_frame[result.index]
+
+    def in_batches(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
+        """Yield the results unchanged, and compute their meshes in batches of `BATCH_FRAMES` frames.
+
+        Call `of` with a result before the next result is taken; its meshes are then computed already.
+        """
+        remaining = iter(results)
+        while batch := list(islice(remaining, BATCH_FRAMES)):
+            self._meshes_by_frame = {}
+            self._prepare(batch)
+            yield from batch
+
+    def _prepare(self, results: list[FrameResult]) -> None:
+        self._meshes_by_frame.update({result.index: [] for result in results})
+        by_person: dict[int, list[tuple[FrameResult, int]]] = {}
+        for result in results:
+            visible = visible_rows(result, _MIN_SCORE)
+            for row in nearest_rows(result, visible) if self._live else visible:
+                by_person.setdefault(int(result.people.ids[row]), []).append((result, row))
+        for track_id, observations in by_person.items():
+            joints = np.stack([result.poses.joints[row] + result.poses.root[row] for result, row in observations])
+            skin = self._fitted.of(track_id, CAMERA_SPACE.to_file(joints.astype(np.float64)))
+            for (result, _), mesh in zip(observations, self._meshes(track_id, skin, observations, joints), strict=True):
+                self._meshes_by_frame[result.index].append(mesh)
+
+    def _meshes(
+        self, track_id: int, skin: "_Skin", observations: list[tuple[FrameResult, int]], joints: F32
+    ) -> Iterator[BodyMesh]:
+        space_joints = CAMERA_SPACE.to_file(joints.astype(np.float64))
+        hands = hands_in(observations, joints)
+        turns = None if hands is None else hands_of(skin.character, hands)
+        observed = track_id, observations, joints, self._matrix, self._skeleton
+        faces = faces_in(observations, self._matrix)
+        feet, heads = self._fitted.feet(*observed), self._fitted.heads(*observed)
+        posed = pose_character(skin.character, space_joints, turns, faces, feet, heads)
+        zooms = [1.0 if result.view is None else result.view.zoom for result, _ in observations]
+        yield from skin.meshes(track_id, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
+
+
+def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
+    """Make the overlay for the RGB images of a camera.
+
+    Args:
+        camera: Camera of the images.
+        skeleton: Skeleton of the 2D keypoints.
+        inset: Whether to draw a small 3D view of the people in a corner of the image or beside it.
+        body: Whether to draw body meshes.
+    """
+    return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
+
+
+def _zoomed(matrix: F64, zoom: float) -> F64:
+    """Return intrinsics (3, 3) px with the focal length multiplied by `zoom`."""
+    zoomed = matrix.copy()
+    zoomed[[0, 1], [0, 1]] *= zoom
+    return zoomed
+
+
+class _Skin:
+    """The mesh of a character (skinned body model), prepared for fast posing."""
+
+    def __init__(self, character: Character) -> None:
+        self.character = character
+        model = character.model
+        self._faces = model.faces.astype(np.int64)
+        count = len(character.vertices)
+        self._weights = np.zeros((count, len(model.names)), np.float32)
+        np.add.at(self._weights, (np.arange(count)[:, None], model.bones), model.weights.astype(np.float32))
+        self._vertices = np.concatenate([character.vertices, np.ones((count, 1))], axis=1).astype(np.float32)
+        self._normals = vertex_normals(character).astype(np.float32)
+
+    def meshes(self, track_id: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
+        """Yield the mesh of each frame, projected to the image.
+
+        Args:
+            track_id: Id of the person.
+            posed: Character posed in each frame.
+            matrices: Camera intrinsics (3, 3) px of each frame.
+        """
+        turned = np.swapaxes(rotations.rotate(posed.global_quaternions[:, :, None], np.eye(3)), -1, -2)
+        shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
+        # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
+        bones = np.concatenate([turned, shift[..., None]], axis=-1).reshape(*shift.shape[:2], 12)
+        bones = np.concatenate([bones, _LIGHT @ turned], axis=-1).astype(np.float32)
+        for frame, matrix in enumerate(matrices):
+            maps = self._weights @ bones[frame]
+            vertices = (maps[:, :12].reshape(-1, 3, 4) * self._vertices[:, None]).sum(axis=2)
+            yield self._visible_triangles(track_id, vertices, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
+
+    def _visible_triangles(self, track_id: int, vertices: F32, facing: F32, matrix: F64) -> BodyMesh:
+        """Return the visible triangles of one frame.
+
+        Args:
+            track_id: Id of the person.
+            vertices: (V, 3) m, vertices in the camera frame (x right, y up, z towards the camera).
+            facing: (V,) cosines between the normals and the direction to the light.
+            matrix: (3, 3) px, camera intrinsics.
+        """
+        depth = -vertices[:, 2]
+        too_near = depth < _MIN_DEPTH_M
+        focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
+        pixels = vertices[:, :2] * (focal / np.where(too_near, 1, depth)[:, None]) + middle
+        pixels = np.clip(pixels, -MAX_COORDINATE_PX, MAX_COORDINATE_PX).astype(np.float32)
+        # Counter-clockwise from outside; y points down in the image.
+        (ax, ay), (bx, by), (cx, cy) = (pixels[column].T for column in self._faces.T)
+        visible = self._faces[(bx - ax) * (cy - ay) < (by - ay) * (cx - ax)]
+        if too_near.any():
+            visible = visible[~too_near[visible].any(axis=1)]
+        light = np.clip(_AMBIENT + (1 - _AMBIENT) * facing[visible].mean(axis=1), 0, 1)
+        return BodyMesh(track_id, pixels[visible], depth[visible].mean(axis=1), light)

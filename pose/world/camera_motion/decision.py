@@ -1,0 +1,113 @@
+"""Decision about a run's camera: compensate its motion, treat it as static, or give no world."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion, summarise
+
+AUTO, FREE = "auto", "free"  # values of `PipelineConfig.camera`: unknown motion, and a carried camera
+Spans = tuple[tuple[float, float], ...]
+
+_MAX_NAMED = 4  # scenes in a message
+_UNKNOWN_CAMERA = "the camera's motion is unknown", "--camera fixed if it is static"
+_MOVED_CAMERA = "the camera moved from its place", "--camera rotating ignores that"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Handling of the camera motion of a run.
+
+    Attributes:
+        motion: The camera's motion.
+        path: Path to compensate; None for a static camera, or with a `problem`.
+        problem: Reason why the run gets no world coordinates; empty if it gets them.
+        check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
+        measured: Path estimated from the background, whether it is compensated or not; None if it is unknown.
+        translation: Reason why translation could not be estimated; empty if it was estimated, or not attempted.
+        notices: Reasons why some scenes get no world coordinates, one text for each reason.
+    """
+
+    motion: CameraMotion
+    path: CameraPath | None = None
+    problem: str = ""
+    check_feet: bool = False
+    measured: CameraPath | None = None
+    translation: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def focal(self) -> float:
+        """Ratio of the focal length in the first frame to that of the intrinsics; 1 without a path."""
+        return 1.0 if self.path is None else float(self.path.zooms[0])
+
+    @property
+    def without_world(self) -> Spans:
+        """Start (inclusive) and end (exclusive), in s, of each scene that gets no world coordinates."""
+        last = None if self.measured is None else float(self.measured.times[-1])
+        bad = [one for one in self.motion.scenes if not one.world]
+        return tuple((one.begin, math.inf if one.end == last else one.end) for one in bad)
+
+
+def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> Decision:
+    """Decide how to handle the camera motion of a run with at least one frame.
+
+    Args:
+        log: Background motion of the run.
+        camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
+        assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows then
+            replaces it.
+    """
+    if camera == FIXED or not log.measured:
+        return Decision(CameraMotion(FIXED))
+    path, motion = log.solve(assumed_focal)
+    whole = Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
+    refused = (UNKNOWN, TRANSLATING) if camera == AUTO else (UNKNOWN,)
+    reasons = {UNKNOWN: _UNKNOWN_CAMERA, TRANSLATING: _MOVED_CAMERA}
+    if motion.scenes:
+        kinds = {one.number: one.motion.kind for one in motion.scenes if one.motion.kind in refused}
+        return without_scenes(whole, {number: reasons[kind] for number, kind in kinds.items()})
+    if motion.kind in refused:
+        what, remedy = reasons[motion.kind]
+        problem = f"{what}: no world is written ({remedy})"
+        return Decision(motion, problem=problem, measured=None if motion.kind == UNKNOWN else path)
+    return whole
+
+
+def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
+    """Return a decision in which some scenes of a clip with cuts get no world coordinates.
+
+    If no scene is left, the result is a decision with a `problem`.
+
+    Args:
+        decision: The decision; its motion has scenes.
+        reasons: Texts (reason, advice to the user) for each of these scenes, by the number of the scene.
+    """
+    if not reasons:
+        return decision
+    scenes = tuple(replace(one, world=one.world and one.number not in reasons) for one in decision.motion.scenes)
+    motion, whole = summarise(scenes), not any(one.world for one in scenes)
+    texts = []
+    for what, remedy in dict.fromkeys(reasons.values()):
+        named = _named([one for one in scenes if reasons.get(one.number) == (what, remedy)])
+        texts.append(f"{what} in {named}: no world is written{'' if whole else ' there'} ({remedy})")
+    if whole:
+        problem = "; ".join([*decision.notices, *texts])
+        measured = None if motion.kind == UNKNOWN else decision.measured
+        return Decision(motion, problem=problem, measured=measured)
+    path = decision.measured if decision.path is None else decision.path
+    return replace(
+        decision,
+        motion=motion,
+        path=path if motion.moves else None,
+        notices=(*decision.notices, *texts),
+    )
+
+
+def _named(scenes: Sequence[SceneMotion]) -> str:
+    """Return a text that names scenes with their times, such as `scene 2 (3.0 to 6.5 s)`."""
+    names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
+    more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
+    return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

@@ -1,0 +1,61 @@
+"""Focal length of a rotating camera whose intrinsics only assume one.
+
+Images of a rotating camera determine its focal length (R. Hartley, "Self-calibration from multiple views with a
+rotating camera", ECCV 1994). Each comparison of `pose.world.camera_motion.parallax` estimates it. The result is used
+where
+the estimates agree and differ clearly from the assumed focal length. If the camera translates in proportion to its
+rotation, the estimates agree on a wrong value. Standing feet must therefore support the path (`CameraMotion.certain`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pose.structures.types import Background
+from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.verdict import ROTATING, CameraMotion
+
+_MIN_LOG_RATIO = 0.12  # a slow translation may cause smaller differences
+_MAX_SIGMA = 0.05  # maximum standard deviation of the log ratio
+_MIN_TURN_DEGREES = 8.0
+
+
+def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
+    """Return the ratio of the measured to the assumed focal length, by scene number.
+
+    Scenes are left out if their rotation does not show clearly that the assumed focal length is wrong.
+
+    Args:
+        path: Path of the run.
+        motion: Motion of the run, with its scenes.
+    """
+    scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
+    return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}
+
+
+def _determined(motion: CameraMotion) -> bool:
+    different = abs(float(np.log(motion.focal_ratio))) > _MIN_LOG_RATIO
+    turned = max(motion.pan, motion.tilt) > _MIN_TURN_DEGREES
+    return motion.kind == ROTATING and different and motion.focal_sigma < _MAX_SIGMA and turned
+
+
+def rescaled(
+    measured: Sequence[tuple[int, Background]], scenes: Sequence[int], ratios: Mapping[int, float]
+) -> list[tuple[int, Background]]:
+    """Convert backgrounds to other focal lengths: the same displacements in pixels give other rotations.
+
+    Args:
+        measured: Number of each measured frame, counted from the first frame of the run, and its background.
+        scenes: Number of the scene of each frame of the run.
+        ratios: Ratio of the new to the assumed focal length by scene number, from `focal_ratios`; 1 for other scenes.
+    """
+    return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]
+
+
+def _rescaled(background: Background, ratio: float) -> Background:
+    links = background.links.copy()
+    angles = np.linalg.norm(links[:, 1:3], axis=1, keepdims=True)
+    safe = np.maximum(angles, 1e-9)
+    links[:, 1:3] *= np.arctan(np.tan(safe) / ratio) / safe
+    return replace(background, links=links)

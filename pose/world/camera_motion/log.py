@@ -1,0 +1,63 @@
+"""Collection of a run's background motion, from which the camera path is estimated."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pose.structures.types import Background, People
+from pose.world.camera_motion.focal import focal_ratios, rescaled
+from pose.world.camera_motion.path import CameraPath, find_path
+from pose.world.camera_motion.verdict import CameraMotion, classify
+
+
+class MotionLog:
+    """Background motion of the frames of a run; a few hundred bytes per frame."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+        self._indices: list[int] = []
+        self._peopled: list[bool] = []
+        self._cuts: list[int] = []
+        self._measured: list[tuple[int, Background]] = []
+
+    def add(self, people: People) -> None:
+        """Add the next frame of the run.
+
+        Args:
+            people: People of the frame. Its `time`, `index`, `cut` and `background` are stored.
+        """
+        if people.cut:
+            self._cuts.append(len(self._times))
+        if people.background is not None:
+            self._measured.append((len(self._times), people.background))
+        self._times.append(people.time)
+        self._indices.append(people.index)
+        self._peopled.append(len(people) > 0)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the background of any frame was measured."""
+        return bool(self._measured)
+
+    @property
+    def peopled(self) -> bool:
+        """Whether any frame contains people."""
+        return any(self._peopled)
+
+    def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
+        """Estimate the camera path over all frames, at least one, and classify the camera motion.
+
+        Args:
+            assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows
+                then replaces it (`pose.world.camera_motion.focal`). The zooms of the path include the ratio of both.
+        """
+        times, peopled = np.array(self._times), np.array(self._peopled)
+        path = find_path(times, self._indices, self._cuts, self._measured)
+        motion = classify(path, self._measured, peopled)
+        ratios = focal_ratios(path, motion) if assumed_focal else {}
+        if not ratios:
+            return path, motion
+        scenes = path.scenes
+        path = find_path(times, self._indices, self._cuts, rescaled(self._measured, scenes.tolist(), ratios))
+        path = replace(path, zooms=path.zooms * [ratios.get(scene, 1.0) for scene in scenes.tolist()])
+        return path, classify(path, self._measured, peopled)

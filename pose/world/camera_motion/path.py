@@ -1,0 +1,187 @@
+"""The camera's rotation and zoom in every frame of a run, interpolated between measured frames."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.camera_rotations import to_matrix, to_vector
+from pose.structures.types import Background, CameraView
+from pose.world.camera_motion.graph import solve_views
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MAX_BRIDGED_S = 0.5  # s; longest gap that is interpolated
+_EXTRAPOLATED_S = 0.1  # s of extrapolation
+_MAX_HELD_S = 10.0  # s; longest gap that is interpolated if the views before and after are equal
+_MAX_EQUAL_RAD, _MAX_EQUAL_ZOOM = np.radians(0.3), 0.01  # tolerances of equal views: rad, and relative zoom
+_BRIDGED_SIGMA_RAD = np.radians(3.0)  # rad/s, uncertainty of an interpolated view
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraPath:
+    """Orientation, zoom and position of a camera in F frames.
+
+    Attributes:
+        times: (F,) s.
+        rotations: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
+        zooms: (F,) ratio of the focal length to that of the intrinsics.
+        sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
+        scenes: (F,) number of the scene, counted from 0.
+        positions: (F, 3) m, camera centre in the axes of the first frame; None without translation. Until people give
+            the scale, the unit is arbitrary.
+    """
+
+    times: F64
+    rotations: F64
+    zooms: F64
+    sigmas: F64
+    scenes: NDArray[np.int64]
+    positions: F64 | None = None
+
+    def view(self, time: float) -> CameraView:
+        """Return the view of the frame at `time` (s)."""
+        row = int(self.rows(np.array([time]))[0])
+        position = None if self.positions is None else self.positions[row]
+        return CameraView(self.rotations[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), position)
+
+    def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
+        """Return a copy of the path in which the views in some time spans are unknown.
+
+        Unknown views have the identity as rotation, zoom 1 and position 0.
+
+        Args:
+            spans: Begin (inclusive) and end (exclusive) of each span, s.
+        """
+        path = self
+        for begin, end in spans:
+            rows = (path.times >= begin) & (path.times < end)
+            positions = None if path.positions is None else np.where(rows[:, None], 0.0, path.positions)
+            path = CameraPath(
+                path.times, np.where(rows[:, None, None], np.eye(3), path.rotations), np.where(rows, 1.0, path.zooms),
+                np.where(rows, np.nan, path.sigmas), path.scenes, positions,
+            )  # fmt: skip
+        return path
+
+    def rows(self, times: F64) -> NDArray[np.int64]:
+        """Return the indices (N,) in the arrays of the path for frames at `times` (N,) s."""
+        return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
+
+
+def find_path(
+    times: F64, indices: Sequence[int], cuts: Sequence[int], measured: Sequence[tuple[int, Background]]
+) -> CameraPath:
+    """Interpolate the camera path of a run from its measured frames.
+
+    Args:
+        times: (F,) s, times of the frames.
+        indices: (F,) `Frame.index` of the frames, to which `links` of the backgrounds refer.
+        cuts: Numbers of the frames that start another scene, counted from the first of the F frames.
+        measured: Number and background of each measured frame, in order; numbers are counted likewise.
+    """
+    count = len(times)
+    rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)
+    scenes = np.zeros(count, np.int64)
+    for number, (first, end) in enumerate(_spans(cuts, count)):
+        scenes[first:end] = number
+        part = [(at, background) for at, background in measured if first <= at < end]
+        if not part:
+            continue
+        placed = solve_views([indices[at] for at, _ in part], [background for _, background in part])
+        if placed.components.max() < 0:
+            continue
+        known = placed.components == np.bincount(placed.components[placed.components >= 0]).argmax()
+        at = np.array([at for at, _ in part])[known]
+        begin = placed.rotations[known][0].T
+        _fill(
+            times, first, end, at, begin @ placed.rotations[known], placed.zooms[known] / placed.zooms[known][0],
+            placed.sigmas[known], (rotations, zooms, sigmas),
+        )  # fmt: skip
+    return CameraPath(times, rotations, zooms, sigmas, scenes)
+
+
+def _spans(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
+    borders = [0, *(cut for cut in cuts if 0 < cut < count), count]
+    return itertools.pairwise(borders)
+
+
+def _fill(
+    times: F64, first: int, end: int, at: NDArray[np.int64], rotations: F64, zooms: F64, sigmas: F64,
+    out: tuple[F64, F64, F64],
+) -> None:  # fmt: skip
+    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`.
+
+    Args:
+        times: (F,) s, times of all frames.
+        first: Index of the first frame of the scene.
+        end: Index after its last frame.
+        at: (N,) indices of the measured frames.
+        rotations: (N, 3, 3) measured rotations.
+        zooms: (N,) measured zooms.
+        sigmas: (N,) rad, standard deviations of the rotations.
+        out: Rotations, zooms and standard deviations of all frames; changed in place.
+    """
+    all_rotations, all_zooms, all_sigmas = out
+    all_rotations[at], all_zooms[at], all_sigmas[at] = rotations, zooms, sigmas
+    speeds = _speeds(times[at], rotations)
+    for edge, outer in ((0, range(first, at[0])), (-1, range(at[-1] + 1, end))):
+        for row in outer:  # before the first and after the last measured frame
+            away = times[row] - times[at[edge]]
+            ahead = np.clip(away, -_EXTRAPOLATED_S, _EXTRAPOLATED_S) * speeds[edge]
+            all_rotations[row], all_zooms[row] = rotations[edge] @ to_matrix(ahead), zooms[edge]
+            if abs(away) <= MAX_BRIDGED_S:
+                all_sigmas[row] = sigmas[edge] + _BRIDGED_SIGMA_RAD * max(0.0, abs(away) - _EXTRAPOLATED_S)
+    for left in range(len(at) - 1):
+        rows = np.arange(at[left] + 1, at[left + 1])
+        if not len(rows):
+            continue
+        begin, gap = times[at[left]], times[at[left + 1]] - times[at[left]]
+        share = (times[rows] - begin) / gap
+        between = to_vector(rotations[left].T @ rotations[left + 1])
+        all_rotations[rows] = rotations[left] @ to_matrix(
+            _hermite(share, between, speeds[left] * gap, speeds[left + 1] * gap)
+        )
+        all_zooms[rows] = zooms[left] ** (1 - share) * zooms[left + 1] ** share
+        change = abs(float(np.log(zooms[left + 1] / zooms[left])))
+        same = float(np.linalg.norm(between)) < _MAX_EQUAL_RAD and change < _MAX_EQUAL_ZOOM
+        if gap <= MAX_BRIDGED_S or (same and gap <= _MAX_HELD_S):
+            added_sigma = 0.0 if same else _BRIDGED_SIGMA_RAD * gap * share * (1 - share) * (gap > 0.15)
+            all_sigmas[rows] = np.maximum(sigmas[left], sigmas[left + 1]) + added_sigma
+
+
+def _speeds(times: F64, rotations: F64) -> F64:
+    """Return the angular velocity (N, 3) rad/s about the axes of each frame, from both neighbouring frames.
+
+    The first and the last frame have one neighbour. 0 next to gaps longer than `MAX_BRIDGED_S`.
+    """
+    speeds = np.zeros((len(times), 3))
+    if len(times) < 2:
+        return speeds
+    steps = np.diff(times)
+    rates = to_vector(np.swapaxes(rotations[:-1], 1, 2) @ rotations[1:]) / steps[:, None]
+    speeds[1:-1] = (rates[:-1] * steps[1:, None] + rates[1:] * steps[:-1, None]) / (steps[1:] + steps[:-1])[:, None]
+    speeds[1:-1][(steps[1:] > MAX_BRIDGED_S) | (steps[:-1] > MAX_BRIDGED_S)] = 0
+    for end, step, rate in ((0, steps[0], rates[0]), (-1, steps[-1], rates[-1])):
+        speeds[end] = rate if step <= MAX_BRIDGED_S else 0.0
+    return speeds
+
+
+def _hermite(share: F64, between: F64, start_velocity: F64, end_velocity: F64) -> F64:
+    """Interpolate a rotation vector (3,) from 0 to `between` with a cubic Hermite spline.
+
+    Args:
+        share: (N,) positions in the interval, from 0 to 1.
+        between: (3,) rad, rotation vector at the end.
+        start_velocity: (3,) rad per interval, velocity at the start.
+        end_velocity: (3,) rad per interval, velocity at the end.
+
+    Returns:
+        (N, 3) rad, rotation vectors.
+    """
+    s = share[:, None]
+    return np.asarray(
+        (s**3 - 2 * s**2 + s) * start_velocity + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * end_velocity
+    )

@@ -1,0 +1,110 @@
+"""Tracking of a replaced key frame for some time, to measure parallax over a wider baseline.
+
+A key frame is replaced early if its points contradict a rotation. Longer tracking then shows whether the camera
+translates.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pose.world.camera_motion.burnt_in import burnt_in
+from pose.world.camera_motion.fit import View
+from pose.world.camera_motion.key_frames import (
+    LARGE_RESIDUALS_S,
+    MAX_RESIDUAL_PX,
+    KeyFrame,
+    Points,
+    ReducedFrame,
+    centre,
+)
+from pose.world.camera_motion.parallax import MIN_POINTS, Parallax, parallax
+from pose.world.camera_motion.reduced import track, within
+
+TEST_INTERVAL_S = 0.4  # s between two tests
+_MAX_TRACKING_S = 2.5  # s of tracking after the replacement
+_MIN_SEEN_SHARE = 0.4  # minimum fraction of the key frame's points; with fewer, tracking ends
+_MIN_BASELINE_S = 0.4  # s, minimum time between the two frames of a test
+_MIN_SHIFT_PX, _SHIFT_PERCENTILE = 5.0, 70  # px, minimum motion of the points, and percentile at which it is measured
+
+
+class ReplacedKey:
+    """Tracker of the points of a key frame after its replacement.
+
+    Attributes:
+        key: The key frame.
+        ended: Whether tracking has ended.
+    """
+
+    def __init__(self, key: KeyFrame, time: float) -> None:
+        """Start at the replacement of a key frame.
+
+        Args:
+            key: The key frame.
+            time: Time of the replacement, s.
+        """
+        self.key, self._end, self._next, self.ended = key, time + _MAX_TRACKING_S, time, False
+
+    def step(self, image: ReducedFrame, view: View) -> Parallax | None:
+        """Track the points to the next frame and test for parallax; return None if it is too early.
+
+        Args:
+            image: The frame.
+            view: View of the frame relative to the key frame.
+        """
+        points = track_points(self.key, image, view)
+        self.ended = points is None or len(points.rows) < _MIN_SEEN_SHARE * len(self.key.rays) or image.time > self._end
+        if points is None or image.time < self._next:
+            return None
+        self._next = image.time + TEST_INTERVAL_S
+        return measure_parallax(self.key, points, view, image)
+
+
+def measure_parallax(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
+    """Test points for parallax; return None without a result.
+
+    A result needs enough points, enough time since the key frame, and a minimum displacement of the points.
+
+    Args:
+        key: The key frame.
+        points: Points of the key frame, found in a later frame.
+        view: View of the later frame, relative to the key frame.
+        image: The later frame.
+    """
+    rows, seen = points.rows, points.seen
+    if image.time - key.time > LARGE_RESIDUALS_S:
+        near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
+        rows, seen = rows[near], seen[near]
+    kept = ~burnt_in(key.rays[rows], seen, view, image.focal)
+    rows, seen = rows[kept], seen[kept]
+    if len(rows) < MIN_POINTS or image.time - key.time < _MIN_BASELINE_S:
+        return None
+    rays, focal = key.rays[rows], image.focal
+    shift = np.linalg.norm(seen - focal * rays[:, :2], axis=1)
+    if np.percentile(shift, _SHIFT_PERCENTILE) < _MIN_SHIFT_PX:
+        return None
+    found = parallax(rays, seen, key.features.axes[rows], view, focal, image.focal_known)
+    return replace(found, focal_ratio=found.focal_ratio / key.view.zoom)
+
+
+def track_points(key: KeyFrame, image: ReducedFrame, view: View) -> Points | None:
+    """Find the features of a key frame in a later frame, near their last positions; return None if there are too few.
+
+    Args:
+        key: The key frame; the residuals of its features are updated.
+        image: The later frame.
+        view: View of the later frame, relative to the key frame.
+    """
+    middle = centre(image.grey)
+    plain = view.project(key.rays, image.focal) + middle
+    guess = (plain + key.residuals).astype(np.float32)
+    rows = np.flatnonzero(within(guess, image.mask))
+    if len(rows) < MIN_POINTS:
+        return None
+    there, found = track(key.grey, image.grey, key.features[rows], guess[rows], levels=1)
+    found &= within(there, image.mask)
+    if found.sum() < MIN_POINTS:
+        return None
+    rows = rows[found]
+    key.residuals[rows] = there[found] - plain[rows]
+    return Points(rows, there[found] - middle)

@@ -1,0 +1,311 @@
+"""Classification of the camera motion of a run, with its extent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.structures.camera_rotations import to_vector
+from pose.structures.types import Background
+from pose.world.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
+from pose.world.camera_motion.path import CameraPath
+
+F64 = NDArray[np.float64]
+
+STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
+    "static", "shaking", "rotating", "zooming", "translating", "unknown", "fixed",
+)  # fmt: skip
+_WORST = (UNKNOWN, TRANSLATING, ZOOMING, ROTATING, SHAKING, STATIC)
+KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
+
+_MAX_STATIC_DEGREES = 0.15  # tolerance of a static camera, about 1 px; twice this for roll
+_MAX_STATIC_ZOOM = 0.006  # tolerance of the relative zoom of a static camera
+MIN_ZOOM = 0.02  # minimum relative zoom
+MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
+_SLOW_S = 1.0  # s; faster motion is shake
+# Maximum duration in s, and maximum fraction, of frames with people whose view is unknown.
+_MAX_UNKNOWN_S, _MAX_UNKNOWN_SHARE = 0.5, 0.02
+# rad, limit for a zooming camera; forward motion has less parallax than sideways motion
+_MAX_ZOOM_PARALLAX_RAD = 0.0025
+_PARALLAX_PERCENTILE = 60  # percentile of the parallax tests that is compared with the threshold
+# A short walk with the camera: duration in s, minimum number of tests in it, and threshold of their median in rad.
+_WALK_S, _WALK_TESTS, _WALK_PARALLAX_RAD = 4.0, 5, 0.025
+_MAX_UNTESTED_DEGREES = 5.0  # degrees; a larger rotation without a parallax test is unknown
+# Relative standard deviation of a test's focal length: maximum, and lower bound.
+_MAX_FOCAL_SIGMA, _MIN_FOCAL_SIGMA = 0.1, 0.03
+_MAX_FOCAL_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
+# attributes whose maximum over the scenes is reported
+_MAX_OVER_SCENES = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")
+_MAX_FOCAL_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from their median
+
+
+@dataclass(frozen=True, slots=True)
+class CameraMotion:
+    """Motion of the camera in a run, estimated from the background. NaN where nothing was measured.
+
+    Attributes:
+        kind: One of `KINDS`; 'fixed' is a setting, not an estimate.
+        known: Fraction of the frames with people in which the camera's orientation is known.
+        pan: Range of the rotation about the camera's vertical axis, degrees.
+        tilt: Range of the rotation about its horizontal axis, degrees.
+        roll: Range of the rotation about its viewing axis, degrees.
+        shake: RMS of the rotation faster than 1 Hz, degrees.
+        zoom: Ratio of the longest to the shortest focal length.
+        parallax: 60th percentile of the results of all parallax tests (`pose.world.camera_motion.parallax`), degrees; 0
+            without any.
+        sigma_degrees: Median standard deviation of the orientations, degrees.
+        focal_ratio: Median over the parallax tests of a ratio: focal length for which a rotation explains the motion of
+            the background best, over that of the intrinsics. NaN if the camera rotated too little.
+        focal_sigma: Spread of the logarithm of `focal_ratio`: 75th percentile of the tests' distances from the median.
+        distance: Length of the camera's path in m; NaN if translation was not estimated
+            (`pose.world.camera_motion.structure`).
+        distance_sigma: Standard deviation of `distance`, m.
+        drift: Maximum over time windows of the apparent speed of the floor with the rotation compensated, m/s
+            (`pose.world.footing`). A translation up to this speed is not excluded. NaN without standing feet.
+        scenes: The scenes with people, in a clip with cuts; else empty. The other attributes then summarise the scenes
+            with a world, or all if none has one.
+    """
+
+    kind: str
+    known: float = float("nan")
+    pan: float = float("nan")
+    tilt: float = float("nan")
+    roll: float = float("nan")
+    shake: float = float("nan")
+    zoom: float = float("nan")
+    parallax: float = float("nan")
+    sigma_degrees: float = float("nan")
+    focal_ratio: float = float("nan")
+    focal_sigma: float = float("nan")
+    distance: float = float("nan")
+    distance_sigma: float = float("nan")
+    drift: float = float("nan")
+    scenes: tuple["SceneMotion", ...] = field(default=(), kw_only=True)
+
+    @property
+    def translation_known(self) -> bool:
+        """Whether the translation of the camera was estimated, so that `distance` is not NaN."""
+        return not np.isnan(self.distance)
+
+    @property
+    def excludes_translation(self) -> bool:
+        """Whether the background proves that the camera did not translate.
+
+        In front of a plane, translation looks like a rotation with a varying focal length, and translation towards the
+        plane like a zoom (R. Hartley and A. Zisserman, Multiple View Geometry, 8.4 and 13). A small shake is not a
+        translation.
+        """
+        if self.kind in (STATIC, FIXED, SHAKING):
+            return True
+        agrees = proves_rotation(self.focal_ratio, self.focal_sigma)
+        return self.kind == ROTATING and self.zoom < 1 + MIN_ZOOM and agrees
+
+    @property
+    def moves(self) -> bool:
+        """Whether frames differ in rotation, zoom or position, so that a path is needed to compare them."""
+        return self.kind in (SHAKING, ROTATING, ZOOMING, TRANSLATING)
+
+
+@dataclass(frozen=True, slots=True)
+class SceneMotion:
+    """Motion of the camera in one scene.
+
+    Attributes:
+        number: Number of the scene in the clip; 0 for the first one.
+        begin: Start of the scene, s.
+        end: Start of the next scene, or time of the last frame of the clip, s.
+        motion: The motion.
+        frames: Number of frames that count: those with people, or all frames of a clip without people.
+        world: Whether people in the scene get world coordinates.
+    """
+
+    number: int
+    begin: float
+    end: float
+    motion: CameraMotion
+    frames: int = 0
+    world: bool = True
+
+
+def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
+    """Classify the motion of a path.
+
+    Each scene is classified separately. The kind for the clip is the worst one of all scenes: unknown, translating,
+    zooming, rotating, shaking, static. Many scenes therefore do not outvote one in which the camera is carried.
+
+    Args:
+        path: Path with F frames.
+        measured: Number of each measured frame, counted from the first of the F frames, and its background.
+        peopled: (F,) whether each frame has people. If any has, scenes and unknown views without people are ignored.
+    """
+    found = []
+    for scene in np.unique(path.scenes).tolist():
+        rows = np.flatnonzero(path.scenes == scene)
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if peopled.any() and not peopled[first:end].any():
+            continue
+        part = CameraPath(
+            path.times[rows], path.rotations[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows]
+        )
+        own = [(at - first, background) for at, background in measured if first <= at < end]
+        begins, ends = float(path.times[first]), float(path.times[min(end, len(path.times) - 1)])
+        motion = _classify_scene(part, own, peopled[rows])
+        found.append(SceneMotion(scene, begins, ends, motion, int(peopled[rows].sum() or len(rows))))
+    if path.scenes[-1] == 0:
+        return found[0].motion
+    return summarise(_mark_unknown(found, float(np.median(np.diff(path.times)))))
+
+
+def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
+    """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together.
+
+    Args:
+        scenes: The scenes.
+        step: Time between frames, s.
+    """
+    frames = sum(one.frames for one in scenes)
+    missing = sum((1 - one.motion.known) * one.frames for one in scenes)
+    if missing <= _MAX_UNKNOWN_SHARE * frames or missing * step <= _MAX_UNKNOWN_S:
+        return list(scenes)
+    return [
+        replace(one, motion=replace(one.motion, kind=UNKNOWN)) if one.motion.known < 1 - _MAX_UNKNOWN_SHARE else one
+        for one in scenes
+    ]
+
+
+def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
+    """Summarise the motion in the scenes of a clip with cuts.
+
+    The result has the worst kind of all scenes, in the order of `classify`. `known` is the mean over the frames, the
+    focal length is the one that deviates most, and other values are the largest. Scenes without a world are ignored,
+    unless none has a world.
+
+    Args:
+        found: All scenes with people.
+    """
+    chosen = [one for one in found if one.world] or found
+    scenes = [one.motion for one in chosen]
+    if len(scenes) == 1:
+        return replace(scenes[0], scenes=tuple(found))
+    kind = min((one.kind for one in scenes), key=_WORST.index)
+    known = float(np.average([one.known for one in scenes], weights=[max(one.frames, 1) for one in chosen]))
+    turning = [one for one in scenes if one.kind in (ROTATING, ZOOMING, TRANSLATING)] or list(scenes)
+    focal = max(turning, key=lambda one: _focal_deviation(one.focal_ratio, one.focal_sigma))
+    largest = {
+        name: max(values)
+        for name in _MAX_OVER_SCENES
+        if (values := [value for one in scenes if not np.isnan(value := getattr(one, name))])
+    }
+    focal_length = {"focal_ratio": focal.focal_ratio, "focal_sigma": focal.focal_sigma}
+    return CameraMotion(kind, known, **largest, **focal_length, scenes=tuple(found))
+
+
+def _focal_deviation(focal_ratio: float, focal_sigma: float) -> float:
+    """Return the deviation of the focal length from that of a pure rotation, relative to its limits; infinite if
+    unknown.
+    """
+    worst = max(abs(np.log(focal_ratio)) / _MAX_FOCAL_LOG, focal_sigma / _MAX_FOCAL_SPREAD_LOG)
+    return float("inf") if np.isnan(focal_ratio) else float(worst)
+
+
+def _classify_scene(
+    path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]
+) -> CameraMotion:  # fmt: skip
+    """Classify the motion of one scene, as `classify` does for a clip."""
+    wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
+    seen = np.isfinite(path.sigmas)
+    step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
+    missing = int((wanted & ~seen).sum())
+    known = 1 - missing / max(1, int(wanted.sum()))
+    if not (seen & wanted).any():
+        return CameraMotion(UNKNOWN, known)
+    rows = np.flatnonzero(seen)
+    middle = path.rotations[rows[len(rows) // 2]]
+    views = np.degrees(to_vector(middle.T @ path.rotations[rows]))
+    slow = _slow(path.times[rows], views)
+    shake = float(np.sqrt(((views - slow) ** 2).sum(axis=1).mean()))
+    spans = np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0)
+    zoom = float(path.zooms[rows].max() / path.zooms[rows].min())
+    slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
+    tests = np.array(
+        [
+            (path.times[at], one.parallax, one.focal_ratio, one.focal_sigma)
+            for at, one in measured
+            if not np.isnan(one.parallax)
+        ]
+    ).reshape(-1, 4)
+    apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_PERCENTILE))) if len(tests) else 0.0
+    sigma = float(np.degrees(np.median(path.sigmas[seen])))
+    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *median_focal_ratio(tests[:, 2:]))
+    kind = _kind(numbers, missing * step, slow_span)
+    if kind not in (STATIC, TRANSLATING, UNKNOWN):
+        kind = _tested_kind(kind, tests, float(spans.max()))
+    return CameraMotion(kind, *(float(number) for number in numbers))
+
+
+def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
+    known, pan, tilt, roll, _, zoom, apparent = numbers[:7]
+    if known < 1 - _MAX_UNKNOWN_SHARE and missing > _MAX_UNKNOWN_S:
+        return UNKNOWN
+    if max(pan, tilt, roll / 2) < 2 * _MAX_STATIC_DEGREES and zoom < 1 + 2 * _MAX_STATIC_ZOOM:
+        return STATIC
+    if apparent > np.degrees(MIN_TRANSLATION_RAD):
+        return TRANSLATING
+    if zoom > 1 + MIN_ZOOM and max(pan, tilt) < MAX_SHAKE_DEGREES:
+        return ZOOMING if apparent < np.degrees(_MAX_ZOOM_PARALLAX_RAD) else TRANSLATING
+    return SHAKING if slow_span < MAX_SHAKE_DEGREES else ROTATING
+
+
+def _tested_kind(kind: str, tests: F64, span: float) -> str:
+    """Return the kind if the absence of translation is plausible, otherwise 'translating' or 'unknown'.
+
+    Args:
+        kind: Kind of a moving camera, such as 'rotating'.
+        tests: (N, 4) results of the parallax tests: time in s, and `parallax`, `focal_ratio` and `focal_sigma` of
+            `Background`.
+        span: Range of the rotation, degrees.
+    """
+    for time in tests[:, 0]:
+        part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WALK_S), 1]
+        if len(part) >= _WALK_TESTS and np.median(part) > _WALK_PARALLAX_RAD:
+            return TRANSLATING
+    if len(tests):
+        return UNKNOWN if np.median(tests[:, 2]) > MAX_FOCAL_RATIO else kind
+    return UNKNOWN if span > _MAX_UNTESTED_DEGREES else kind
+
+
+def median_focal_ratio(tests: F64) -> tuple[float, float]:
+    """Return the weighted median of the focal length ratios of parallax tests, and the spread of their logarithms.
+
+    The spread is the 75th percentile of the distances from the median. Uncertain tests are left out; both results are
+    NaN if no test remains.
+
+    Args:
+        tests: (N, 2) `focal_ratio` and `focal_sigma` of `Background`.
+    """
+    tests = tests[tests[:, 1] < _MAX_FOCAL_SIGMA]
+    if not len(tests):
+        return float("nan"), float("nan")
+    logs = np.log(tests[:, 0])
+    order = np.argsort(logs)
+    weight = np.cumsum(1 / (tests[order, 1] ** 2 + _MIN_FOCAL_SIGMA**2))
+    middle = float(logs[order][np.searchsorted(weight, weight[-1] / 2)])
+    return float(np.exp(middle)), float(np.percentile(np.abs(logs - middle), 75))
+
+
+def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
+    """Return whether the parallax tests agree on the expected focal length, as they do only for a rotation.
+
+    Args:
+        focal_ratio: Ratio of the measured to the expected focal length.
+        focal_sigma: Spread of its logarithm, from `median_focal_ratio`.
+    """
+    return bool(abs(np.log(focal_ratio)) < _MAX_FOCAL_LOG and focal_sigma < _MAX_FOCAL_SPREAD_LOG)
+
+
+def _slow(times: F64, views: F64) -> F64:
+    """Return the moving average (N, 3) of the views over `_SLOW_S`."""
+    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(views, axis=0)])
+    first, end = np.searchsorted(times, times - _SLOW_S / 2), np.searchsorted(times, times + _SLOW_S / 2, side="right")
+    return np.asarray((sums[end] - sums[first]) / (end - first)[:, None])

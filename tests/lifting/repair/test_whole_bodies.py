@@ -1,0 +1,200 @@
+"""A front taken for a back: whole bodies swapped for seconds, undone; who turns is believed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from swapped_limbs import film, standing, swap_limbs, swapped_by_repair
+
+from pose.lifting.repair.facing import face_agreement
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S
+from pose.lifting.repair.stream_body import StreamBodySwaps
+from pose.lifting.repair.swaps import BODY_RULES, MAX_JOINT_SWAP_S
+from pose.structures.skeletons import BLAZEPOSE33, H36M17
+
+FACE = [BLAZEPOSE33.index(name) for name in ("nose", "left_eye", "right_eye")]
+EARS = [BLAZEPOSE33.index(name) for name in ("left_ear", "right_ear")]
+
+
+def turned(rng, times):
+    """(T, 2): one swap of the whole body for 1.2 to 5 s, where the sequence is long enough for one."""
+    swapped = np.zeros((len(times), 2), bool)
+    longest = min(BODY_RULES.max_swap_s, times[-1] - times[0] - 2.4)
+    if longest > 1.2:
+        lasts = rng.uniform(1.2, longest)
+        start = rng.uniform(times[0] + 1.2, times[-1] - 1.2 - lasts)
+        swapped[(times >= start) & (times < start + lasts)] = True
+    return swapped
+
+
+def turned_and_found(sequences, rng, lookahead):
+    """(T, 2) each, of all sequences: which limbs were swapped, and which repair swaps."""
+    swapped = [turned(rng, sequence.times) for sequence in sequences]
+    found = [swapped_by_repair(swap_limbs(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
+    return np.concatenate(swapped), np.concatenate(found)
+
+
+@pytest.mark.parametrize("lookahead", [np.inf, FULL_LOOKAHEAD_S])
+def test_a_front_taken_for_a_back_is_undone(filmed, rng, lookahead):
+    swapped, found = turned_and_found(filmed, rng, lookahead)
+    assert swapped.mean() > 0.15
+    assert (found & swapped).sum() / swapped.sum() >= 0.9
+    assert (found & ~swapped).sum() / (~swapped).sum() < 0.005
+
+
+def test_a_front_taken_for_a_back_of_a_real_clip_is_undone_to_the_frame(danced):
+    swapped = np.zeros((120, 2), bool)
+    swapped[35:85] = True
+    np.testing.assert_array_equal(swapped_by_repair(swap_limbs(danced, swapped), FULL_LOOKAHEAD_S), swapped)
+
+
+def test_a_front_taken_for_a_back_at_10_frames_a_second_is_undone(recorded, rng):
+    swapped, found = turned_and_found(film(recorded, 10) * 3, rng, FULL_LOOKAHEAD_S)
+    assert swapped.mean() > 0.15
+    assert (found & swapped).sum() / swapped.sum() >= 0.95
+    assert (found & ~swapped).sum() / (~swapped).sum() < 0.005
+
+
+@pytest.mark.parametrize("begin", [30, 40, 48])
+def test_one_bad_frame_does_not_end_a_swap_elsewhere(begin):
+    """At 10 frames a second left and right half change places in one frame; the swap that follows is what it is."""
+    across = np.ones((130, 2))  # of legs and arms: 1 as they are, -1 swapped, 0 in one place
+    across[14] = 0, -0.5
+    across[begin : begin + 39] *= -1
+    found = swapped_by_repair(standing(across, np.arange(130) / 10), FULL_LOOKAHEAD_S)
+    np.testing.assert_array_equal(found[15:], across[15:] < 0)
+    assert not found[:14].any()
+
+
+@pytest.mark.parametrize(("turns", "undone"), [(False, True), (True, False)])
+def test_a_face_that_is_seen_or_not_says_whether_a_body_has_turned(danced, turns, undone):
+    """The dancer faces the camera. Where the sides change and the face goes as well, nothing was mistaken."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[35:85] = True
+    scores = danced.scores.copy()
+    scores[:, EARS], scores[:, FACE] = 0.5, 1.0
+    scores[35:85, FACE] = 0.2 if turns else 1.0
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), FULL_LOOKAHEAD_S)
+    np.testing.assert_array_equal(found, swapped & undone)
+
+
+def test_the_face_agrees_with_the_sides_or_with_the_swapped_ones(danced):
+    scores = danced.scores.copy()
+    scores[:, EARS], scores[:, FACE] = 0.5, 0.7
+    seen = replace(danced, scores=scores)
+    front = face_agreement(seen.keypoints, seen.scores, BLAZEPOSE33)
+    assert 0.15 < front < 0.21
+    other = swap_limbs(seen, np.ones((120, 2), bool))
+    assert face_agreement(other.keypoints, other.scores, BLAZEPOSE33) == pytest.approx(-front)
+    assert face_agreement(7 * seen.keypoints + 300, seen.scores, BLAZEPOSE33) == pytest.approx(front)
+    scores[:, FACE] = 0.3
+    assert face_agreement(seen.keypoints, scores, BLAZEPOSE33) == pytest.approx(-front)
+
+
+def test_a_face_that_cannot_be_seen_says_nothing(danced):
+    scores, keypoints = danced.scores.copy(), danced.keypoints.copy()
+    scores[:, EARS], scores[:, FACE] = 0.5, 1.0
+    for hidden in ("left_hip", "right_shoulder"):
+        scores[60:, BLAZEPOSE33.index(hidden)] = 0
+        keypoints[60:, BLAZEPOSE33.index(hidden)] = np.nan
+    assert face_agreement(keypoints[60:], scores[60:], BLAZEPOSE33) == 0
+    half = face_agreement(keypoints, scores, BLAZEPOSE33)
+    assert half == pytest.approx(face_agreement(keypoints[:60], scores[:60], BLAZEPOSE33) / 2)
+    assert face_agreement(keypoints[:, :17], scores[:, :17], H36M17) == 0
+
+
+@pytest.mark.parametrize("seen", [slice(30, None), slice(None, 70), slice(50, None)])
+def test_a_swap_with_one_end_is_believed(danced, seen):
+    """Which side of one sudden change is wrong is unknown."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[seen] = True
+    assert not swapped_by_repair(swap_limbs(danced, swapped), FULL_LOOKAHEAD_S)[:, 0].any()
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.0])
+def test_who_turns_and_comes_back_is_believed(seconds):
+    """A body turns by half, and some seconds later by half again."""
+    times = np.arange(200) / 30
+    angle = np.pi * (np.clip((times - 1.5) / seconds, 0, 1) + np.clip((times - 4) / seconds, 0, 1))
+    sequence = standing(np.cos(angle)[:, None].repeat(2, axis=1), times)
+    assert not swapped_by_repair(sequence, FULL_LOOKAHEAD_S).any()
+
+
+@pytest.mark.parametrize(("face", "undone"), [(1.0, True), (0.5, False), (0.1, False)])
+def test_live_a_body_is_swapped_where_the_face_contradicts_its_sides(danced, face, undone):
+    """Over all frames the face speaks for the sides as they were first, says nothing, or speaks against them."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[35:85] = True
+    scores = danced.scores.copy()
+    scores[:, EARS], scores[:, FACE] = 0.5, face
+    seen = swap_limbs(replace(danced, scores=scores), swapped)
+    body = StreamBodySwaps(BLAZEPOSE33)
+    found = [body.swapped(*frame) for frame in zip(seen.keypoints, seen.scores, seen.times, strict=True)]
+    np.testing.assert_array_equal(found, swapped[:, 0] & undone)
+
+
+def test_live_repair_swaps_the_body_as_long_as_the_face_says_so(danced):
+    """Limbs alone would be swapped for a second, and for another one when all is over."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[35:85] = True
+    scores = danced.scores.copy()
+    scores[:, EARS], scores[:, FACE] = 0.5, 1.0
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), 0.0)
+    np.testing.assert_array_equal(found, swapped)
+
+
+@pytest.mark.parametrize("end", [75, 84])
+def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end):
+    """A stream believes what lasts, and is right again where it ends. One frame with a visible face is not enough."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[25:end] = True
+    scores = danced.scores.copy()
+    scores[10, EARS] = scores[10, FACE].mean() - 0.3
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), 0.0)
+    moment = 25 + round(30 * MAX_JOINT_SWAP_S)
+    assert found[25 : moment - 1].all()
+    assert not found[:25].any()
+    assert not found[moment + 2 :].all(axis=1).any()
+
+
+def test_live_the_end_of_what_began_unseen_is_swapped_for_a_moment_at_most():
+    """A person turns by half, or is taken for turned while left and right meet; a second later both change at once."""
+    times = np.arange(150) / 30
+    angle = np.pi * np.clip((times - 1) / 1.0, 0, 1)
+    across = np.cos(angle) * np.where(times < 3.5, 1, -1)
+    found = swapped_by_repair(standing(across[:, None].repeat(2, axis=1), times), 0.0).all(axis=1)
+    assert found.sum() <= 30 * MAX_JOINT_SWAP_S + 1
+
+
+def test_live_what_is_right_around_a_front_taken_for_a_back_is_left_alone(recorded, rng):
+    """At 10 frames a second one end is easily overlooked, and the other is taken for it, for a moment at most."""
+    swapped, found = turned_and_found(film(recorded, 10) * 3, rng, 0.0)
+    assert swapped.mean() > 0.15
+    assert (found & ~swapped).all(axis=1).sum() / (~swapped).all(axis=1).sum() < 0.02
+
+
+@pytest.mark.parametrize("seconds", [1.5, 4.0])
+@pytest.mark.parametrize("limb", [0, 1])
+def test_one_limb_is_not_a_body_however_much_farther_apart_it_is(limb, seconds):
+    """The other one stays where it is, and nothing is done to it."""
+    times = np.arange(300) / 30
+    across = np.ones((300, 2))
+    across[:, 1] = 0.3 if limb == 0 else 3.0
+    across[(times >= 3) & (times < 3 + seconds), limb] *= -1
+    assert not swapped_by_repair(standing(across, times), FULL_LOOKAHEAD_S)[:, 1 - limb].any()
+
+
+def test_short_swaps_that_follow_each_other_fast_are_no_long_one(filmed, rng):
+    """Each limb now and then for a moment: of the frames between nothing is swapped."""
+    wrong, right = 0, 0
+    for sequence in filmed:
+        swapped = np.zeros((len(sequence.times), 2), bool)
+        for limb in (0, 1):
+            start = rng.uniform(0.5, 1.5)
+            while start < sequence.times[-1]:
+                swapped[(sequence.times >= start) & (sequence.times < start + 0.12), limb] = True
+                start += rng.uniform(1, 3)
+        found = swapped_by_repair(swap_limbs(sequence, swapped), FULL_LOOKAHEAD_S)
+        wrong += (found & ~swapped).sum()
+        right += (~swapped).sum()
+    assert wrong / right < 0.005

@@ -1,0 +1,76 @@
+"""What is measured is what `Lifter` gives: windows that are blended offline, nothing seen after the end of a stream."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pose_datasets.mocap import Clip
+from pose_datasets.synthesis import evaluation_batches
+
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+from pose.training.measure import lift_batch, measure
+from pose.training.sigma import calibrate
+
+sys.path.append(str(Path(__file__).parents[1] / "datasets"))
+from motion import waving_clip
+
+
+@pytest.fixture(scope="module")
+def batch():
+    """Two sequences of different length, both longer than a window."""
+    clips: list[Clip] = [waving_clip("01", seconds=seconds) for seconds in (5.0, 3.4)]
+    return next(iter(evaluation_batches(clips, condition="gt", frames=200)))
+
+
+@pytest.mark.parametrize(("streaming", "lookahead"), [(False, 0), (True, 0), (True, 4)])
+def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, streaming, lookahead):
+    lifter = make_lifter(streaming)
+    lifted = lift_batch(lifter.network, batch, lookahead)
+    lengths = batch.valid.sum(axis=1)
+    assert min(lengths) > 81
+    assert lengths[0] != lengths[1]
+    for row, count in enumerate(lengths):
+        sequence = Sequence2D(
+            batch.keypoints[row, :count], batch.scores[row, :count], batch.times[row, :count],
+            Camera.of((int(batch.image_size[row, 0]), int(batch.image_size[row, 1])), batch.intrinsics[row]), "h36m17",
+        )  # fmt: skip
+        alone = lifter.lift(sequence, lookahead)
+        np.testing.assert_allclose(lifted.joints[row, :count], alone.joints, atol=1e-5)
+        np.testing.assert_allclose(lifted.root[row, :count], alone.root, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(lifted.sigma[row, :count], alone.sigma, rtol=1e-4)
+
+
+def test_figures_are_those_of_the_valid_frames(make_lifter, batch):
+    network = make_lifter().network
+    lifted, valid = lift_batch(network, batch), batch.valid
+    figures = measure(network, [batch])
+    errors = np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)[valid]
+    assert figures.mpjpe == pytest.approx(1000 * errors.mean(), rel=1e-5)
+    assert figures.inside == pytest.approx((1000 * errors < lifted.sigma.numpy()[valid])[:, 1:].mean(), abs=1e-6)
+
+
+def test_calibration_puts_the_share_of_a_normal_distribution_inside_one_sigma(make_lifter, batch):
+    network = make_lifter().network
+    calibrate(network, [[batch]])
+    assert measure(network, [batch]).inside == pytest.approx(0.6827, abs=0.01)
+
+
+def test_calibration_brings_easy_and_hard_input_near_to_the_share(make_lifter, batch):
+    """A network that is too timid where it errs little and too bold where it errs much."""
+    network = make_lifter().network
+    lifted = lift_batch(network, batch)
+    easy, hard = (
+        replace(batch, joints=(lifted.joints.numpy() + (batch.joints - lifted.joints.numpy()) * share).astype("f4"))
+        for share in (0.3, 1.0)
+    )
+    calibrate(network, [[easy], [hard]])
+    once = network.calibration.clone()
+    shares = [measure(network, [each]).inside for each in (easy, hard)]
+    assert np.mean(shares) == pytest.approx(0.6827, abs=0.01)
+    assert shares[0] > 0.6827 > shares[1]  # nothing in the input tells one from the other
+    calibrate(network, [[easy], [hard]])
+    torch.testing.assert_close(network.calibration, once)

@@ -1,0 +1,133 @@
+"""The cards of the shipped lifters say what the run and the measurement say, and both must fit the file."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from pose.lifting.checkpoint import save_checkpoint
+from pose.lifting.config import LifterConfig
+from pose.lifting.model import LifterNetwork
+from pose.networks.weights import sha256_of
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from model_cards import between, flat, main, settings
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ("mpjpe", "p_mpjpe", "velocity", "acceleration", "inside", "root")
+BENDS = {"angles": {"knee": [{"above": 0.0, "below": 8.0, "bias": 5.0, "error": 6.0, "count": 9}]}}
+CONDITIONS = ("ui-prmd gt", "ui-prmd detector", "gt", "white", "noisy", "detector", "hard")
+MODELS = ("mean pose", "offline", "stream, look-ahead 0", "stream, look-ahead 4", "single-frame MLP")
+
+
+def nested(values: dict) -> dict:
+    tree: dict = {}
+    for key, value in values.items():
+        *branch, leaf = key.split(".")
+        place = tree
+        for part in branch:
+            place = place.setdefault(part, {})
+        place[leaf] = value
+    return tree
+
+
+@pytest.fixture
+def finished(tmp_path):
+    """Runs, models, docs and measured figures of two tiny lifters; the offline run had another rate than its recipe,
+    the stream had two rounds.
+    """
+    runs, models, docs = (tmp_path / name for name in ("runs", "models", "docs"))
+    figures = {
+        model: {c: {key: 10.0 * number + place for place, key in enumerate(FIGURES)} | BENDS for c in CONDITIONS}
+        for number, model in enumerate(MODELS, start=1)
+    }
+    part = {"subjects": ["01"], "clips": 1, "minutes": 1.5}
+    results = {"data": dict.fromkeys(("train", "validation", "test"), part), "sha256": {}, "figures": figures}
+    for folder in (models, docs / "images"):
+        folder.mkdir(parents=True)
+    (docs / "lifter.md").write_text("before\n\n<!-- accuracy -->\nold\n<!-- /accuracy -->\n\nafter\n")
+    for name, streaming in (("offline", False), ("stream", True)):
+        torch.manual_seed(0)
+        network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention="local", streaming=streaming))
+        (runs / name).mkdir(parents=True)
+        save_checkpoint(network, runs / name / "final.safetensors")
+        shutil.copy(runs / name / "final.safetensors", models / f"{name}.safetensors")
+        results["sha256"][name] = sha256_of(models / f"{name}.safetensors")
+        used = settings(ROOT / "configs" / "train" / f"{name}.yaml") | {"out": "elsewhere", "data.mocap": "my.npz"}
+        used |= {"train.optimizer.lr": 0.5} if name == "offline" else {}
+        if name == "stream":
+            (runs / "stream-first").mkdir()
+            (runs / "stream-first" / "config.yaml").write_text(yaml.safe_dump(nested(used | {"train.seed": 3})))
+            used["train.start_from"] = str(runs / "stream-first" / "final.safetensors")
+        (runs / name / "config.yaml").write_text(yaml.safe_dump(nested(used)))
+    (tmp_path / "accuracy.json").write_text(json.dumps(results))
+    return tmp_path
+
+
+def run(folder: Path) -> int:
+    options = {"--accuracy": "accuracy.json", "--runs": "runs", "--models": "models", "--docs": "docs"}
+    return main([part for key, value in options.items() for part in (key, str(folder / value))])
+
+
+def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatch):
+    monkeypatch.setattr("model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
+    assert run(finished) == 0
+    cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
+    for name, card in cards.items():
+        assert card["sha256"] == sha256_of(finished / "models" / f"{name}.safetensors")
+        assert (ROOT / card["recipe"]).is_file()
+        assert card["seed"] == 0
+        assert card["data"]["test"]["subjects"] == ["01"]
+        assert card["network"]["streaming"] == (name == "stream")
+    assert cards["offline"]["commands"][-1].endswith("--out runs/offline --train.optimizer.lr=0.5")
+    first, second = cards["stream"]["commands"]
+    assert first.endswith("--out runs/stream-first --train.seed=3")
+    assert second.endswith("--out runs/stream --train.start_from=runs/stream-first/final.safetensors")
+    assert set(cards["stream"]["metrics"]["figures"]) == {*MODELS} - {"offline"}
+    readme = (finished / "models" / "README.md").read_text()
+    assert "| whole window, gt | 20.0 | 21.0 | 23.00 | 2400 % |" in readme
+    assert cards["stream"]["sha256"] in readme
+
+
+@pytest.mark.slow
+def test_the_documentation_gets_its_tables_and_image(finished):
+    assert run(finished) == 0
+    text = (finished / "docs" / "lifter.md").read_text()
+    assert text.startswith("before\n\n<!-- accuracy -->")
+    assert text.endswith("<!-- /accuracy -->\n\nafter\n")
+    assert "old" not in text
+    assert "| stream, look-ahead 4 | 40.0 | 41.0 | 43.00 | 4400 % | 45 |" in text
+    assert (finished / "docs" / "images" / "lookahead.png").read_bytes().startswith(b"\x89PNG")
+    again = text
+    assert run(finished) == 0
+    assert (finished / "docs" / "lifter.md").read_text() == again
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("models/offline.safetensors", "not the weights that were measured"),
+        ("runs/stream/final.safetensors", "not the final weights of"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(finished, capsys, broken, said):
+    save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), finished / broken)
+    assert run(finished) == 1
+    assert said in capsys.readouterr().err
+    assert list((finished / "models").glob("*.json")) == []
+
+
+def test_every_field_of_a_recipe_is_compared():
+    found = settings(ROOT / "configs" / "train" / "stream.yaml")
+    assert found["train.model.streaming"] is True
+    assert found["train.model.attention_options"] == {"window": 32}
+    assert found["train.clip"] == 1.0  # a default that the recipe does not name
+    assert flat({"a": {"b": 1, "attention_options": {"c": 2}}}) == {"a.b": 1, "a.attention_options": {"c": 2}}
+
+
+def test_only_what_stands_between_the_markers_is_replaced():
+    assert between("x\n<!-- m -->\ny\n<!-- /m -->\nz", "m", "new") == "x\n<!-- m -->\n\nnew\n\n<!-- /m -->\nz"

@@ -1,0 +1,153 @@
+"""Settings, clocks and messages of the web server."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from pose_fakes import seen_result
+
+from pose.errors import UsageError
+from pose.live import LiveResult, LiveStatus
+from pose.live.web import messages
+from pose.live.web.clock import MIN_STEP_S, BrowserClock
+from pose.live.web.messages import ProtocolError
+from pose.live.web.settings import WebSettings, is_loopback, token_from
+from pose.structures.skeletons import BLAZEPOSE33, H36M17
+from pose.world.upright import Upright
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
+def test_this_computer_needs_no_token(host):
+    assert is_loopback(host)
+    assert WebSettings(host=host).token is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "localhost.example.org", ""])
+def test_open_network_needs_a_token(host):
+    with pytest.raises(UsageError, match="--token or POSE_WEB_TOKEN is") as error:
+        WebSettings(host=host)
+    assert "\n" not in str(error.value)
+    assert WebSettings(host=host, token=TOKEN).token == TOKEN
+
+
+def test_short_token_and_half_a_certificate_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="--token: has 5 characters"):
+        WebSettings(token="short")
+    with pytest.raises(UsageError, match="must be used together"):
+        WebSettings(cert="cert.pem")
+    with pytest.raises(UsageError, match=r"cert\.pem: no such file"):
+        WebSettings(cert=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("{}")
+    with pytest.raises(UsageError, match=r"wrong\.pem: not a certificate and its key"):
+        WebSettings(cert=str(wrong), key=str(wrong))
+
+
+def test_token_of_the_command_line_goes_before_that_of_the_environment(monkeypatch):
+    monkeypatch.setenv("POSE_WEB_TOKEN", "of the environment")
+    assert token_from(None) == "of the environment"
+    assert token_from("given") == "given"
+    monkeypatch.setenv("POSE_WEB_TOKEN", "")
+    assert token_from(None) is None
+
+
+def test_times_of_a_browser_keep_their_distances_though_messages_jitter(rng):
+    clock = BrowserClock()
+    sent = np.arange(300) / 30
+    arrived = 1000 + sent + rng.uniform(0.005, 0.03, 300)
+    ours = np.array([clock.to_local(s, a) for s, a in zip(5 + sent, arrived, strict=True)])
+    assert (np.diff(ours) > 0).all()
+    assert (ours <= arrived).all()
+    assert np.diff(ours)[100:] == pytest.approx(1 / 30, abs=0.004)
+
+
+def test_times_that_a_browser_makes_up_still_increase():
+    clock = BrowserClock()
+    claims = [5.0, 5.0, 4.0, -1e11, 1e11, 6.0]
+    ours = [clock.to_local(claim, 100 + step) for step, claim in enumerate(claims)]
+    assert (np.diff(ours) >= MIN_STEP_S / 2).all()
+    assert max(ours) <= 105
+
+
+def live(result) -> LiveResult:
+    return LiveResult(np.zeros((480, 640, 3), np.uint8), result, H36M17, 1.0, 1.04)
+
+
+def test_result_says_who_is_where():
+    text = messages.result(live(seen_result([(0, 0, 3), (1, 0, 4)], index=7, time=0.25)), Upright(), 0.5)
+    message = json.loads(text)
+    assert (message["number"], message["time"], message["captured"]) == (7, 0.25, 1.0)
+    first, second = message["people"]
+    assert (first["id"], second["id"]) == (1, 2)
+    x, y, score = first["keypoints"][0]
+    assert (x, y) == pytest.approx((319.5 / 2 - 0.25, 239.5 / 2 - 0.25), abs=0.01)
+    assert score == 1
+    feet = [first["stage"][H36M17.index(name)][2] for name in ("left_ankle", "right_ankle")]
+    assert feet == pytest.approx([0.08, 0.08], abs=0.01)
+    assert second["stage"][0][1] - first["stage"][0][1] == pytest.approx(1, abs=0.01)
+
+
+def test_sides_are_sent_as_they_were_lifted():
+    result = seen_result([(0, 0, 3)])
+    result.poses.swapped[0] = [True, False]
+    (person,) = json.loads(messages.result(live(result), Upright()))["people"]
+    seen = result.people.keypoints[0]
+    for sent, shown in (("left_knee", "right_knee"), ("right_ankle", "left_ankle"), ("left_wrist", "left_wrist")):
+        assert person["keypoints"][H36M17.index(sent)][:2] == pytest.approx(seen[H36M17.index(shown)], abs=0.01)
+
+
+def test_what_is_not_known_is_null():
+    result = seen_result([(0, 0, 3), (1, 0, 4)])
+    result.people.keypoints[0, 3] = np.nan
+    result.poses.joints[1, 5] = np.nan
+    first, second = json.loads(messages.result(live(result), Upright()))["people"]
+    assert first["keypoints"][3] == [None, None, 1.0]
+    assert first["stage"] is not None
+    assert second["stage"] is None
+
+
+def test_status_before_the_first_frame_is_json():
+    values = dict.fromkeys(("fps", "latency_ms", "latency_p95_ms", "lifter_delay_ms", "ahead_ms"), float("nan"))
+    counts = dict.fromkeys(("people", "frames_in", "processed", "dropped"), 0)
+    state = LiveStatus(**values, **counts, device="cpu", lifter="stream", paused=False, message="")
+    message = json.loads(messages.status(state))
+    assert message["latency_ms"] is None
+    assert message["device"] == "cpu"
+
+
+def test_hello_describes_the_skeleton_once():
+    message = json.loads(messages.hello("camera", "x", BLAZEPOSE33, lookahead=3, mirror=True))
+    assert len(message["joints"]) == 33
+    assert [edge["ends"] for edge in message["edges3d"]] == [list(edge) for edge in H36M17.edges]
+    assert sum(edge["head"] for edge in message["edges3d"]) == 1
+    assert message["limits"]["most"] == messages.MAX_UNANSWERED + 3  # else no client is answered while the lifter waits
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[" * 4000, "not JSON"),
+        ("[]", "object with a type"),
+        ('{"type": 3}', "object with a type"),
+        (" " * 5000, "longer than"),
+    ],
+)
+def test_text_that_is_not_a_message_is_refused(text, reason):
+    with pytest.raises(ProtocolError, match=reason):
+        messages.parse_text(text)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, [], float("nan"), float("inf"), 10**400])
+def test_number_must_be_one(value):
+    with pytest.raises(ProtocolError, match="'time' must be a number"):
+        messages.number_in({"type": "ping", "time": value}, "time")
+
+
+@pytest.mark.parametrize("data", [b"", b"12345678", struct.pack("<d", float("nan")) + b"x"])
+def test_image_needs_a_time_and_bytes(data):
+    with pytest.raises(ProtocolError, match="image"):
+        messages.parse_image_message(data)

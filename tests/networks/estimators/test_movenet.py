@@ -1,0 +1,87 @@
+import cv2
+import numpy as np
+import pytest
+
+from pose.networks.estimators.movenet import MoveNet
+from pose.networks.options import StageOptions
+from pose.structures.skeletons import COCO17
+from pose.structures.types import Boxes, Regions
+
+# xyxy px around the dancer of the first frames, read off the image by eye.
+DANCER = np.array([[135, 62, 250, 440]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def movenet(weights_dir):
+    return MoveNet(model=weights_dir / "movenet-lightning-int8.tflite", options=StageOptions(threads=1))
+
+
+@pytest.fixture(scope="module")
+def around(movenet):
+    return movenet.regions(Boxes(DANCER, np.ones(1, np.float32)))
+
+
+def joint(keypoints, name):
+    return keypoints.xy[0, COCO17.index(name)]
+
+
+def test_joints_lie_where_they_should(movenet, around, dance):
+    keypoints = movenet.estimate([dance[0]], [around])[0]
+    assert keypoints.presence[0] > 0.6
+    assert (keypoints.scores[0] > 0.2).sum() >= 14
+    inside = (keypoints.xy[0] > DANCER[0, :2] - 10) & (keypoints.xy[0] < DANCER[0, 2:] + 10)
+    assert inside.all()
+    heights = [joint(keypoints, name)[1] for name in ("nose", "left_shoulder", "left_hip", "left_knee", "left_ankle")]
+    assert (np.diff(heights) > 30).all()
+    assert joint(keypoints, "left_shoulder")[0] > joint(keypoints, "right_shoulder")[0]  # the dancer faces the camera
+
+
+def test_joints_agree_with_blazepose(movenet, around, dance, blazepose, blazepose_detector):
+    found = blazepose.estimate([dance[0]], [blazepose.regions(blazepose_detector.detect([dance[0]])[0])])[0]
+    keypoints = movenet.estimate([dance[0]], [around])[0]
+    for name in ("left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_knee", "right_knee"):
+        theirs = found.xy[0, blazepose.skeleton.index(name)]
+        assert np.linalg.norm(joint(keypoints, name) - theirs) < 20, name
+
+
+def test_joints_move_and_grow_with_the_image(movenet, around, dance):
+    plain = movenet.estimate([dance[0]], [around])[0]
+    doubled = Regions(around.centers * 2, around.sizes * 2, around.angles)
+    large = movenet.estimate([cv2.resize(dance[0], None, fx=2, fy=2)], [doubled])[0]
+    sure = plain.scores[0] > 0.5  # the network answers in steps of a 48th of the crop, here 10 px
+    assert sure.sum() >= 8
+    np.testing.assert_allclose(large.xy[0, sure] / 2, plain.xy[0, sure], atol=12)
+
+
+def test_the_next_region_stays_on_the_person(movenet, around, dance):
+    region = around
+    for image in dance[::6]:
+        keypoints = movenet.estimate([image], [region])[0]
+        assert keypoints.presence[0] > 0.5
+        region = keypoints.next_regions
+        assert 250 < region.sizes[0, 0] < 700
+    hips = (joint(keypoints, "left_hip") + joint(keypoints, "right_hip")) / 2
+    np.testing.assert_allclose(region.centers[0], hips, atol=1e-3)
+
+
+def test_no_person_has_low_presence_and_keeps_the_region(movenet, around):
+    wall = np.full((496, 384, 3), 170, np.uint8)
+    keypoints = movenet.estimate([wall], [around])[0]
+    assert keypoints.presence[0] < 0.4
+    np.testing.assert_array_equal(keypoints.next_regions.sizes, around.sizes)
+
+
+def test_joints_beyond_the_image_have_score_0(movenet, around, dance):
+    upper_half = dance[0][:250]
+    keypoints = movenet.estimate([upper_half], [around])[0]
+    beyond = keypoints.xy[0, :, 1] > 249.5
+    assert beyond.any()
+    assert not keypoints.scores[0, beyond].any()
+
+
+def test_every_region_of_every_image_is_answered(movenet, around, dance):
+    two = Regions.concatenate([around, around])
+    first, second, none = movenet.estimate(dance[:3], [two, around, Regions.empty()])
+    assert (len(first), len(second), len(none)) == (2, 1, 0)
+    np.testing.assert_array_equal(first.xy[0], first.xy[1])
+    assert none.scores.shape == (0, 17)

@@ -1,0 +1,215 @@
+"""A run with a cache gives what a run without gives, and computes only what it must."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from pose_apps.run import main
+from pose_fakes import random_result
+
+from pose.cache_keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
+from pose.cached_run import CachedRun
+from pose.config import PipelineConfig
+from pose.lifting.backends import OnnxGraph
+from pose.networks.litert import LiteRTModel
+from pose.networks.onnx import OnnxNetwork
+from pose.pipeline import Pipeline
+from pose.registry import ESTIMATORS
+from pose.results import load_poses
+from pose.results.cache import Cache
+from pose.results.records import ResultRecords
+from pose.structures.skeletons import BLAZEPOSE33
+from pose.structures.types import People, Poses3D
+from pose.video import open_source
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+class Opened:
+    """Counts the networks that runtimes open, by kind."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.files: list[str] = []
+        for kind in (OnnxNetwork, LiteRTModel, OnnxGraph):
+            monkeypatch.setattr(kind, "__init__", self._noted(kind.__init__))
+
+    def _noted(self, opens):
+        def init(network, path, *arguments, **options):
+            self.files.append(Path(path).name)
+            opens(network, path, *arguments, **options)
+
+        return init
+
+
+@pytest.fixture
+def dance(videos) -> str:
+    return str(videos / "dance.mp4")
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def run(dance, out, lifter, *more):
+    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), *map(str, more)]
+    assert main(call) == 0
+    return files(out)
+
+
+def test_every_file_is_the_same_with_and_without_and_nothing_is_computed_twice(
+    dance, tmp_path, tiny_lifter, monkeypatch, capsys
+):
+    plain = run(dance, tmp_path / "plain", tiny_lifter)
+    cached = ("--cache", tmp_path / "cache")
+    assert run(dance, tmp_path / "first", tiny_lifter, *cached) == plain
+    assert "from the cache" not in capsys.readouterr().out
+    with monkeypatch.context() as nothing_runs:
+        for stage in ("track", "lift", "flush"):
+            nothing_runs.setattr(f"pose.pipeline.Session.{stage}", lambda *_: pytest.fail("computed again"))
+        assert run(dance, tmp_path / "second", tiny_lifter, *cached) == plain
+        assert "2D and 3D: read from the cache" in capsys.readouterr().out
+    without_repair = run(dance, tmp_path / "plain2", tiny_lifter, "--no-repair", "--no-constant-bones")
+    with monkeypatch.context() as no_2d:
+        no_2d.setattr("pose.pipeline.Session.track", lambda *_: pytest.fail("computed again"))
+        changed = run(dance, tmp_path / "third", tiny_lifter, "--no-repair", "--no-constant-bones", *cached)
+    assert changed == without_repair != plain
+    assert "2D: read from the cache" in capsys.readouterr().out
+
+
+def test_a_damaged_cache_is_recomputed(dance, tmp_path, tiny_lifter, capsys):
+    cached = ("--cache", tmp_path / "cache", "--formats", "json,npz")
+    plain = run(dance, tmp_path / "first", tiny_lifter, *cached)
+    entries = sorted((tmp_path / "cache").iterdir())
+    assert len(entries) == 2
+    for entry in entries:
+        data = bytearray(entry.read_bytes())
+        data[len(data) // 2] ^= 1
+        entry.write_bytes(data)
+    assert run(dance, tmp_path / "second", tiny_lifter, *cached) == plain
+    assert "from the cache" not in capsys.readouterr().out
+
+
+def test_an_ended_run_leaves_nothing_to_believe(dance, tmp_path):
+    pipeline = Pipeline(PipelineConfig(lifter="stream"))  # which answers at once
+    with Cache(tmp_path) as cache, open_source(dance, end=0.5) as source:
+        results = CachedRun(pipeline, source, cache).results()
+        next(results)
+        results.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_to_is_said_and_the_results_are_there(dance, tmp_path, tiny_lifter, capsys):
+    (tmp_path / "file").touch()
+    call = ["--video", dance, "--end", "0.1", "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "file")]
+    assert main(call) == 1
+    assert "file is not a folder; choose another, or off" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def pipelines(weights_dir, tiny_lifter):
+    """A pipeline whose settings can be changed as if it had been made with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+        pipeline = Pipeline(PipelineConfig(lifter=str(tiny_lifter)))
+
+        def changed(**settings):
+            pipeline.config = replace(original, **settings)
+            return pipeline
+
+        original = pipeline.config
+        yield changed
+
+
+def test_what_changes_the_2d_changes_its_key_and_what_does_not_does_not(pipelines, dance):
+    with open_source(dance, end=1.0) as source, open_source(dance, start=0.5) as other:
+        key = people_key(pipelines(), source)
+        assert people_key(pipelines(), other) != key
+        for settings in ({"max_people": 3}, {"threads": 1}, {"detect_every": 1.0}, {"tracker": "bytetrack"}):
+            assert people_key(pipelines(**settings), source) != key, settings
+        for settings in ({"repair": False}, {"constant_bones": False}, {"fit": False}, {"lifter": "offline"}):
+            assert people_key(pipelines(**settings), source) == key, settings
+            assert poses_key(pipelines(**settings), source, key) != poses_key(pipelines(), source, key), settings
+
+
+def test_the_same_video_elsewhere_has_the_same_key_and_a_changed_one_has_not(pipelines, dance, tmp_path):
+    copy = tmp_path / "copy.mp4"
+    copy.write_bytes(Path(dance).read_bytes())
+    with open_source(dance) as source, open_source(str(copy)) as copied:
+        assert people_key(pipelines(), source) == people_key(pipelines(), copied)
+    with copy.open("ab") as file:
+        file.write(b"\0\0\0\x08free")
+    with open_source(dance) as source, open_source(str(copy)) as changed:
+        assert people_key(pipelines(), source) != people_key(pipelines(), changed)
+
+
+def test_settings_that_keys_leave_out_exist():
+    assert {entry.name for entry in fields(PipelineConfig)} >= LIFTING_SETTINGS | FILE_SETTINGS
+
+
+def test_records_hold_every_field_bit_for_bit(rng, tmp_path):
+    results = [random_result(rng, index, people) for index, people in enumerate((2, 0, 3))]
+    results[2] = replace(results[2], people=replace(results[2].people, untracked=4))
+    records = ResultRecords(len(BLAZEPOSE33))
+    (tmp_path / "file").write_bytes(b"".join(map(records.to_bytes, results)))
+    with (tmp_path / "file").open("rb") as file:
+        for result in results:
+            read = records.read(file)
+            for part, kind in (("people", People), ("poses", Poses3D)):
+                for entry in fields(kind):
+                    want, got = (getattr(getattr(one, part), entry.name) for one in (result, read))
+                    np.testing.assert_array_equal(got, want, err_msg=entry.name)
+                    if isinstance(want, np.ndarray):
+                        assert got.dtype == want.dtype
+                        assert got.flags.c_contiguous
+
+
+def test_warnings_of_a_cached_video_name_the_video(dance, tmp_path, tiny_lifter, capsys):
+    """The same damaged content under two names."""
+    whole, names = tmp_path / "whole.mp4", ("one.mp4", "two.mp4")
+    with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.dts is not None and packet.dts * packet.time_base < 1:
+                packet.stream = stream
+                target.mux(packet)
+    data = whole.read_bytes()
+    for name in names:
+        (tmp_path / name).write_bytes(data[: len(data) * 2 // 3])
+        call = ["--video", str(tmp_path / name), "--formats", "npz", "--out", str(tmp_path / f"{name}-out")]
+        assert main([*call, "--lifter", str(tiny_lifter), "--cache", str(tmp_path / "cache")]) == 1
+        said = capsys.readouterr()
+        assert str(tmp_path / name) in said.err.splitlines()[-1]
+    assert "from the cache" in said.out
+    assert len(load_poses(tmp_path / "one.mp4-out" / "poses.npz")) == len(
+        load_poses(tmp_path / "two.mp4-out" / "poses.npz")
+    )
+
+
+def test_networks_are_loaded_only_for_what_must_be_computed(dance, tmp_path, monkeypatch):
+    """The shipped lifter, which runs in ONNX Runtime; 2D in LiteRT."""
+    cached, opened = ("--cache", tmp_path / "cache"), Opened(monkeypatch)
+    first = run(dance, tmp_path / "first", "offline", *cached)
+    assert any(name.endswith(".tflite") for name in opened.files)
+    assert opened.files.count("offline.onnx") == 1
+    opened.files.clear()
+    assert run(dance, tmp_path / "second", "offline", *cached) == first
+    assert opened.files == []
+    run(dance, tmp_path / "third", "offline", "--no-repair", *cached)
+    assert opened.files == ["offline.onnx"]
+
+
+@pytest.mark.parametrize("estimator", ["blazepose", "blazepose-lite", "movenet", "rtmpose-m", "rtmpose-x-halpe26"])
+def test_a_skeleton_is_known_before_its_network_is_loaded(estimator, weights_dir):
+    from pose.networks.weights import WEIGHTS
+
+    pipeline = Pipeline(PipelineConfig(estimator=estimator), lazy=True)
+    known = pipeline.skeleton
+    if estimator.startswith("rtmpose"):  # its file may not be here; the catalogue says what it is
+        assert known.name in str(WEIGHTS[ESTIMATORS[estimator].weight].file)
+    else:
+        assert Pipeline(PipelineConfig(estimator=estimator))._found_by[0] == known

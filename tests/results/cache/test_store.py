@@ -1,0 +1,200 @@
+"""The cache on the disk: what is in it is whole and true, whatever happens to processes and files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pose.errors import PoseError
+from pose.results.cache.store import MAGIC, Cache, Entry, open_cache
+from pose.utils.work_folder import PREFIX
+
+KEY, OTHER = "ab" * 32, "cd" * 32
+
+
+def keep(cache: Cache, key: str, content: bytes, metadata: dict | None = None) -> None:
+    with cache.create(key) as entry:
+        entry.write(content)
+        entry.commit(metadata or {})
+
+
+def content(cache: Cache, key: str) -> bytes | None:
+    entry = cache.find(key)
+    if entry is None:
+        return None
+    with entry.file:
+        return entry.file.read()
+
+
+def test_what_is_kept_is_found_again(tmp_path):
+    with Cache(tmp_path / "cache") as cache:
+        assert cache.find(KEY) is None
+        keep(cache, KEY, b"people", {"frames": 3})
+        entry = cache.find(KEY)
+        assert entry is not None
+        assert entry.metadata == {"frames": 3}
+        assert entry.file.read(6) == b"people"
+        entry.close()
+        assert cache.find(OTHER) is None
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [f"{KEY}.entry"]
+
+
+def test_only_its_owner_can_read_a_cache(tmp_path):
+    with Cache(tmp_path / "cache"):
+        assert (tmp_path / "cache").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("end", ["without commit", "error"])
+def test_what_was_not_finished_is_not_there(tmp_path, end):
+    with Cache(tmp_path) as cache:
+        try:
+            with cache.create(KEY) as entry:
+                entry.write(b"half")
+                if end == "error":
+                    raise ValueError
+        except ValueError:
+            pass
+        assert cache.find(KEY) is None
+        assert cache.problem is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(max_examples=60)
+@given(place=st.floats(0, 0.999), change=st.integers(1, 255), cut=st.booleans())
+def test_a_damaged_entry_is_never_believed_and_goes(tmp_path_factory, place, change, cut):
+    with Cache(tmp_path_factory.mktemp("cache")) as cache:
+        keep(cache, KEY, bytes(range(200)), {"frames": 3})
+        path = cache.folder / f"{KEY}.entry"
+        data = bytearray(path.read_bytes())
+        at = int(place * len(data))
+        if cut:
+            del data[at:]
+        else:
+            data[at] ^= change
+        path.write_bytes(data)
+        assert cache.find(KEY) is None
+        assert path.exists() == (not cut and at < len(MAGIC)), "without the mark nobody knows who wrote it"
+        keep(cache, KEY, b"again")
+        assert (content(cache, KEY) or b"").startswith(b"again")
+
+
+def test_an_entry_under_another_ones_name_is_not_believed(tmp_path):
+    with Cache(tmp_path) as cache:
+        keep(cache, KEY, b"people")
+        (tmp_path / f"{KEY}.entry").rename(tmp_path / f"{OTHER}.entry")
+        assert cache.find(OTHER) is None
+
+
+def test_what_was_not_used_for_longest_goes_first(tmp_path):
+    keys = [f"{number:02x}" * 32 for number in range(4)]
+    with Cache(tmp_path, max_bytes=3500) as cache:
+        for age, key in zip((30, 20, 10), keys, strict=False):
+            keep(cache, key, bytes(1000))
+            past = time.time() - age
+            os.utime(tmp_path / f"{key}.entry", (past, past))
+        cache.find(keys[0]).close()  # used now
+        keep(cache, keys[3], bytes(1000))
+        assert [content(cache, key) is not None for key in keys] == [True, False, True, True]
+        keep(cache, OTHER, bytes(5000))  # alone more than all may be
+        assert not list(tmp_path.glob("*.entry"))
+
+
+def test_only_entries_are_removed_for_room(tmp_path):
+    """Whatever else lies in the folder is not the cache's, whatever its name."""
+    others = ["notes.entry", f"{OTHER}.entry", "thesis.entry"]
+    for name in others:
+        (tmp_path / name).write_bytes(bytes(2000))
+    with Cache(tmp_path, max_bytes=1500) as cache:
+        keep(cache, KEY, bytes(1000))
+        keep(cache, "ef" * 32, bytes(1000))
+    assert {path.name for path in tmp_path.iterdir()} == {*others, f"{'ef' * 32}.entry"}
+
+
+def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
+    with Cache(tmp_path) as cache:
+        with room_for(10_000):
+            keep(cache, KEY, bytes(100_000))
+        assert cache.find(KEY) is None
+        assert cache.problem == f"{tmp_path}: File too large"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_is_not_a_folder_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(PoseError, match=r"--cache: .*file is not a folder; choose another, or off"):
+        open_cache(str(tmp_path / "file"), 1.0)
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from pose.results.cache.store import Cache
+with Cache(Path(sys.argv[1])) as cache, cache.create("ab" * 32) as entry:
+    entry.write(bytes(100_000))
+    print("half", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    living, killed = (
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    )
+    with living, killed:
+        for process in (living, killed):
+            assert process.stdout.readline() == "half\n"
+        assert len(list(tmp_path.glob(f"{PREFIX}*"))) == 2
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        with Cache(tmp_path) as cache:
+            assert len(list(tmp_path.glob(f"{PREFIX}*"))) == 2  # the living one's and this one's
+            assert cache.find(KEY) is None
+        assert len(list(tmp_path.glob(f"{PREFIX}*"))) == 1
+        living.kill()
+
+
+MANY = """
+import sys
+from pathlib import Path
+from pose.results.cache.store import Cache
+for turn in range(30):
+    with Cache(Path(sys.argv[1]), max_bytes=6000) as cache:
+        key = f"{turn % 5:02x}" * 32
+        entry = cache.find(key)
+        if entry is not None:
+            with entry.file:
+                assert entry.file.read(1000) == bytes([turn % 5]) * 1000
+            continue
+        with cache.create(key) as new:
+            new.write(bytes([turn % 5]) * 1000)
+            new.commit({})
+        assert cache.problem is None, cache.problem
+"""
+
+
+def test_several_processes_share_a_cache(tmp_path):
+    processes = [subprocess.Popen([sys.executable, "-c", MANY, str(tmp_path)]) for _ in range(3)]
+    assert [process.wait(400) for process in processes] == [0, 0, 0]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".entry"] * 5
+
+
+def test_an_opened_entry_can_be_read_while_another_process_removes_it(tmp_path):
+    with Cache(tmp_path) as cache:
+        keep(cache, KEY, b"people")
+        entry = cache.find(KEY)
+        Path(tmp_path / f"{KEY}.entry").unlink()
+        assert entry.file.read(6) == b"people"
+        entry.close()
+
+
+def test_what_is_not_an_entry_at_all_is_none(tmp_path):
+    (tmp_path / "file").write_bytes(b"x" * 10)
+    with (tmp_path / "file").open("rb") as file:
+        assert Entry.checked(file, KEY) is None

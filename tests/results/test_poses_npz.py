@@ -1,0 +1,223 @@
+"""`poses.npz` and its reader."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_fakes import random_result, run_info
+
+from pose.errors import PoseError, UsageError
+from pose.results import NpzWriter, load_poses
+from pose.structures.skeletons import H36M17
+
+
+def _write(path, results, complete=True):
+    writer = NpzWriter(path, run_info())
+    for result in results:
+        writer.write(result)
+    writer.close(complete)
+
+
+def test_results_come_back_bit_for_bit(tmp_path, rng):
+    results = [random_result(rng, i, n) for i, n in enumerate([0, 2, 0, 3, 1])]
+    _write(tmp_path / "poses.npz", results)
+    table = load_poses(tmp_path / "poses.npz")
+    assert len(table) == 5
+    for want, have in zip(results, table, strict=True):
+        assert (have.index, have.time, len(have.people)) == (want.index, want.time, len(want.people))
+        for name in ("ids", "boxes", "box_scores", "keypoints", "scores"):
+            assert np.array_equal(getattr(have.people, name), getattr(want.people, name)), name
+        for name in ("joints", "root", "sigma", "swapped", "ahead"):
+            assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
+
+
+def test_the_table_has_every_key_of_the_file(tmp_path, rng):
+    _write(tmp_path / "poses.npz", [random_result(rng, 4, 2), random_result(rng, 5, 0), random_result(rng, 6, 1)])
+    table = load_poses(tmp_path / "poses.npz")
+    with np.load(tmp_path / "poses.npz") as file:
+        for name in file.files:
+            have = {"image_size": table.camera.size, "intrinsics": table.camera.matrix}.get(name)
+            want, have = file[name], getattr(table, name) if have is None else have
+            if name == "run":
+                assert have.to_dict() == json.loads(str(want))
+            else:
+                assert np.array_equal(have.name if name == "skeleton" else have, want), name
+    assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
+
+
+def test_swapped_limbs_are_read_under_the_key_of_older_versions(tmp_path, rng):
+    result = random_result(rng, 4, 2)
+    swapped = np.array([[True, False], [False, True]])
+    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, swapped=swapped))])
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(
+            tmp_path / "old.npz", **{"exchanged" if name == "swapped" else name: file[name] for name in file.files}
+        )
+    assert load_poses(tmp_path / "old.npz").swapped.tolist() == swapped.tolist()
+
+
+def test_a_file_that_knows_no_swapped_sides_has_none(tmp_path, rng):
+    _write(tmp_path / "poses.npz", [random_result(rng, 4, 2)])
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "swapped"})
+    table = load_poses(tmp_path / "old.npz")
+    assert table.swapped.tolist() == [[False, False]] * 2
+    assert not table[0].poses.swapped.any()
+
+
+def test_how_far_a_pose_is_predicted_comes_back_and_is_nothing_in_older_files(tmp_path, rng):
+    result = random_result(rng, 4, 2)
+    ahead = np.array([0, 0.066], np.float32)
+    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, ahead=ahead))])
+    assert np.array_equal(load_poses(tmp_path / "poses.npz")[0].poses.ahead, ahead)
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "ahead"})
+    assert load_poses(tmp_path / "old.npz").ahead.tolist() == [0, 0]
+
+
+def test_arrays_that_an_older_program_left_unfinished_are_finished_without_the_newer_ones(tmp_path, rng):
+    scratch = tmp_path / "unfinished"
+    writer = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
+    writer.write(random_result(rng, 0, 2))
+    for spool in writer._spools.values():  # as the end of its process would
+        spool.close()
+    (scratch / "ahead").unlink()
+    left = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
+    assert left.frames == 1
+    left.close(complete=False)
+    table = load_poses(tmp_path / "poses.npz")
+    assert (len(table.id), table.ahead.tolist()) == (2, [0, 0])
+
+
+def test_the_documented_keys_without_pickle(tmp_path, rng):
+    _write(tmp_path / "poses.npz", [random_result(rng, 4, 2), random_result(rng, 5, 0)])
+    with np.load(tmp_path / "poses.npz", allow_pickle=False) as file:
+        arrays = dict(file)
+    kinds = {name: (array.dtype.kind, array.dtype.itemsize, array.shape) for name, array in arrays.items()}
+    for name, shape in {"box": (2, 4), "keypoints": (2, 33, 2), "joints3d": (2, 17, 3), "sigma": (2, 17)}.items():
+        assert kinds[name] == ("f", 4, shape)
+    assert kinds["timestamps"] == ("f", 8, (2,))
+    assert arrays["frames"].tolist() == [4, 5]
+    assert arrays["frame_index"].tolist() == [4, 4]
+    assert arrays["image_size"].tolist() == [640, 480]
+    assert str(arrays["skeleton"]) == "blazepose33"
+    assert arrays["joint_names"].tolist() == list(H36M17.names)
+    assert arrays["fps"] == 25.0
+    assert json.loads(str(arrays["run"]))["camera"]["status"] == "assumed"
+    assert "O" not in {kind for kind, *_ in kinds.values()}
+
+
+def test_no_frame_at_all_is_a_file_too(tmp_path):
+    _write(tmp_path / "poses.npz", [], complete=False)
+    table = load_poses(tmp_path / "poses.npz")
+    assert len(table) == 0
+    assert table.keypoints.shape == (0, 33, 2)
+    assert table.complete is False
+
+
+def test_an_interrupt_between_two_arrays_drops_the_half_frame(tmp_path, rng, monkeypatch):
+    path = tmp_path / "poses.npz"
+    writer = NpzWriter(path, run_info())
+    writer.write(random_result(rng, 0, 2))
+
+    def interrupted(first, rows):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer._spools["keypoints"], "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        writer.write(random_result(rng, 1, 3))
+    writer.close(complete=False)
+    table = load_poses(path)
+    assert (table.frames.tolist(), table.id.tolist(), len(table.box)) == ([0], [7, 8], 2)
+    assert table.complete is False
+
+
+def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path, rng):
+    path = tmp_path / "poses.npz"
+    _write(path, [random_result(rng, 0, 1)])
+    writer = NpzWriter(path, run_info())
+    writer.write(random_result(rng, 9, 1))
+    assert load_poses(path).frames.tolist() == [0]
+    writer.close()
+    assert load_poses(path).frames.tolist() == [9]
+
+
+def test_the_answer_of_pose_lift_is_one_person(tmp_path, rng):
+    joints = rng.normal(size=(6, 17, 3)).astype(np.float32)
+    root = rng.normal(size=(6, 3)).astype(np.float32)
+    np.savez(
+        tmp_path / "lifted.npz",
+        joints3d=joints,
+        root=root,
+        sigma=np.ones((6, 17), np.float32),
+        timestamps=np.arange(6) / 30,
+    )
+    table = load_poses(tmp_path / "lifted.npz")
+    assert len(table) == 6
+    assert np.array_equal(table[4].poses.joints[0], joints[4])
+    assert np.array_equal(table[4].poses.root[0], root[4])
+    assert np.array_equal(table.time, np.arange(6) / 30)
+    assert (table.fps, table.run, table.format_version) == (None, None, None)
+    assert table[4].time == 4 / 30
+    assert not table.scores.any()
+
+
+def _text(path):
+    path.write_text("no archive")
+
+
+def _other_keys(path):
+    np.savez(path, colours=np.zeros(3))
+
+
+def _single_array(path):
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+
+
+def _pickled(path):
+    np.savez(path, joints3d=np.array([{}], object), timestamps=np.zeros(1))
+
+
+def _wrong_shape(path):
+    np.savez(
+        path, joints3d=np.zeros((2, 16, 3)), root=np.zeros((2, 3)), sigma=np.zeros((2, 17)), timestamps=np.zeros(2)
+    )
+
+
+def _newer(path):
+    np.savez(path, format_version=np.array(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_text, "not a readable .npz file"),
+        (_other_keys, "has no array 'timestamps'"),
+        (_single_array, "contains a single array"),
+        (_pickled, "contains pickled objects"),
+        (_wrong_shape, r"'joints3d': expected shape \(2, 17, 3\), got \(2, 16, 3\)"),
+        (_newer, "has format version 3"),
+    ],
+)
+def test_a_wrong_file_is_one_line(tmp_path, make, message):
+    path = tmp_path / "poses.npz"
+    make(path)
+    with pytest.raises(PoseError, match=message) as caught:
+        load_poses(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_truncated_file_is_one_line(tmp_path, rng):
+    path = tmp_path / "poses.npz"
+    _write(path, [random_result(rng, 0, 1)])
+    path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(PoseError, match="not a readable"):
+        load_poses(path)
+
+
+def test_a_missing_file_is_a_wrong_call(tmp_path):
+    with pytest.raises(UsageError, match="no such file"):
+        load_poses(tmp_path / "none.npz")

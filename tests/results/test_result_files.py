@@ -1,0 +1,124 @@
+"""The files of one result are completed before the first one gets its name; if one fails, none is left."""
+
+import json
+
+import pytest
+from pose_fakes import random_result, run_info
+
+from pose.errors import PoseError
+from pose.results import JsonWriter, NpzWriter, ResultFiles, load_poses
+
+FULL = "No space left on device"
+
+
+def paths_in(folder, order=("json", "npz")):
+    return {name: folder / f"poses.{name}" for name in order}
+
+
+def fail(*_: object) -> None:
+    raise PoseError(FULL)
+
+
+def write(folder, rng, order=("json", "npz")):
+    with ResultFiles(paths_in(folder, order), run_info()) as files:
+        files.add_text(folder / "cameras.json", "[]\n")
+        for index in range(3):
+            files.write(random_result(rng, index, 2))
+        files.close()
+
+
+def test_all_files_are_there_at_the_end(tmp_path, rng):
+    write(tmp_path, rng)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "poses.json", "poses.npz"]
+    assert len(json.loads((tmp_path / "poses.json").read_text())["frames"]) == len(load_poses(tmp_path)) == 3
+    assert (tmp_path / "cameras.json").read_text() == "[]\n"
+
+
+@pytest.mark.parametrize("order", [("json", "npz"), ("npz", "json")])
+@pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
+@pytest.mark.parametrize("step", ["write", "finish"])
+def test_a_file_that_fails_leaves_none(tmp_path, rng, monkeypatch, order, writer, step):
+    monkeypatch.setattr(writer, step, fail)
+    with pytest.raises(PoseError, match=FULL):
+        write(tmp_path, rng, order)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_opened_leaves_none(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(NpzWriter, "__init__", fail)
+    with pytest.raises(PoseError, match=FULL):
+        write(tmp_path, rng)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_fails_leaves_no_file(tmp_path, rng):
+    with ResultFiles(paths_in(tmp_path), run_info()) as files:
+        files.add_text(tmp_path / "no folder" / "cameras.json", "[]\n")
+        files.write(random_result(rng, 0, 2))
+        with pytest.raises(PoseError, match=r"cameras\.json: No such file"):
+            files.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_older_files_stay_until_all_new_ones_are_complete(tmp_path, rng, monkeypatch):
+    old = {path: path.name.encode() for path in (*paths_in(tmp_path).values(), tmp_path / "cameras.json")}
+    for path, content in old.items():
+        path.write_bytes(content)
+    monkeypatch.setattr(NpzWriter, "finish", fail)
+    with pytest.raises(PoseError, match=FULL):
+        write(tmp_path, rng)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == old
+
+
+def test_the_first_rename_comes_after_the_last_write(tmp_path, rng, monkeypatch):
+    """At the first rename, the other files are complete under temporary names."""
+    commit, seen = JsonWriter.commit, []
+
+    def look(writer):
+        seen.extend(sorted(path.name.split(".")[1:3] for path in tmp_path.iterdir()))
+        hidden = next(path for path in tmp_path.iterdir() if path.name.startswith(".poses.npz"))
+        assert len(load_poses(hidden)) == 3
+        commit(writer)
+
+    monkeypatch.setattr(JsonWriter, "commit", look)
+    write(tmp_path, rng)
+    assert seen == [["cameras", "json"], ["poses", "json"], ["poses", "npz"]]
+
+
+def test_a_rename_that_fails_deletes_the_files_that_wait(tmp_path, rng, monkeypatch):
+    """Files that are renamed already stay: their older versions are gone."""
+    monkeypatch.setattr(NpzWriter, "commit", fail)
+    with pytest.raises(PoseError, match=FULL):
+        write(tmp_path, rng)
+    assert [path.name for path in tmp_path.iterdir()] == ["poses.json"]
+
+
+def test_an_error_of_the_run_keeps_the_frames_in_all_files(tmp_path, rng):
+    def interrupted() -> None:
+        with ResultFiles(paths_in(tmp_path), run_info()) as files:
+            files.write(random_result(rng, 0, 2))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    poses, document = load_poses(tmp_path), json.loads((tmp_path / "poses.json").read_text())
+    assert (len(poses), poses.complete) == (len(document["frames"]), document["complete"]) == (1, False)
+
+
+def test_a_finished_archive_is_deleted_by_abort(tmp_path, rng):
+    writer = NpzWriter(tmp_path / "poses.npz", run_info())
+    writer.write(random_result(rng, 0, 2))
+    writer.finish()
+    assert len(list(tmp_path.iterdir())) == 1
+    writer.abort()
+    writer.commit()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_cannot_be_renamed_leaves_no_temporary_file(tmp_path, rng, monkeypatch):
+    writer = NpzWriter(tmp_path / "poses.npz", run_info())
+    writer.write(random_result(rng, 0, 2))
+    (tmp_path / "poses.npz").mkdir()
+    with pytest.raises(PoseError, match=r"poses\.npz: "):
+        writer.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["poses.npz"]

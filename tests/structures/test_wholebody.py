@@ -1,0 +1,62 @@
+import numpy as np
+
+from pose.structures.skeletons import COCO17, H36M17, WHOLEBODY133, get_skeleton, to_h36m17
+
+# Mirror pairs of the face's 68 points as COCO-WholeBody numbers them; the points not named lie on the middle line.
+FACE_PAIRS = (
+    [(a, 16 - a) for a in range(8)]
+    + [(a, 43 - a) for a in range(17, 22)]
+    + [(31, 35), (32, 34)]
+    + [(36, 45), (37, 44), (38, 43), (39, 42), (40, 47), (41, 46)]
+    + [(48, 54), (49, 53), (50, 52), (55, 59), (56, 58), (60, 64), (61, 63), (65, 67)]
+)
+BODY, FACE, LEFT_HAND, RIGHT_HAND = slice(0, 17), 23, 91, 112
+
+
+def test_it_has_133_distinct_joints_in_the_published_order():
+    names = WHOLEBODY133.names
+    assert len(names) == len(set(names)) == 133
+    assert names[BODY] == COCO17.names
+    assert names[17:23] == (
+        "left_big_toe",
+        "left_small_toe",
+        "left_heel",
+        "right_big_toe",
+        "right_small_toe",
+        "right_heel",
+    )
+    assert names[FACE + 8] == "chin"
+    assert (names[LEFT_HAND], names[RIGHT_HAND]) == ("left_hand_root", "right_hand_root")
+    assert (names[LEFT_HAND + 4], names[RIGHT_HAND + 20]) == ("left_thumb_4", "right_pinky_finger_4")
+
+
+def test_flip_pairs_are_the_published_ones():
+    order = WHOLEBODY133.flip_order
+    expected = dict.fromkeys(range(68))
+    for a, b in FACE_PAIRS:
+        expected[a], expected[b] = b, a
+    assert [order[FACE + a] - FACE for a in range(68)] == [a if b is None else b for a, b in expected.items()]
+    assert [order[LEFT_HAND + a] for a in range(21)] == [RIGHT_HAND + a for a in range(21)]
+    assert [order[a] for a in range(17, 23)] == [20, 21, 22, 17, 18, 19]
+
+
+def test_sides_are_the_persons():
+    assert WHOLEBODY133.side(FACE) == "right"  # the first point of the jaw is at the right ear
+    assert WHOLEBODY133.side(FACE + 16) == "left"
+    assert WHOLEBODY133.side(FACE + 8) == "centre"
+
+
+def test_edges_reach_every_joint_but_go_nowhere_twice():
+    edges = {frozenset(edge) for edge in WHOLEBODY133.edges}
+    assert len(edges) == len(WHOLEBODY133.edges)
+    assert {joint for edge in edges for joint in edge} == set(range(133))
+
+
+def test_conversion_takes_the_body_alone(rng):
+    xy = rng.normal(size=(5, 133, 2)).astype(np.float32)
+    scores = rng.uniform(size=(5, 133)).astype(np.float32)
+    whole = to_h36m17(xy, scores, get_skeleton("wholebody133"))
+    body = to_h36m17(xy[:, BODY], scores[:, BODY], COCO17)
+    for a, b in zip(whole, body, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole[1].shape == (5, len(H36M17))

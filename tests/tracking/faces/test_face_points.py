@@ -1,0 +1,70 @@
+"""What is read off the points of a face: the head's rotation, and how far eyes, brows and mouth are open."""
+
+import numpy as np
+import pytest
+
+from pose.structures.face_points import _PAIRS as PAIRS
+from pose.structures.face_points import ANGLES, CONTOURS, MEASURES, POINTS, Faces, head_angles, head_turns, measures
+
+
+def face(turn=None) -> np.ndarray:
+    """(468, 3) px of a symmetric face that looks into the camera, then turned (x right, y up, z to the camera)."""
+    rng = np.random.default_rng(1)
+    points = rng.uniform(-40, 40, (POINTS, 3))
+    right, left = PAIRS.T
+    points[right] = rng.uniform((-60, -40, 0), (-20, 40, 30), (len(PAIRS), 3))
+    points[left] = points[right] * (-1, 1, 1)
+    points[10], points[152] = (0, 70, 10), (0, -70, 10)
+    points = points if turn is None else points @ np.asarray(turn).T
+    return points * (1, -1, -1)
+
+
+def about(axis: int, degrees: float) -> np.ndarray:
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    turn = np.eye(3)
+    i, j = (axis + 1) % 3, (axis + 2) % 3
+    turn[[i, i, j, j], [i, j, i, j]] = c, -s, s, c
+    return turn
+
+
+def test_a_face_that_looks_into_the_camera_has_no_rotation():
+    np.testing.assert_allclose(head_turns(face()), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(head_angles(face()), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("wanted", [(30, 0, 0), (0, 20, 0), (0, 0, 15), (-40, 25, -30), (70, -35, 50)])
+def test_angles_are_those_that_the_head_was_turned_by(wanted):
+    yaw, pitch, roll = wanted
+    turn = about(1, yaw) @ about(0, -pitch) @ about(2, -roll)
+    np.testing.assert_allclose(head_angles(face(turn)), wanted, atol=1e-9)
+    np.testing.assert_allclose(head_turns(face(turn)), turn, atol=1e-12)
+
+
+def test_a_mirror_changes_the_signs_of_yaw_and_roll():
+    points = face(about(1, 25) @ about(0, -10) @ about(2, 12))
+    mirrored = points * (-1, 1, 1)
+    right, left = PAIRS.T
+    mirrored[right], mirrored[left] = mirrored[left].copy(), mirrored[right].copy()
+    np.testing.assert_allclose(head_angles(mirrored), head_angles(points) * (-1, 1, -1), atol=1e-9)
+
+
+def test_measures_do_not_depend_on_rotation_and_size_and_tell_the_sides_apart():
+    points = face()
+    turned = 3 * face(about(1, 50) @ about(0, 20))
+    np.testing.assert_allclose(measures(turned), measures(points), rtol=1e-9)
+    points[[386, 374, 385, 380, 387, 373]] = points[263]  # the left eye closes
+    closed = dict(zip(MEASURES, measures(points), strict=True))
+    assert closed["left_eye_open"] == pytest.approx(0, abs=1e-6)
+    assert closed["right_eye_open"] > 0.1
+    points[14] = points[13]
+    assert dict(zip(MEASURES, measures(points), strict=True))["mouth_open"] == pytest.approx(0, abs=1e-6)
+
+
+def test_contours_name_points_and_unseen_faces_have_no_score():
+    assert max(max(line) for line in CONTOURS) < POINTS
+    assert len(ANGLES) == 3
+    more = Faces.undetected(1).with_undetected(2)
+    assert len(more) == 3
+    assert not more[[0, 2]].detected.any()
+    with pytest.raises(ValueError, match=r"expected shape \(2, 468, 3\)"):
+        Faces(np.zeros((1, POINTS, 3), np.float32), np.zeros(2, np.float32))

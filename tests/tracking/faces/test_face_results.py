@@ -1,0 +1,134 @@
+"""Faces in results: in files, tables and drawings."""
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_fakes import run_info, seen_result
+
+import pose
+from pose.body.character.look import character_look
+from pose.body.gaze import face_directions
+from pose.errors import UsageError
+from pose.export import open_recording
+from pose.results import NpzWriter, load_poses
+from pose.results.records import PeopleRecords
+from pose.structures.face_points import MEASURES, POINTS, Faces, head_angles, head_turns, measures
+from pose.structures.skeletons import H36M17
+from pose.view.overlay import Overlay
+
+
+def points_of(rng) -> np.ndarray:
+    return (rng.random((POINTS, 3)) * (60, 80, 30) + (300, 60, -15)).astype(np.float32)
+
+
+@pytest.fixture
+def frames(rng):
+    """Six frames of a person whose face is not seen in the first two."""
+    results = []
+    for index in range(6):
+        result = seen_result([(0, 0, 4)], index=index, time=index / 25)
+        faces = Faces.undetected(1)
+        if index >= 2:
+            faces.points[0], faces.scores[0] = points_of(rng), 0.9
+        results.append(replace(result, people=replace(result.people, faces=faces)))
+    return results
+
+
+@pytest.fixture
+def path(tmp_path, frames):
+    info = run_info(H36M17)
+    with NpzWriter(tmp_path / "poses.npz", replace(info, settings={**info.settings, "face": True})) as writer:
+        for frame in frames:
+            writer.write(frame)
+    return tmp_path / "poses.npz"
+
+
+def test_npz_holds_points_angles_and_measures(path, frames):
+    with np.load(path) as arrays:
+        assert arrays["face_keypoints"].shape == (6, POINTS, 3)
+        assert np.isnan(arrays["face_angles"][:2]).all()
+        np.testing.assert_allclose(arrays["face_angles"][3], head_angles(frames[3].people.faces.points[0]), rtol=1e-5)
+        np.testing.assert_allclose(arrays["face_measures"][3], measures(frames[3].people.faces.points[0]), rtol=1e-5)
+    points = pose.load(path).faces()
+    assert points.shape == (1, 6, POINTS, 3)
+    assert np.isfinite(points).all(axis=(0, 2, 3)).tolist() == [False] * 2 + [True] * 4
+    table = load_poses(path)
+    assert table[0].people.faces.detected.tolist() == [False]
+    np.testing.assert_array_equal(table[4].people.faces.points, frames[4].people.faces.points)
+
+
+def test_a_file_without_faces_holds_none(tmp_path, frames):
+    with NpzWriter(tmp_path / "poses.npz", run_info(H36M17)) as writer:
+        writer.write(frames[3])
+    table = load_poses(tmp_path / "poses.npz")
+    assert table.face_keypoints is None
+    with pytest.raises(UsageError, match="pose-run --face"):
+        pose.load(tmp_path / "poses.npz").faces()
+    assert table[0].people.faces is None
+    pose.convert(tmp_path / "poses.npz", ["faces"], tmp_path / "out")
+    assert len((tmp_path / "out" / "poses-faces.csv").read_text().splitlines()) == 1
+
+
+def test_csv_has_a_row_for_each_face_that_is_seen(path, tmp_path, frames):
+    pose.convert(path, ["faces"], tmp_path / "out")
+    with (tmp_path / "out" / "poses-faces.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["frame"]) for row in rows] == [2, 3, 4, 5]
+    wanted = measures(frames[3].people.faces.points[0])
+    assert [float(rows[1][name]) for name in MEASURES] == pytest.approx(wanted, abs=6e-4)
+    assert float(rows[1]["yaw_deg"]) == pytest.approx(head_angles(frames[3].people.faces.points[0])[0], abs=6e-4)
+
+
+def test_the_character_turns_its_head_to_where_the_face_points(path):
+    recording = open_recording(path, space="camera")
+    track = recording.track(1, recording.timeline)
+    ways = face_directions(track, np.arange(6), track.space)
+    assert np.isnan(ways[:2]).all()
+    np.testing.assert_allclose(np.linalg.norm(ways[2:], axis=1), 1, atol=1e-6)
+    ((_, motion),) = character_look("plain")(track).spans()
+    assert np.isfinite(motion.quaternions).all()
+
+
+def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames):
+    frame = frames[3]
+    info = run_info(H36M17)
+    points = frame.people.faces.points[0]
+    turned = ((points - points.mean(axis=0)) * (1, -1, -1)) @ head_turns(points) * (1, -1, -1)  # looks straight ahead
+    turned[:, :2] += info.camera.matrix[:2, 2]
+    faces = Faces(turned[None].astype(np.float32), np.ones(1, np.float32))
+    said = replace(info, settings={**info.settings, "face": True})
+    with NpzWriter(tmp_path / "poses.npz", said) as writer:
+        writer.write(replace(frame, people=replace(frame.people, faces=faces)))
+    recording = open_recording(tmp_path / "poses.npz", space="camera")
+    ways = face_directions(recording.track(1, recording.timeline), np.arange(1), recording.space)
+    np.testing.assert_allclose(ways, [(0, 0, 1)], atol=2e-3)
+
+
+def test_records_give_back_faces_bit_for_bit(tmp_path, frames):
+    records = PeopleRecords(len(H36M17))
+    without = replace(frames[5].people, faces=None)
+    (tmp_path / "r").write_bytes(records.to_bytes(frames[5].people) + records.to_bytes(without))
+    with (tmp_path / "r").open("rb") as file:
+        np.testing.assert_array_equal(records.read(file).faces.points, frames[5].people.faces.points)
+        assert records.read(file).faces is None
+
+
+def test_the_overlay_draws_a_face_where_it_is_and_says_so(frames):
+    seen, plain = frames[3], replace(frames[3], people=replace(frames[3].people, faces=None))
+    blank = np.full((480, 640, 3), 128, np.uint8)
+    drawn = [Overlay((640, 480), H36M17, inset="off").draw(blank, one) for one in (plain, seen)]
+    changed = np.argwhere((drawn[0] != drawn[1]).any(axis=2))[:, ::-1]
+    assert len(changed) > 100
+    assert (changed.min(axis=0) >= (290, 50)).all()
+    assert (changed.max(axis=0) <= (370, 150)).all()
+    inside = np.zeros(blank.shape[:2], bool)
+    for area in Overlay((640, 480), H36M17, inset="off").changes(seen):
+        area.of(inside)[:] = True
+    assert inside[changed[:, 1], changed[:, 0]].all()
+
+
+def test_people_and_faces_are_as_many(frames):
+    with pytest.raises(ValueError, match=r"People\.faces"):
+        replace(frames[0].people, faces=Faces.undetected(2))

@@ -1,0 +1,172 @@
+"""The shipped networks on composed images: a real hand, pasted once or several times, and arms that end at it."""
+
+import cv2
+import numpy as np
+import pytest
+
+from pose.structures.hand_points import LITTLE_KNUCKLE, MIDDLE_KNUCKLE
+from pose.structures.skeletons import COCO17
+from pose.structures.types import People
+from pose.tracking.hands.free import FreeHandTracker
+from pose.tracking.hands.tracker import HandTracker
+
+SIDE = 240  # px of a pasted image
+SIZE = (1280, 720)
+
+
+@pytest.fixture(scope="module")
+def hand(videos, networks):
+    """A right hand: its image (SIDE, SIDE, 3) and points (21, 2) px in it."""
+    capture = cv2.VideoCapture(str(videos / "hands" / "cam1_test.mp4"))
+    frames = [capture.read()[1] for _ in range(61)]
+    capture.release()
+    image = np.ascontiguousarray(frames[-1][:, :, ::-1])
+    points = FreeHandTracker(*networks).step(image, 0.0).points[0]
+    side = 2.2 * float(np.ptp(points, axis=0).max())
+    corner = np.clip(points.mean(axis=0) - side / 2, 0, np.array(image.shape[1::-1]) - side)
+    low, high = corner.astype(int), (corner + side).astype(int)
+    patch = cv2.resize(image[low[1] : high[1], low[0] : high[0]], (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+    return patch, (points - low) * SIDE / side
+
+
+def scene(*pasted):
+    """A grey image with patches (image, middle px)."""
+    image = np.full((SIZE[1], SIZE[0], 3), 120, np.uint8)
+    for patch, (x, y) in pasted:
+        left, top = round(x - SIDE / 2), round(y - SIDE / 2)
+        x0, y0, x1, y1 = max(0, left), max(0, top), min(SIZE[0], left + SIDE), min(SIZE[1], top + SIDE)
+        image[y0:y1, x0:x1] = patch[y0 - top : y1 - top, x0 - left : x1 - left]
+    return image
+
+
+def at(points, middle):
+    """Points of a patch whose middle lies at `middle`."""
+    return points - SIDE / 2 + np.asarray(middle)
+
+
+def arms(*hands, time=0.0):
+    """People with a right and a left arm, or None, that end at points (21, 2) px of hands."""
+    keypoints = np.zeros((len(hands), len(COCO17), 2), np.float32)
+    for row, both in enumerate(hands):
+        for side, points in zip(("right", "left"), both, strict=True):
+            if points is None:
+                continue
+            along = points[MIDDLE_KNUCKLE] - points[0]
+            forearm = 2.4 * along  # the middle knuckle lies about 0.4 forearms beyond the wrist
+            for joint, place in (("wrist", 0.0), ("elbow", -1.0), ("shoulder", -2.3)):
+                keypoints[row, COCO17.index(f"{side}_{joint}")] = points[0] + place * forearm
+    scores = np.where(keypoints.any(axis=2), 0.9, 0).astype(np.float32)
+    count = len(hands)
+    boxes = np.zeros((count, 4), np.float32)
+    return People(0, time, np.arange(count) + 1, boxes, np.ones(count, np.float32), keypoints, scores)
+
+
+def apart(points, expected):
+    """Mean distance in lengths of the palm."""
+    palm = np.linalg.norm(expected[MIDDLE_KNUCKLE] - expected[0])
+    return float(np.linalg.norm(points - expected, axis=1).mean() / palm)
+
+
+@pytest.fixture
+def step(networks):
+    """step(image, people) -> hands, with a new tracker."""
+    return lambda image, people: HandTracker(*networks, COCO17).step(image, people)
+
+
+RIGHT = 1  # row of `Hands`: left, right
+
+
+def test_a_pasted_hand_is_found_and_the_other_arm_gets_none(hand, step):
+    patch, points = hand
+    here, empty = at(points, (400, 360)), at(points, (900, 360))
+    hands = step(scene((patch, (400, 360))), arms((here, empty)))
+    assert hands.detected[0].tolist() == [False, True]
+    assert apart(hands.points[0, RIGHT], here) < 0.25
+
+
+def test_six_people_have_six_hands(hand, step):
+    patch, points = hand
+    middles = [(220 + 400 * (k % 3), 180 + 360 * (k // 3)) for k in range(6)]
+    hands = step(scene(*((patch, middle) for middle in middles)), arms(*((at(points, m), None) for m in middles)))
+    assert hands.detected[:, RIGHT].all()
+    assert not hands.detected[:, 1 - RIGHT].any()
+    for row, middle in enumerate(middles):
+        assert apart(hands.points[row, RIGHT], at(points, middle)) < 0.25
+
+
+def test_a_mirrored_image_gives_the_mirrored_hand_to_the_other_side(hand, step):
+    patch, points = hand
+    here = at(points, (400, 360))
+    flipped = np.ascontiguousarray(scene((patch, (400, 360)))[:, ::-1])
+    mirrored = here * (-1, 1) + (SIZE[0] - 1, 0)
+    hands = step(flipped, arms((None, mirrored)))
+    assert hands.detected[0].tolist() == [True, False]
+    assert apart(hands.points[0, 0], mirrored) < 0.3
+
+
+def test_the_hand_of_a_doll_beside_the_wrist_is_ignored(hand, step):
+    patch, points = hand
+    here = at(points, (400, 360))
+    hands = step(scene((patch, (400, 360)), (patch, (660, 360))), arms((here, None)))
+    assert apart(hands.points[0, RIGHT], here) < 0.25
+    alone = step(scene((patch, (660, 360))), arms((here, None)))
+    assert not alone.detected.any(), "the doll's hand is not taken for the missing one"
+
+
+@pytest.mark.parametrize("colour", [(30, 60, 220), (20, 20, 20), (245, 245, 245), (230, 120, 30)])
+def test_gloves_are_found_or_not_and_never_elsewhere(hand, step, colour):
+    patch, points = hand
+    here = at(points, (400, 360))
+    mask = np.zeros((SIDE, SIDE), np.uint8)
+    cv2.fillConvexPoly(mask, cv2.convexHull(points.astype(np.float32)).astype(np.int32), 1)
+    mask = cv2.dilate(mask, np.ones((9, 9), np.uint8))[..., None] == 1
+    glove = np.where(mask, (0.4 * patch + 0.6 * np.array(colour)).astype(np.uint8), patch)
+    hands = step(scene((glove, (400, 360))), arms((here, None)))
+    assert not hands.detected[0, 0]
+    if hands.detected[0, RIGHT]:
+        assert apart(hands.points[0, RIGHT], here) < 0.5
+
+
+@pytest.mark.parametrize("middle", [(1240, 360), (400, 700), (30, 360), (1275, 715)])
+def test_hands_beyond_the_edge_have_no_score_there(hand, step, middle):
+    patch, points = hand
+    hands = step(scene((patch, middle)), arms((at(points, middle), None)))
+    outside = (hands.points[0] < -0.5).any(axis=2) | (hands.points[0] > np.array(SIZE) - 0.5).any(axis=2)
+    assert not hands.scores[0][outside].any()
+    assert np.isfinite(hands.points).all()
+
+
+def test_a_wrist_outside_the_image_has_no_hand(hand, step):
+    _, points = hand
+    assert not step(scene(), arms((at(points, (1600, 360)), None))).detected.any()
+
+
+def test_hands_that_cross_stay_with_their_arms(hand, networks):
+    """Two hands pass in front of each other within a second; the nearer one covers the other."""
+    patch, points = hand
+    tracker = HandTracker(*networks, COCO17)
+    for index in range(13):
+        first, second = (340 + 50 * index, 330), (940 - 50 * index, 390)
+        one, other = at(points, first), at(points, second)
+        people = arms((one, None), (other, None), time=index / 15)
+        hands = tracker.step(scene((patch, first), (patch, second)), people)
+        for row, own in enumerate((one, other)):
+            if hands.detected[row, RIGHT]:
+                assert np.linalg.norm(hands.points[row, RIGHT, 0] - own[0]) < 40, (index, row)
+    assert hands.detected[:, RIGHT].all()
+    assert apart(hands.points[0, RIGHT], one) < 0.3
+    assert apart(hands.points[1, RIGHT], other) < 0.3
+
+
+def test_no_hand_is_invented_on_noise_and_drawn_shapes(hand, step):
+    _, points = hand
+    rng = np.random.default_rng(0)
+    noise = cv2.GaussianBlur(rng.integers(0, 256, (SIZE[1], SIZE[0], 3), np.uint8), (0, 0), 3)
+    shapes = scene()
+    for middle in ((300, 360), (900, 360)):
+        cv2.circle(shapes, middle, 60, (210, 160, 130), -1)  # the colour of skin
+        cv2.rectangle(shapes, (middle[0] - 20, 420), (middle[0] + 20, 640), (210, 160, 130), -1)
+    people = arms((at(points, (300, 360)), at(points, (900, 360))))
+    for image in (noise, shapes, scene()):
+        assert not step(image, people).detected.any()
+    assert points[LITTLE_KNUCKLE].any()

@@ -1,0 +1,89 @@
+"""Keypoint similarity: its values, and identities where boxes alone would mix people up."""
+
+import numpy as np
+import pytest
+from pose_fakes import STANDING
+
+from pose.structures.skeletons import COCO17, H36M17, SKELETONS
+from pose.tracking.box_trackers import BOX_TRACKERS
+from pose.tracking.identities import UNASSIGNED, Identities
+from pose.tracking.similarity import joint_sigmas, keypoint_similarity, move_pose
+
+PICTURE = np.zeros((432, 768, 3), np.uint8)
+
+
+def pose(x, mirrored=False):
+    """(17, 3) a person at x px who walks to the right, or to the left."""
+    body = STANDING[:, :2] * 200 * [-1 if mirrored else 1, 1]
+    body[[2, 3, 12, 13], 0] += -30 if mirrored else 30
+    return np.concatenate([body + np.array([x, 200]), np.ones((17, 1))], axis=1).astype(np.float32)
+
+
+def box(points):
+    return np.concatenate([points[:, :2].min(axis=0), points[:, :2].max(axis=0)])
+
+
+def test_similarity_is_one_for_the_same_pose_and_falls_with_distance():
+    sigmas, area = joint_sigmas(H36M17), np.full(1, 2e4, np.float32)
+    similar = [keypoint_similarity(pose(0)[None], pose(x)[None], area, sigmas)[0, 0] for x in (0, 5, 20, 200)]
+    assert similar[0] == 1
+    assert similar == sorted(similar, reverse=True)
+    assert similar[-1] < 0.01
+
+
+def test_similarity_counts_only_what_both_show():
+    a, b = pose(0), pose(0)
+    b[3, :2], b[3, 2] = np.nan, 0
+    sigmas, area = joint_sigmas(H36M17), np.full(1, 2e4, np.float32)
+    assert keypoint_similarity(a[None], b[None], area, sigmas)[0, 0] == 1
+    b[:, 2] = 0
+    assert keypoint_similarity(a[None], b[None], area, sigmas)[0, 0] == 0
+
+
+def test_similarity_of_one_joint_is_the_formula():
+    a, b = np.zeros((1, 17, 3), np.float32), np.zeros((1, 17, 3), np.float32)
+    wrist = COCO17.index("left_wrist")
+    a[0, wrist, 2], b[0, wrist] = 1, (3, 4, 1)
+    value = keypoint_similarity(a, b, np.array([1e4], np.float32), joint_sigmas(COCO17))[0, 0]
+    assert value == pytest.approx(np.exp(-25 / (2 * 1e4 * (2 * 0.062) ** 2)), rel=1e-5)
+
+
+@pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda s: s.name)
+def test_left_and_right_are_as_easy_to_place(skeleton):
+    sigmas = joint_sigmas(skeleton)
+    assert (sigmas > 0).all()
+    np.testing.assert_array_equal(sigmas, sigmas[list(skeleton.flip_order)])
+
+
+def test_moved_pose_fills_the_new_box():
+    points = pose(100)
+    there = np.array([300, 50, 420, 400], np.float32)
+    np.testing.assert_allclose(box(move_pose(points, box(points), there)), there, atol=1e-3)
+
+
+@pytest.mark.parametrize("tracker", ["bytetrack", "ocsort"])
+def test_people_who_turn_back_where_they_meet_keep_their_ids(tracker, rng):
+    """Boxes alone say that they walked through each other; the poses say that they did not."""
+    identities = Identities(tracker, skeleton=H36M17)
+    for frame in range(60):
+        away = 5 + 4 * abs(30 - frame)
+        people = np.stack([pose(384 - away), pose(384 + away, mirrored=True)])
+        people[..., :2] += rng.normal(0, 1, (2, 17, 2))
+        order = rng.permutation(2)
+        boxes = np.stack([box(person) for person in people]).astype(np.float32)[order]
+        nobody = np.full(2, UNASSIGNED, np.int64)
+        ids = identities.assign(boxes, np.full(2, 0.9, np.float32), nobody, frame / 30, PICTURE, people[order])
+        if frame == 0:
+            first = ids[np.argsort(order)]
+        np.testing.assert_array_equal(ids[np.argsort(order)], first)
+
+
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
+def test_people_who_cross_keep_their_ids(tracker, rng):
+    identities = Identities(tracker, skeleton=H36M17)
+    for frame in range(60):
+        people = np.stack([pose(264 + 4 * frame), pose(500 - 4 * frame, mirrored=True)])
+        boxes = np.stack([box(person) for person in people]).astype(np.float32)
+        nobody = np.full(2, UNASSIGNED, np.int64)
+        ids = identities.assign(boxes, np.full(2, 0.9, np.float32), nobody, frame / 30, PICTURE, people)
+        assert ids.tolist() == [1, 2]

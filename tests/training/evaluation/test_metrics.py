@@ -1,0 +1,183 @@
+"""Every measure against a slow, obvious definition, and on poses whose answer is known."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pose.structures.alignment import best_rotation, similarity_residuals
+from pose.training.evaluation import metrics
+
+FRAMES, JOINTS = 40, 17
+MEASURES = [metrics.mpjpe, metrics.p_mpjpe, metrics.n_mpjpe, metrics.mpjve, metrics.accel_error]
+
+
+@pytest.fixture
+def poses(rng):
+    """A standing body that moves (T, 17, 3) m, and a prediction of it that is turned, scaled and noisy."""
+    body = rng.normal(size=(JOINTS, 3)) * [0.15, 0.5, 0.1]
+    true = body + 0.05 * rng.normal(size=(FRAMES, JOINTS, 3)).cumsum(axis=0) / 3
+    pred = 1.2 * true @ rotation_about([0.3, 1.0, -0.2], 0.4) + 0.03 * rng.normal(size=true.shape) + [0.1, 0.0, 0.3]
+    return pred, true
+
+
+def rotation_about(axis, angle):
+    """Rodrigues' formula, for row vectors."""
+    x, y, z = np.array(axis) / np.linalg.norm(axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return (np.eye(3) + math.sin(angle) * cross + (1 - math.cos(angle)) * cross @ cross).T
+
+
+def reference_align(source, target):
+    """One pose, by the textbook: SVD, sign of the determinant, scale, translation."""
+    a, b = source - source.mean(axis=0), target - target.mean(axis=0)
+    u, s, vt = np.linalg.svd(a.T @ b)
+    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
+    if (a**2).sum() == 0:
+        return np.zeros_like(a) + target.mean(axis=0)
+    return (s * sign).sum() / (a**2).sum() * a @ (u * sign) @ vt + target.mean(axis=0)
+
+
+def reference(measure, pred, true, valid):
+    """The mean in plain loops over frames and joints, mm."""
+    total, count = 0.0, 0
+    for t in range(len(true)):
+        p, q = pred[t], true[t]
+        needed = {"mpjve": 2, "accel_error": 3}.get(measure.__name__, 1)
+        if t + 1 < needed or not all(valid[t + 1 - needed : t + 1]):
+            continue
+        if measure is metrics.p_mpjpe:
+            p = reference_align(p, q)
+        elif measure is metrics.n_mpjpe:
+            p = (p * q).sum() / (p * p).sum() * p
+        for j in range(len(p)):
+            error = p[j] - q[j]
+            if measure is metrics.mpjve:
+                error = error - (pred[t - 1, j] - true[t - 1, j])
+            elif measure is metrics.accel_error:
+                error = error - 2 * (pred[t - 1, j] - true[t - 1, j]) + (pred[t - 2, j] - true[t - 2, j])
+            total += 1000 * math.sqrt(sum(float(e) ** 2 for e in error))
+            count += 1
+    return total / count
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_agrees_with_slow_reference(measure, poses):
+    pred, true = poses
+    assert measure(pred, true) == pytest.approx(reference(measure, pred, true, [True] * FRAMES), abs=1e-9)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_frames_without_truth_are_left_out(measure, poses):
+    pred, true = poses
+    valid = np.ones(FRAMES, bool)
+    valid[[0, 7, 8, 20, 39]] = False
+    expected = reference(measure, pred, true, valid)
+    assert measure(pred, true, valid) == pytest.approx(expected, abs=1e-9)
+    missing = true.copy()
+    missing[~valid, 3] = np.nan
+    assert measure(pred, missing) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_batches_are_one_mean_over_all_frames(measure, poses):
+    pred, true = (np.stack([part[:20], part[20:]]) for part in poses)
+    parts = [measure(pred[i], true[i]) for i in range(2)]
+    assert measure(pred, true) == pytest.approx(np.mean(parts), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_nothing_to_measure_is_nan(measure, poses):
+    pred, true = poses
+    assert math.isnan(measure(pred, true, np.zeros(FRAMES, bool)))
+    assert math.isnan(measure(pred[:0], true[:0]))
+
+
+@pytest.mark.parametrize("measure", MEASURES[:3])
+def test_nan_in_a_counted_prediction_shows(measure, poses):
+    pred, true = poses
+    pred[3, 4] = np.nan
+    assert math.isnan(measure(pred, true))
+
+
+def test_unequal_shapes_are_refused(poses):
+    pred, true = poses
+    with pytest.raises(ValueError, match=r"same shape, got \(39, 17, 3\) and \(40, 17, 3\)"):
+        metrics.mpjpe(pred[1:], true)
+
+
+def test_known_distances():
+    true = np.zeros((5, JOINTS, 3))
+    pred = true + np.array([0.003, 0.004, 0.0])
+    assert metrics.mpjpe(pred, true) == pytest.approx(5.0)
+    ramp = pred * np.arange(5)[:, None, None]
+    assert metrics.mpjve(ramp, true) == pytest.approx(5.0)
+    assert metrics.accel_error(ramp, true) == pytest.approx(0.0, abs=1e-12)
+    assert metrics.accel_error(pred * (np.arange(5) ** 2)[:, None, None], true) == pytest.approx(10.0)
+
+
+def test_similar_poses_have_no_aligned_error(rng):
+    true = rng.normal(size=(100, JOINTS, 3)) * 0.4
+    moved = 0.3 * true @ rotation_about([1, 2, 3], 2.5) + [0.4, -2.0, 5.0]
+    assert metrics.p_mpjpe(moved, true) < 1e-9
+    assert metrics.n_mpjpe(0.3 * true, true) < 1e-9
+
+
+def test_mirrored_pose_is_not_aligned_away(rng):
+    true = rng.normal(size=(100, JOINTS, 3)) * 0.4
+    errors = metrics.aligned_errors(true * [-1, 1, 1], true).mean(axis=-1)
+    assert errors.min() > 50
+
+
+POINT = np.ones((JOINTS, 3))
+LINE = np.outer(np.linspace(-1, 1, JOINTS), [0.1, 0.5, 0.2])
+BENT = LINE + np.outer(np.linspace(-1, 1, JOINTS) ** 2, [0.2, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "true", [POINT, LINE, BENT, BENT * 1e-9, BENT * 1e9], ids=["point", "line", "flat", "tiny", "huge"]
+)
+@pytest.mark.parametrize("pred", [POINT, LINE, BENT, 0 * POINT, -BENT], ids=["point", "line", "flat", "zero", "mirror"])
+def test_degenerate_poses_give_the_reference_number(pred, true):
+    size = max(np.abs(true).max(), 1.0)
+    errors = metrics.aligned_errors(pred[None], true[None])[0]
+    expected = 1000 * np.linalg.norm(reference_align(pred, true) - true, axis=-1)
+    assert np.abs(np.sort(errors) - np.sort(expected)).max() < 1e-9 * size
+    assert math.isfinite(metrics.n_mpjpe(pred[None], true[None]))
+
+
+@pytest.mark.parametrize("thickness", [1.0, 1e-1, 1e-2, 1e-4, 1e-8])
+@pytest.mark.parametrize("noise", [0.0, 0.01, 1.0])
+def test_alignment_keeps_its_precision_on_thin_poses(rng, thickness, noise):
+    """The closed form must hand over to the SVD before its rounding shows."""
+    true = rng.normal(size=(2000, JOINTS, 3)) * [thickness, 1.0, thickness**0.5]
+    pred = true + noise * rng.normal(size=true.shape) * [thickness, 1.0, thickness**0.5]
+    expected = np.array([reference_align(*pair) for pair in zip(pred, true, strict=True)])
+    distances = np.linalg.norm(similarity_residuals(pred, true), axis=-1) - np.linalg.norm(expected - true, axis=-1)
+    assert np.abs(distances).max() * 1000 < 1e-9
+
+
+def test_best_rotation_is_proper(rng):
+    covariance = rng.normal(size=(500, 3, 3))
+    rotation = best_rotation(covariance)
+    assert np.allclose(rotation @ np.swapaxes(rotation, 1, 2), np.eye(3), atol=1e-12)
+    assert np.allclose(np.linalg.det(rotation), 1, atol=1e-12)
+
+
+def test_pck_and_auc(rng):
+    errors = np.array([0.0, 5.0, 149.9, 150.0, 151.0, np.nan])
+    assert metrics.pck(metrics.counts_below(errors), 6) == pytest.approx(100 * 3 / 6)
+    sample = rng.uniform(0, 200, size=(30, JOINTS))
+    below = [sum(e < t for e in sample.ravel()) for t in range(0, 151, 5)]
+    parts = metrics.counts_below(sample[:7]) + metrics.counts_below(sample[7:])
+    assert parts.tolist() == below
+    assert metrics.auc(parts, sample.size) == pytest.approx(100 * np.mean(below) / sample.size)
+    nothing = metrics.counts_below(sample[:0])
+    assert math.isnan(metrics.auc(nothing, 0))
+    assert math.isnan(metrics.pck(nothing, 0))
+
+
+def test_root_relative_moves_the_root_to_the_origin(poses):
+    relative = metrics.root_relative(poses[0], root=4)
+    assert np.array_equal(relative[:, 4], np.zeros((FRAMES, 3)))
+    assert np.allclose(relative[:, 9] - relative[:, 2], poses[0][:, 9] - poses[0][:, 2])

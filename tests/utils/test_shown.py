@@ -1,0 +1,58 @@
+"""Text from untrusted sources in terminals and HTML."""
+
+import html
+import unicodedata
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pose.utils.shown import MAX_CHARS, shown, shown_in_html
+
+ANYTHING = st.text(st.characters(categories=None), max_size=2000)  # lone surrogates and unassigned ones too
+
+
+@given(ANYTHING)
+def test_what_is_shown_is_one_line_without_invisible_characters(text):
+    said = shown(text)
+    assert all(character.isprintable() or unicodedata.category(character) == "Zs" for character in said)
+    assert len(said.encode("utf-8")) <= 40 * MAX_CHARS
+    assert len(said.splitlines()) <= 1
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), max_size=MAX_CHARS))
+def test_what_can_be_seen_stays_as_it_is(text):
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\x1b[2J\x1b]0;title\x07clip", r"\x1b[2J\x1b]0;title\x07clip"),
+        ("one\r\ntwo\tthree\u2028four", r"one two\tthree four"),
+        ("two  spaces.mp4", "two  spaces.mp4"),
+        ("\udcff.mp4", r"\udcff.mp4"),
+        ("\u202egnp.exe", r"\u202egnp.exe"),
+        ("\x9b31m", r"\x9b31m"),
+        ("long " * 1000, ("long " * 1000)[: MAX_CHARS - 3] + "..."),
+        (ValueError("bad\n\x00"), r"bad \x00"),
+    ],
+)
+def test_escapes(text, said):
+    assert shown(text) == said
+
+
+@given(ANYTHING)
+def test_html_is_text_and_nothing_else(text):
+    class Reader(HTMLParser):
+        tags: list[str]
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            self.tags.append(tag)
+
+    reader = Reader()
+    reader.tags = []
+    reader.feed(f'<p title="{shown_in_html(text)}">{shown_in_html(text)}</p>')
+    assert reader.tags == ["p"]
+    assert html.unescape(shown_in_html(text)) == shown(text)

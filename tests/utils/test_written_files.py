@@ -1,0 +1,185 @@
+"""A command deletes and replaces only what it wrote itself, as recorded in the folder."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pose.utils.whole_file import WholeFile
+from pose.utils.work_folder import work_folder
+from pose.utils.written_files import RECORD, WrittenFiles, writing
+
+
+def written(folder: Path, **files: str) -> WrittenFiles:
+    """Files of ours, on the disk and in the record."""
+    record = WrittenFiles(folder)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        record.add(folder / name)
+    record.save()
+    return WrittenFiles(folder)
+
+
+def test_what_is_recorded_and_unchanged_is_ours(tmp_path):
+    record = written(tmp_path, a="one", b="two")
+    (tmp_path / "b").write_text("by hand")
+    (tmp_path / "c").write_text("foreign")
+    assert [record.owns(tmp_path / name) for name in "abcd"] == [True, False, False, False]
+    assert record.names == ["a", "b"]
+    for name in "abcd":
+        record.remove(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "b", "c"]
+
+
+@pytest.mark.parametrize("name", ["b", "c"])
+def test_what_is_in_the_way_and_not_ours_is_renamed(tmp_path, capsys, name):
+    record = written(tmp_path, a="one", b="two")
+    (tmp_path / name).write_text("the user's")
+    for kept in (f"{name}.kept", f"{name}.kept-2"):
+        record.move_user_file(tmp_path / name)
+        assert re.search(rf"{name} (has changed since|was not written by).*kept as {kept}\n", capsys.readouterr().err)
+        assert (tmp_path / kept).read_text() == "the user's"
+        (tmp_path / name).write_text("the user's")
+    record.move_user_file(tmp_path / "a")
+    assert (tmp_path / "a").read_text() == "one"
+
+
+def test_a_folder_is_ours_with_all_it_holds(tmp_path):
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    (folder / "1.json").write_text("{}")
+    record = WrittenFiles(tmp_path)
+    record.add(folder)
+    assert record.owns(folder)
+    (folder / "notes.txt").write_text("mine")
+    assert not record.owns(folder)
+    record.move_user_file(folder)
+    assert (tmp_path / "frames.kept" / "notes.txt").read_text() == "mine"
+
+
+def test_links_and_devices_are_never_ours(tmp_path):
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    (target / "mine").write_text("mine")
+    record = written(tmp_path, a="one")
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").symlink_to(target)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("a", "pipe"):
+        record.remove(tmp_path / name)
+        record.move_user_file(tmp_path / name)
+    assert (tmp_path / "a.kept").is_symlink()
+    assert (target / "mine").read_text() == "mine"
+
+
+def test_who_is_killed_between_record_and_rename_owns_both(tmp_path):
+    record = written(tmp_path, a="old")
+    new = tmp_path / "hidden"
+    new.write_text("new")
+    record.expect(new, "a")
+    record.save_expected()
+    assert WrittenFiles(tmp_path).owns(tmp_path / "a")
+    new.replace(tmp_path / "a")
+    record = WrittenFiles(tmp_path)
+    assert record.owns(tmp_path / "a")
+    record.confirm("a")
+    assert record.owns(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"files": 3}', '{"files": {"a": 3}}', '{"files": {"a": [1]}}', "[" * 100_000, "\0\xff"]
+)
+def test_a_damaged_record_says_that_nothing_is_ours(tmp_path, text):
+    written(tmp_path, a="one")
+    (tmp_path / RECORD).write_bytes(text.encode("latin-1"))
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+
+
+def test_a_record_that_is_a_pipe_or_huge_is_not_read(tmp_path):
+    (tmp_path / "a").write_text("one")
+    os.mkfifo(tmp_path / RECORD)
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+    (tmp_path / RECORD).unlink()
+    with (tmp_path / RECORD).open("wb") as file:
+        file.truncate(1 << 40)
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+
+
+def killed_in(parent: Path, *files: str) -> Path:
+    """The work folder of a process that was killed after it wrote `files`; it expects poses.npz and frames/*.json."""
+    script = (
+        "import os, sys; from pathlib import Path; from pose.utils.work_folder import work_folder\n"
+        f"with work_folder(Path({str(parent)!r}), ['poses.npz', 'frames/*.json']) as folder:\n"
+        "    for name in sys.argv[1:]:\n"
+        "        (folder / name).parent.mkdir(exist_ok=True); (folder / name).write_text('x')\n"
+        "    os._exit(9)"
+    )
+    assert subprocess.run([os.sys.executable, "-c", script, *files], check=False).returncode == 9
+    (left,) = (path for path in parent.iterdir() if all((path / name).exists() for name in files))
+    return left
+
+
+def test_only_marked_work_folders_are_left_behind(tmp_path):
+    """A hidden folder of the user stays, whatever its name; one of a killed process goes."""
+    mine = tmp_path / ".new-important"
+    like_ours = tmp_path / ".new-0123abcd"
+    copied = tmp_path / ".new-89abcdef"
+    for folder in (mine, like_ours, copied):
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("years")
+    left = killed_in(tmp_path, "poses.npz", ".poses.npz.0123abcd.part", "frames/1.json")
+    for name in os.listdir(left):
+        if name.startswith("."):
+            (copied / name).write_bytes((left / name).read_bytes())
+    with work_folder(tmp_path, []):
+        assert not left.exists()
+    for folder in (mine, like_ours, copied):
+        assert (folder / "thesis.txt").read_text() == "years"
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "frames/thesis.txt", ".thesis.0123abcd.part"])
+def test_files_of_the_user_in_a_work_folder_stay(tmp_path, name):
+    left = killed_in(tmp_path, "poses.npz", "frames/1.json", name)
+    with work_folder(tmp_path, []):
+        pass
+    assert [path for path in left.rglob("*") if path.is_file()] == [left / name]
+    with work_folder(tmp_path, ["poses.npz", "frames/*"]) as own:
+        (own / "poses.npz").write_text("half")
+        (own / "notes.txt").write_text("mine")
+    assert [path.name for path in own.iterdir()] == ["notes.txt"]
+
+
+def test_a_link_in_a_work_folder_is_not_followed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "1.json").write_text("mine")
+    parent = tmp_path / "out"
+    parent.mkdir()
+    with work_folder(parent, ["frames/*.json"]) as own:
+        (own / "frames").symlink_to(elsewhere)
+    assert (elsewhere / "1.json").read_text() == "mine"
+
+
+def test_what_a_block_writes_is_recorded_and_what_was_there_is_kept(tmp_path, capsys):
+    ours, foreign = tmp_path / "new" / "a", tmp_path / "b"
+    foreign.write_text("the user's")
+    for text in ("one", "two"):
+        with writing([ours, foreign, tmp_path / "never"]):
+            ours.write_text(text)
+            foreign.write_text(text)
+    assert WrittenFiles(ours.parent).owns(ours)
+    assert WrittenFiles(tmp_path).owns(foreign)
+    assert (tmp_path / "b.kept").read_text() == "the user's"
+    assert capsys.readouterr().err.count("warning") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "b", "b.kept", "new"]
+
+
+def test_only_parts_of_our_own_files_are_leftovers(tmp_path):
+    part = WholeFile(tmp_path / "poses.npz").path
+    others = [".poses-notes.part", ".poses.npz.backup.part", ".other.0123abcd.part", "poses.npz.0123abcd.part"]
+    for path in (part, *(tmp_path / name for name in others)):
+        path.write_text("x")
+    WholeFile.remove_leftovers(tmp_path, "poses.npz".__eq__)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
