@@ -35,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with StatusLine("exporting"):
         from pose.lifting.exchange import export_lifter
         from pose.lifting.torch_lifter import TorchLifter
+        from pose_apps.support.lifters import allow_research_lifters
+
+        allow_research_lifters(options.lifter)
 
         lifter = TorchLifter.load(options.lifter)
         difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)

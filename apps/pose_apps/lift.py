@@ -87,7 +87,9 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
+    from pose_apps.support.lifters import allow_research_lifters
 
+    allow_research_lifters(config.lifter)
     lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
     sequences, answers = lift_sequences(
         lifter,

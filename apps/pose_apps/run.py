@@ -107,7 +107,9 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
 
     def networks() -> "Pipeline":
         from pose.pipeline import Pipeline
+        from pose_apps.support.lifters import allow_research_lifters
 
+        allow_research_lifters(pipeline_config.lifter)
         with hidden_progress(config.quiet):
             pipeline = Pipeline(pipeline_config, intrinsics=intrinsics, lazy=config.cache != "off")
         loaded()

@@ -212,6 +212,7 @@ def _add_lifter(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_lifter(recipe: "Namespace") -> object:
+    import pose.training.research  # noqa: F401
     from pose.lifting.model import LifterNetwork
 
     return LifterNetwork(recipe.train.model)
@@ -288,6 +289,7 @@ def _add_pretraining(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_pretraining(recipe: "Namespace") -> object:
+    import pose.training.research  # noqa: F401
     from pose.lifting.model import LifterNetwork
     from pose.training.objectives.pretraining import Pretraining
 
@@ -331,6 +333,7 @@ def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
 
 
 def _check_forecaster(options: "Namespace") -> object:
+    import pose.training.research  # noqa: F401
     from pose.lifting.forecast.build import build_network
 
     if not options.data.motions:

@@ -102,6 +102,17 @@ class LifterConfig:
         """Windows into which a sequence is divided for a bidirectional lifter."""
         return Windows(self.window, self.hop)
 
+    @property
+    def form(self) -> str:
+        """Form of the network, a key of `pose.lifting.model.FORMS`."""
+        if self.model != "transformer":
+            return "recurrent"
+        if self.tokens != "frames":
+            return self.tokens
+        if self.adaptive_depth:
+            return "adaptive"
+        return "reversible" if self.residual == "reversible" else "frames"
+
     def _check_model(self) -> None:
         if self.model not in MODELS:
             raise ValueError(f"model: {self.model!r} is not one of {', '.join(MODELS)}")

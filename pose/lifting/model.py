@@ -2,7 +2,7 @@
 
     observations -> embed -> [ x + attention(x), x + feed-forward(x) ] x depth -> head -> decode
 
-Recurrent models have a stack of cells instead of the blocks (`pose.training.forms.recurrent`).
+Networks of other forms, such as recurrent cells or joint tokens, are built by `pose.training.forms`.
 
 An offline network attends to the whole window. A streaming network is causal, and its output is the pose of a target
 frame, `lookahead` frames before the newest one. Each token combines the features of the newest frame, those of the
@@ -10,27 +10,59 @@ target frame, and the age of the target frame in seconds. The same weights there
 same cost, and a step never recomputes earlier frames.
 """
 
-from collections.abc import Sequence
-from typing import TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from pose.lifting.attention import Cache, Context, build_attentions, rotary_phases, share_maps
+from pose.lifting.attention import Attention, Cache, Context, build_attentions, rotary_phases, share_maps
 from pose.lifting.blocks import Block, PreciseLinear
 from pose.lifting.config import LifterConfig
 from pose.lifting.features import Lifted, LifterInput, decode
 from pose.lifting.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifting.initialization import initialize
-from pose.training.attention.blocks import BlockAttention
-from pose.training.attention.neighbourhoods import NeighbourhoodAttention
-from pose.training.forms.adaptive import AdaptiveBlock
-from pose.training.forms.joints import HierarchicalEmbedding, JointBlock, JointEmbedding, JointHead, joints_within_hops
-from pose.training.forms.recurrent import RecurrentBlock, recurrent_blocks
-from pose.training.forms.reversible import ReversibleStack
 
-AttentionBlock: TypeAlias = Block | JointBlock | AdaptiveBlock | ReversibleStack
-LifterBlock: TypeAlias = AttentionBlock | RecurrentBlock
+
+class LifterBlock(Protocol):
+    """Block of a lifter, which maps tokens (B, T, D) to tokens, all frames at once or frame by frame."""
+
+    @property
+    def cache_fields(self) -> tuple[str, ...]:
+        """Names of the parts of a stream's cache, in order."""
+
+    def __call__(self, x: Tensor, context: Context) -> Tensor:
+        """Process all frames."""
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """Create the empty cache for `batch` streams."""
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        """Prepare for a training step: draw random numbers."""
+
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        """Process the next frame of every stream; return its output and the new cache."""
+
+
+class Form(NamedTuple):
+    """Functions that build the parts of a lifter network.
+
+    Attributes:
+        embed: Builds the layer that embeds features as tokens.
+        blocks: Builds the blocks, first to last.
+        knows_time: Returns whether the blocks use relative times, so that tokens need no encoding of time.
+        width: Returns the width of the output of the last block.
+        head: Builds the layer from outputs of this width to OUTPUTS values.
+        normalized: Whether a network with `norm: pre` needs a LayerNorm before its head: the residual stream grows with
+            the depth, outputs of recurrent cells are bounded.
+    """
+
+    embed: Callable[[LifterConfig], nn.Module]
+    blocks: Callable[[LifterConfig], Sequence[LifterBlock]]
+    knows_time: Callable[[Sequence[LifterBlock]], bool]
+    width: Callable[[LifterConfig, Sequence[LifterBlock]], int] = lambda config, blocks: config.dim
+    head: Callable[[int], nn.Module] = lambda width: PreciseLinear(width, OUTPUTS)
+    normalized: bool = True
 
 
 class LifterNetwork(nn.Module):
@@ -39,18 +71,20 @@ class LifterNetwork(nn.Module):
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
         self.config = config
-        self.embed = embedding(config)
-        recurrent = config.model != "transformer"
-        blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
-        self.blocks = nn.ModuleList(blocks)
+        if config.form not in FORMS:
+            raise ValueError(f"lifter of the form {config.form}: import pose.training.research first, which adds it")
+        form = FORMS[config.form]
+        self.embed = form.embed(config)
+        blocks = form.blocks(config)
+        self.blocks = nn.ModuleList(cast(Sequence[nn.Module], blocks))
         # Attention that ignores times gets them in its tokens, as times since the first frame, which a stream lacks.
-        needs_clock = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
-        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if needs_clock and not config.streaming else None
-        width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
-        # Outputs of recurrent cells are bounded; the residual stream grows with the depth.
-        normalized = config.norm == "pre" and config.last_norm and not recurrent
-        self.norm = nn.LayerNorm(width) if normalized else nn.Identity()
-        self.head = JointHead(width) if config.tokens == "joints" else PreciseLinear(width, OUTPUTS)
+        needs_clock = not form.knows_time(blocks) and not config.streaming
+        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if needs_clock else None
+        width = form.width(config, blocks)
+        self.norm = (
+            nn.LayerNorm(width) if config.norm == "pre" and config.last_norm and form.normalized else nn.Identity()
+        )
+        self.head = form.head(width)
         self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
         self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS - 1))
         initialize(self, config.init)
@@ -150,34 +184,30 @@ class LifterNetwork(nn.Module):
         return streaming_token(newest, observations.features[:, : newest.shape[1]], delay)
 
 
-def embedding(config: LifterConfig) -> nn.Module:
-    """Return the layer that embeds features as one frame token or as joint tokens."""
-    if config.tokens == "frames":
-        return PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
-    return HierarchicalEmbedding(config) if config.tokens == "hierarchical" else JointEmbedding(config)
+def embed_frames(config: LifterConfig) -> nn.Module:
+    """Return the layer that embeds features as one token per frame."""
+    return PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
 
 
-def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
-    """Return the blocks of a transformer, first block first.
-
-    With `shared_layers` one block is repeated `depth` times. With hierarchical tokens, only the blocks over frames are
-    returned, half of `depth`. The other half are in the embedding.
-    """
-    depth = config.depth - config.depth // 2 if config.tokens == "hierarchical" else config.depth
-    different = 1 if config.shared_layers or config.adaptive_depth else depth
-    attentions = build_attentions(
-        config.attention, different, config.dim, config.heads, config.attention_options,
+def attention_layers(config: LifterConfig, count: int) -> list[Attention]:
+    """Build `count` attention layers of a lifter."""
+    return build_attentions(
+        config.attention, count, config.dim, config.heads, config.attention_options,
         causal=config.streaming, streaming=config.streaming,
     )  # fmt: skip
-    if config.joint_hops:
-        near = joints_within_hops(config.joint_hops)
-        attentions = [NeighbourhoodAttention(cast(BlockAttention, attention), near) for attention in attentions]
-    kind = JointBlock if config.tokens == "joints" else Block
-    blocks = [kind(config, attention) for attention in share_maps(attentions, config.shared_maps)]
-    if config.adaptive_depth:
-        return [AdaptiveBlock(cast(Block, blocks[0]), config, depth)]
-    blocks = blocks * (depth // different)
-    return [ReversibleStack(cast(list[Block], blocks))] if config.residual == "reversible" else blocks
+
+
+def attention_blocks(config: LifterConfig) -> list[Block]:
+    """Return the blocks of a transformer over frames, first block first; with `shared_layers` one block, repeated."""
+    different = 1 if config.shared_layers else config.depth
+    layers = share_maps(attention_layers(config, different), config.shared_maps)
+    return [Block(config, layer) for layer in layers] * (config.depth // different)
+
+
+def attention_knows_time(blocks: Sequence[LifterBlock]) -> bool:
+    """Return whether the attention of the blocks uses relative times."""
+    attention = cast(Attention, cast(Any, blocks[0]).attention)
+    return attention.capabilities.knows_time
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
@@ -189,3 +219,7 @@ def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
         delay: (...) time from the target frame to the newest frame, s.
     """
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)
+
+
+# Builders by `LifterConfig.form`; `pose.training.forms` adds those of the laboratory.
+FORMS = {"frames": Form(embed_frames, attention_blocks, attention_knows_time)}

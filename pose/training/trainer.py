@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from pose.errors import PoseError
-from pose.lifting.attention import choice_penalty, layer_penalty
+from pose.lifting.attention import layer_penalty
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.features import Lifted
 from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterBlock, LifterNetwork
 from pose.lifting.predict import checkpoint_path
 from pose.structures.sequences import LiftBatch
+from pose.training.attention.distributions.sampled import choice_penalty
 from pose.training.batches import BatchSource, TensorBatch, generator, mirrored_joints
 from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import transform_scores

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+import pose.training.research  # noqa: F401  adds the mechanisms and forms of the laboratory
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
 from pose.lifting.torch_lifter import TorchLifter

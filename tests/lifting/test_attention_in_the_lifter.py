@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifting.attention import ATTENTIONS, PerformerAttention
+from pose.lifting.attention import ATTENTIONS
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
 from pose.lifting.torch_lifter import TorchLifter
+from pose.training.attention import PerformerAttention
 from pose.training.trainer import Trainer
 
 sys.path += [str(Path(__file__).parents[1] / "training"), str(Path(__file__).parents[1] / "datasets")]

@@ -235,9 +235,11 @@ def make_pipeline(job: Job) -> "Pipeline":
     from pose.pipeline import Pipeline
     from pose.utils.progress import hidden_progress
     from pose_apps.support.intrinsics import read_intrinsics
+    from pose_apps.support.lifters import allow_research_lifters
 
     cv2.setNumThreads(1)  # other workers use the other cores
     intrinsics = None if job.run.intrinsics is None else read_intrinsics(job.run.intrinsics)
+    allow_research_lifters(job.pipeline.lifter)
     with hidden_progress(True):
         return Pipeline(job.pipeline, intrinsics=intrinsics, lazy=job.run.cache != "off")
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
+import pose.training.research  # noqa: F401  adds mechanisms by name
 from pose.lifting.attention import ATTENTIONS, Attention, Context, Option, build_attentions, share_maps
 from pose.lifting.format import JOINTS
 from pose.training.attention.blocks import BlockAttention

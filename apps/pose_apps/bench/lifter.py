@@ -114,7 +114,9 @@ def _lifters(name: str) -> dict[str, "Lifter"]:
     """Return the lifter by backend: torch, and ONNX Runtime if an exported file exists."""
     from pose.lifting.onnx_lifter import OnnxLifter
     from pose.lifting.torch_lifter import TorchLifter
+    from pose_apps.support.lifters import allow_research_lifters
 
+    allow_research_lifters(name)
     found: dict[str, Lifter] = {"torch": TorchLifter.load(name)}
     if (exported := OnnxLifter.beside(name)) is not None:
         found["onnx"] = exported

@@ -80,7 +80,9 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     check_request(request, names)
     check_videos(videos)
     from pose.pipeline import Pipeline
+    from pose_apps.support.lifters import allow_research_lifters
 
+    allow_research_lifters(networks.lifter)
     with open_cache_of(config.cache, config.cache_size) as cache, ExitStack() as stack:
         with hidden_progress(config.quiet):
             pipeline = Pipeline(with_threads(networks, workers), lazy=config.cache != "off")

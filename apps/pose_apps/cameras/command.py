@@ -67,7 +67,9 @@ def run_several(
 
     def networks() -> "Pipeline":
         from pose.pipeline import Pipeline
+        from pose_apps.support.lifters import allow_research_lifters
 
+        allow_research_lifters(pipeline_config.lifter)
         with hidden_progress(config.quiet):
             pipeline = Pipeline(with_threads(pipeline_config, workers), lazy=config.cache != "off")
         loaded()

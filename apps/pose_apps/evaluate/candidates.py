@@ -79,6 +79,9 @@ class Candidate:
 
             return cls(name, predictions=load_predictions(Path(what), task.sequences))
         from pose.lifting.torch_lifter import TorchLifter  # the torch backend processes sequences in batches
+        from pose_apps.support.lifters import allow_research_lifters
+
+        allow_research_lifters(what)
         from pose.utils.device import resolve_device
 
         return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))

@@ -52,7 +52,9 @@ def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options
     from pose.training.evaluation.table import COLUMNS
     from pose.training.evaluation.video import match
     from pose.video import open_source
+    from pose_apps.support.lifters import allow_research_lifters
 
+    allow_research_lifters(config.lifter)
     with StatusLine("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):
         pipeline = Pipeline(config, intrinsics=truth.intrinsics)
     with open_source(options.video, start=options.start, end=options.end) as source:

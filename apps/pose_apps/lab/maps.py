@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+import pose.training.research  # noqa: F401  adds mechanisms and forms by name
 from pose.errors import PoseError, UsageError
 from pose.lifting.checkpoint import load_checkpoint
 from pose.lifting.features import observe

@@ -23,7 +23,9 @@ def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
     require_torch("pose-prepare forecast, which lifts many sequences at once,")
     from pose.lifting.torch_lifter import TorchLifter
     from pose.training.measure import lift_batch
+    from pose_apps.support.lifters import allow_research_lifters
 
+    allow_research_lifters(name)
     lifter = TorchLifter.load(name)
     if not lifter.network.config.streaming:
         raise UsageError(f"--lifter: {name} is not a causal network; use stream")

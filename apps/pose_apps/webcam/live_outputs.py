@@ -30,8 +30,10 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
     """
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
+    from pose_apps.support.lifters import allow_research_lifters
 
     matrix = None if intrinsics is None else read_intrinsics(intrinsics)
+    allow_research_lifters(config.lifter)
     pipeline = Pipeline(config, intrinsics=matrix, live=True)
     if pipeline.fallback_reason:
         print(f"note: {pipeline.fallback_reason}", file=sys.stderr)

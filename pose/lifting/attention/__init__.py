@@ -1,7 +1,4 @@
-"""Attention mechanisms by name.
-
-To add a mechanism, write a module and add a line to `ATTENTIONS`. The tests then cover it automatically.
-"""
+"""Attention mechanisms by name. `pose.training.attention` adds those of the laboratory to `ATTENTIONS`."""
 
 import inspect
 from collections.abc import Mapping
@@ -21,17 +18,6 @@ from pose.lifting.attention.linformer import LinformerAttention
 from pose.lifting.attention.local import LocalAttention
 from pose.lifting.attention.shared_maps import share_maps
 from pose.lifting.attention.softmax import SoftmaxAttention
-from pose.training.attention.adaptive_span import AdaptiveSpanAttention
-from pose.training.attention.blocks import BlockAttention
-from pose.training.attention.composed import ComposedAttention
-from pose.training.attention.distributions.sampled import choice_penalty
-from pose.training.attention.fnet import FNetAttention
-from pose.training.attention.key_value import KeyValueAttention, KeyValuePredictAttention
-from pose.training.attention.multi_dimensional import MultiDimensionalAttention
-from pose.training.attention.performer import PerformerAttention
-from pose.training.attention.reformer import ReformerAttention
-from pose.training.attention.sparse import SparseAttention
-from pose.training.attention.transformer_xl import TransformerXLAttention
 
 __all__ = [
     "ATTENTIONS",
@@ -41,10 +27,8 @@ __all__ = [
     "Context",
     "KVCache",
     "Option",
-    "PerformerAttention",
     "build_attention",
     "build_attentions",
-    "choice_penalty",
     "layer_penalty",
     "rotary_phases",
     "share_maps",
@@ -53,20 +37,9 @@ __all__ = [
 ATTENTIONS: dict[str, type[Attention]] = {
     "softmax": SoftmaxAttention,
     "local": LocalAttention,
-    "sparse": SparseAttention,
-    "adaptive-span": AdaptiveSpanAttention,
-    "blocks": BlockAttention,
-    "transformer-xl": TransformerXLAttention,
     "fastformer": FastformerAttention,
     "fastformer-cumulative": CumulativeFastformerAttention,
-    "reformer": ReformerAttention,
     "linformer": LinformerAttention,
-    "performer": PerformerAttention,
-    "fnet": FNetAttention,
-    "composed": ComposedAttention,
-    "multi-dimensional": MultiDimensionalAttention,
-    "key-value": KeyValueAttention,
-    "key-value-predict": KeyValuePredictAttention,
 }
 
 

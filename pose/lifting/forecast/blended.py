@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from pose.lifting.blocks import PreciseLinear
-from pose.lifting.forecast.baseline_networks import ResidualMLP
 from pose.lifting.forecast.config import ForecasterConfig
 from pose.lifting.forecast.decoder import OneShot
 from pose.lifting.forecast.format import POINTS
 from pose.lifting.forecast.network import Displacements, ForecasterNetwork, interpolate_steps
+from pose.lifting.forecast.residual_mlp import ResidualMLP
 
 _DEFAULTS = ForecasterConfig()
 

@@ -3,19 +3,18 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pose.lifting.forecast.baseline_networks import Recurrent, ResidualMLP
 from pose.lifting.forecast.blended import Blended
 from pose.lifting.forecast.config import ForecasterConfig
 from pose.lifting.forecast.decoder import Autoregressive, OneShot
 from pose.lifting.forecast.format import FORMAT
 from pose.lifting.forecast.network import ForecasterNetwork
+from pose.lifting.forecast.residual_mlp import ResidualMLP
 from pose.networks.checkpoint import CheckpointKind
 
-_KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
+# `pose.training.forecast_recurrent` adds the recurrent ones.
+KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
     "one-shot": OneShot,
     "autoregressive": Autoregressive,
-    "gru": lambda config: Recurrent(config, attends=False),
-    "gru-attention": lambda config: Recurrent(config, attends=True),
     "mlp": ResidualMLP,
     "blended": Blended,
 }
@@ -27,7 +26,9 @@ def build_network(config: ForecasterConfig) -> ForecasterNetwork:
     Raises:
         ValueError: If parts of the configuration cannot be combined.
     """
-    return _KINDS[config.kind](config)
+    if config.kind not in KINDS:
+        raise ValueError(f"forecaster of the kind {config.kind}: import pose.training.research first, which adds it")
+    return KINDS[config.kind](config)
 
 
 _FORECASTER = CheckpointKind("forecaster", FORMAT, ForecasterConfig.from_dict, build_network)

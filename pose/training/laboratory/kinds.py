@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+import pose.training.research  # noqa: F401  adds mechanisms and forms by name
 from pose.errors import PoseError
 from pose.training.laboratory.experiment import Experiment, Settings
 from pose.training.laboratory.studies import (

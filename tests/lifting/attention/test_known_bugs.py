@@ -11,8 +11,9 @@ import torch
 from attention_forms import CAUSAL, DIM, HEADS, STREAMING, TIMED, Batch, Form, for_each, make_batch
 from torch import Tensor
 
-from pose.lifting.attention import Context, PerformerAttention, build_attention, rotary_phases
+from pose.lifting.attention import Context, build_attention, rotary_phases
 from pose.lifting.attention.scan import CHUNK
+from pose.training.attention import PerformerAttention
 from pose.training.attention.performer import orthogonal_features
 
 PI = Fraction(314159265358979323846264338327950288419716939937510, 10**50)

@@ -8,9 +8,9 @@ import torch
 from attention_forms import DIM, HEADS, make_batch
 from torch import Tensor
 
-from pose.lifting.attention import build_attention, choice_penalty
+from pose.lifting.attention import build_attention
 from pose.training.attention.distributions import Compared, Hard
-from pose.training.attention.distributions.sampled import StraightThrough
+from pose.training.attention.distributions.sampled import StraightThrough, choice_penalty
 
 SCORES = torch.tensor([0.3, -0.8, 1.1], dtype=torch.float64)
 SEEN = torch.ones(1, 1, 1, 3, dtype=torch.bool)

@@ -10,7 +10,6 @@ from pose.errors import PoseError
 from pose.lifting.attention import Context, rotary_phases
 from pose.lifting.attention.base import rotate
 from pose.lifting.attention.cross import CrossAttention
-from pose.lifting.forecast.baseline_networks import cosine_transform
 from pose.lifting.forecast.build import build_network, load_network, save_forecaster
 from pose.lifting.forecast.config import KINDS, ForecasterConfig
 from pose.lifting.forecast.format import (
@@ -31,6 +30,7 @@ from pose.lifting.forecast.network import (
     log_speed,
     step_times,
 )
+from pose.lifting.forecast.residual_mlp import cosine_transform
 from pose.lifting.initialization import initialize_decoder
 
 SIGMAS = slice(2 * COORDINATES, 2 * COORDINATES + SIGMA_FEATURES)

@@ -13,8 +13,7 @@ from pose.lifting.attention import Context
 from pose.lifting.config import LifterConfig
 from pose.lifting.forecast.decoder import DecoderBlock
 from pose.lifting.initialization import initialize, initialize_decoder
-from pose.lifting.model import LifterBlock, attention_blocks
-from pose.training.forms.recurrent import recurrent_blocks
+from pose.lifting.model import FORMS, LifterBlock, attention_blocks
 from pose.training.laboratory.tasks.task import PAD
 
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
@@ -40,8 +39,7 @@ class TokenModel(nn.Module):
             raise ValueError(f"tokens: {config.tokens} is not supported for text; use frames")
         if config.attention_options.get("distribution") == "hard":
             raise ValueError("attention_options: the distribution hard needs a lifting loss; choose another")
-        recurrent = config.model != "transformer"
-        blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
+        blocks: Sequence[LifterBlock] = FORMS[config.form].blocks(config)
         self.head_dim = config.dim // config.heads
         self.embed = nn.Linear(words, config.dim)
         self.blocks = nn.ModuleList(blocks)

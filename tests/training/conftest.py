@@ -1,0 +1,1 @@
+import pose.training.research  # noqa: F401  adds the mechanisms and forms of the laboratory
