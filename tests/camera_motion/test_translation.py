@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from camera_motion.virtual_camera import CAMERA, SIZE, measured, texture
 
-from benchmarks.moving_camera_kinds import found
+from benchmarks.moving_camera import found
 from pose.camera_motion.decision import decide
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.verdict import ROTATING, SHAKING, TRANSLATING, UNKNOWN

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 from camera_motion.virtual_camera import CAMERA, FPS, people, seen, texture
 
-from benchmarks.moving_camera_kinds import motion_of
-from benchmarks.rendered_rooms import ROOMS, Walker, filmed, lens
+from benchmarks.moving_camera import ROOMS, Walker, filmed, lens, motion_of
 from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, STATIC, TRANSLATING, UNKNOWN

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scenes
-from pose_datasets.several_cameras import film_scene
 
+from benchmarks.multi_camera import film_scene
 from pose.camera import Camera
 from pose.files import RunInfo, WorldInfo
 from pose.multiview.calibration_files import camera_json

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from walker import FPS, seen_person, standing, walking
 
-from pose.evaluation.world import bone_variation, jitter
+from benchmarks.world import bone_variation, jitter
 from pose.refine import assembled, lengths_of
 from pose.sequences import mirror_poses
 from pose.skeletons import H36M17

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from walker import ANKLES, FPS, filmed, standing, walking
 
-from pose.evaluation.world import angle_between
+from benchmarks.world import angle_between
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
