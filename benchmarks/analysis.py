@@ -1,13 +1,12 @@
 """Gait events and repetitions against measured truth: the tables of docs/studies/analysis.md.
 
-    python benchmarks/analysis.py --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd
+    python -m benchmarks.analysis --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd
 
 Gait: six people with force plates, straight walks and turns, 100 Hz, resampled to 30 frames/s. Repetitions: UI-PRMD,
 the correct episodes of an exercise and person joined to one recording, 0.3 s between two of them. `exact`: the measured
 joints. `lifted`: seen by one virtual camera on a tripod through a detector's skeleton with its errors
-(`pose_datasets.fixed_views`), lifted by `offline` and put into the world. `lifted_height`: with the body height known.
-An event is found within 0.2 s. `--every`:
-only each so-many-th recording of UI-PRMD.
+(`benchmarks.world`), lifted by `offline` and put into the world. `lifted_height`: with the body height known.
+An event is found within 0.2 s. `--every N`: only each Nth recording of UI-PRMD.
 """
 
 import argparse
@@ -20,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pose_datasets.fixed_views import fixed_views
 from pose_datasets.mapping import POINTS
 from pose_datasets.mocap import Clip
 from pose_datasets.ui_prmd import load_ui_prmd
 
+from benchmarks.world import fixed_views
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import Motion
 from pose.analysis.repetitions import body_frame_poses, find_repetitions

@@ -1,15 +1,23 @@
-"""Write the cards of the shipped lifters from their training runs and their measured accuracy.
+"""Write the cards of the shipped lifters and of the forecaster from their training runs and their measured accuracy.
 
     pose-train lifter --config configs/train/offline.yaml --data.mocap cmu.npz,ui-prmd.npz --out runs/offline
     cp runs/offline/final.safetensors pose/models/offline.safetensors                         # and the same for stream
     pose-export offline --format onnx --out pose/models/offline.onnx --overwrite
-    python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json
-    python benchmarks/model_cards.py --accuracy docs/studies/lifter-accuracy.json --runs runs
+    python -m benchmarks.lifter_accuracy --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json
+    python -m benchmarks.model_cards lifters --accuracy docs/studies/lifter-accuracy.json --runs runs
 
-Writes pose/models/offline.json, stream.json and README.md, docs/studies/images/lookahead.png, and what stands between
-the "accuracy" markers of docs/studies/lifter.md. Everything is checked before anything is written: the weights in
-pose/models must
-be those that were measured, those of the run, and those that the ONNX files were exported from.
+writes pose/models/offline.json, stream.json and README.md, docs/studies/images/lookahead.png, and what stands between
+the "accuracy" markers of docs/studies/lifter.md.
+
+    pose-prepare forecast --source cmu.npz,ui-prmd.npz --out motions.npz --sequences 6144
+    pose-train forecaster --config configs/train/forecaster.yaml --data.motions motions.npz --out runs/forecaster
+    python -m benchmarks.model_cards ship-forecaster --run runs/forecaster
+    pose-eval forecast --motions motions.npz --forecasters forecaster zero-velocity ... --out results
+    python -m benchmarks.model_cards forecaster --results results/forecast.json --run runs/forecaster
+
+copies the weights into pose/models, exports them, and writes pose/models/forecaster.json. Everything is checked before
+anything is written: the weights in pose/models must be those that were measured, those of the run, and those that the
+ONNX files were exported from.
 """
 
 import argparse
@@ -23,13 +31,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lookahead_curve import accuracy_section, plot
 from pose_apps.train import main as pose_train
 
 from pose.errors import PoseError
 from pose.lifting.backends import OnnxGraph
 from pose.lifting.checkpoint import load_checkpoint
+from pose.lifting.forecast.build import load_network
+from pose.lifting.forecast.exchange import export_forecaster
+from pose.lifting.forecast.format import HORIZONS
 from pose.lifting.forecast.network import ForecasterNetwork
+from pose.lifting.forecast.runtime import SHIPPED, OnnxForecaster
 from pose.lifting.model import LifterNetwork
 from pose.networks.weights import sha256_of
 
@@ -55,6 +66,12 @@ START = "train.start_from"
 VERSION_0_1 = "10fac57"  # whose model cards say how the first weights were made
 # Of a run, but not of what it learns from or how.
 INCIDENTAL = {"out", "resume", "overwrite", "quiet", "config", "data.mocap"}
+Figures = dict[str, dict[str, dict[str, Any]]]  # model -> condition -> figure -> value
+
+STREAM = "stream, look-ahead "
+FPS = 30
+CURVES = {"gt": "exact 2D", "detector": "detector-like 2D"}
+PANELS = {"mpjpe": "MPJPE, mm", "p_mpjpe": "P-MPJPE, mm", "acceleration": "acceleration error, mm/frame²"}
 
 
 def settings(recipe: Path) -> dict[str, Any]:
@@ -169,7 +186,7 @@ def document(cards: list[dict[str, Any]]) -> str:
         "# Lifters",
         "",
         "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see "
-        "docs/studies/lifter.md.",
+        "docs/reference/lifter-model.md.",
         "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
         "",
         "## Data",
@@ -206,6 +223,57 @@ def document(cards: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def lookaheads(figures: Figures) -> list[int]:
+    return sorted(int(name.removeprefix(STREAM)) for name in figures if name.startswith(STREAM))
+
+
+def plot(figures: Figures, path: Path) -> None:
+    """One panel a figure; solid: the stream, dashed: the offline lifter."""
+    from matplotlib.figure import Figure
+
+    frames = lookaheads(figures)
+    places = range(len(frames))
+    drawing = Figure(figsize=(10, 3.2), layout="constrained")
+    for axes, (key, label) in zip(drawing.subplots(1, len(PANELS)), PANELS.items(), strict=True):
+        for number, (condition, name) in enumerate(CURVES.items()):
+            values = [figures[f"{STREAM}{count}"][condition][key] for count in frames]
+            axes.plot(places, values, "o-", color=f"C{number}", label=f"stream, {name}")
+            axes.axhline(figures["offline"][condition][key], ls="--", color=f"C{number}", label=f"offline, {name}")
+        axes.set_xticks(places, [f"{count}\n{1000 * count / FPS:.0f} ms" for count in frames])
+        axes.set(title=label, xlabel="look-ahead, frames")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawing.savefig(path, dpi=80)
+
+
+def table(figures: Figures, condition: str) -> str:
+    """Markdown: every model under one condition."""
+    lines = ["| model | MPJPE | P-MPJPE | acceleration | inside one sigma | root |", "|---|---|---|---|---|---|"]
+    for name, rows in figures.items():
+        f = rows[condition]
+        inside = "-" if name == "mean pose" else f"{100 * f['inside']:.0f} %"
+        root = "-" if name == "mean pose" else f"{f['root']:.0f}"
+        lines.append(
+            f"| {name} | {f['mpjpe']:.1f} | {f['p_mpjpe']:.1f} | {f['acceleration']:.2f} | {inside} | {root} |"
+        )
+    return "\n".join(lines)
+
+
+def accuracy_section(figures: Figures) -> str:
+    """What docs/studies/lifter.md says about accuracy, between its markers."""
+    headings = {
+        "ui-prmd gt": "UI-PRMD s09 and s10, exact 2D",
+        "ui-prmd detector": "The same people, a detector's skeleton with its errors",
+        "gt": "CMU test subjects, exact 2D",
+        "detector": "The same people, a detector's skeleton with its errors",
+    }
+    shown = [condition for condition in figures["offline"] if condition in headings]
+    parts = [f"{headings[condition]}:\n\n{table(figures, condition)}" for condition in shown]
+    return "\n\n".join([*parts, "![Errors over the look-ahead](images/lookahead.png)"])
+
+
 def between(text: str, marker: str, content: str) -> str:
     """`text` with what stands between `<!-- marker -->` and `<!-- /marker -->` replaced."""
     begin, end = f"<!-- {marker} -->\n", f"<!-- /{marker} -->"
@@ -215,29 +283,82 @@ def between(text: str, marker: str, content: str) -> str:
     return f"{head}{begin}\n{content.strip()}\n\n{end}{rest.partition(end)[2]}"
 
 
+def ship_forecaster(run: Path, models: Path) -> None:
+    """Make the run's final weights the shipped ones, with their ONNX file."""
+    target = models / "forecaster.safetensors"
+    shutil.copyfile(run / "final.safetensors", target)
+    export_forecaster(load_network(target), target.with_suffix(".onnx"), sha256_of(target))
+
+
+def forecaster_card(path: Path, run: Path, results: list[dict[str, Any]], made: str) -> dict[str, Any]:
+    """The model card of the shipped forecaster. Raises PoseError where the parts do not belong together."""
+    sha256 = sha256_of(path)
+    measured = {result["sha256"]: result for result in results}
+    if sha256 not in measured or OnnxForecaster.beside(path, SHIPPED) is None:
+        raise PoseError(f"{path}: not the measured or exported weights; run pose-eval forecast, or ship-forecaster")
+    settings = used_settings(run)
+    return {
+        "name": "forecaster",
+        "purpose": "Predicts the next second of people's 3D motion from the last one.",
+        "licence": "Apache-2.0",
+        "data": DATA,
+        "recipe": "configs/train/forecaster.yaml",
+        "training": made,
+        "seed": settings["train.seed"],
+        "steps": settings["train.steps"],
+        **identity(path, load_network(path), run),
+        "metrics": {
+            "command": "pose-eval forecast",
+            "unit": "mm at seconds ahead; inside: share within one sigma",
+            "horizons": HORIZONS,
+            "figures": measured[sha256]["figures"],
+        },
+    }
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = whole.add_subparsers(dest="command", required=True)
+    lifters, ship, forecaster = (commands.add_parser(name) for name in ("lifters", "ship-forecaster", "forecaster"))
+    lifters.add_argument("--accuracy", type=Path, required=True, help="what lifter_accuracy wrote")
+    lifters.add_argument("--runs", type=Path, required=True, help="folder of the training runs offline and stream")
+    lifters.add_argument("--docs", type=Path, default=ROOT / "docs" / "studies")
+    for one in (ship, forecaster):
+        one.add_argument("--run", type=Path, required=True, help="folder of the training run")
+    forecaster.add_argument("--results", type=Path, required=True, help="what pose-eval forecast wrote")
+    forecaster.add_argument("--made", default="", help="how the parts that the run began with were trained")
+    for one in (lifters, ship, forecaster):
+        one.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
+    return whole
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--accuracy", type=Path, required=True, help="what benchmarks/lifter_accuracy.py wrote")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the training runs offline and stream")
-    parser.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "studies")
-    options = parser.parse_args(argv)
-    results = json.loads(options.accuracy.read_text(encoding="utf-8"))
+    options = parser().parse_args(argv)
+    models: Path = options.models
     try:
-        cards = [card(name, options.runs / name, options.models, results) for name in NAMES]
-        page = options.docs / "lifter.md"
-        text = between(page.read_text(encoding="utf-8"), "accuracy", accuracy_section(results["figures"]))
+        if options.command == "ship-forecaster":
+            ship_forecaster(options.run, models)
+        elif options.command == "forecaster":
+            results = json.loads(options.results.read_text(encoding="utf-8"))
+            made = forecaster_card(models / "forecaster.safetensors", options.run, results, options.made)
+            write_json(models / "forecaster.json", made)
+        else:
+            accuracy = json.loads(options.accuracy.read_text(encoding="utf-8"))
+            cards = [card(name, options.runs / name, models, accuracy) for name in NAMES]
+            page = options.docs / "lifter.md"
+            text = between(page.read_text(encoding="utf-8"), "accuracy", accuracy_section(accuracy["figures"]))
+            for one in cards:
+                write_json(models / f"{one['name']}.json", one)
+            (models / "README.md").write_text(document(cards), encoding="utf-8")
+            page.write_text(text, encoding="utf-8")
+            plot(accuracy["figures"], options.docs / "images" / "lookahead.png")
     except PoseError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    for one in cards:
-        (options.models / f"{one['name']}.json").write_text(json.dumps(one, indent=1) + "\n", encoding="utf-8")
-    (options.models / "README.md").write_text(document(cards), encoding="utf-8")
-    page.write_text(text, encoding="utf-8")
-    plot(results["figures"], options.docs / "images" / "lookahead.png")
-    kept = options.docs / "lifter-accuracy.json"
-    if options.accuracy.resolve() != kept.resolve():
-        shutil.copyfile(options.accuracy, kept)
     return 0
 
 

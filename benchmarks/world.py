@@ -1,41 +1,49 @@
 """People in the world, before and after every step, on motion capture seen by fixed virtual cameras:
 docs/studies/world.md.
 
-    python benchmarks/world.py --mocap cmu.npz --out docs/studies/world.md [--every 4] [--part train]
+    python -m benchmarks.world --mocap cmu.npz [--every 4] [--part train]
 
-The test subjects (or those of `--part`), clips of at least 3 s in pieces of at most 30 s, 30 frames a second, one known
-camera on a tripod for each piece, at heights and tilts that tripods have (`pose_datasets.fixed_views`). `exact`: the
-exact 2D of the 17 joints. `detector`: a detector's skeleton with its errors, also with a camera that is not known: then
-55 degrees are assumed, where the lenses span 35 to 90. The offline lifter sees what repair leaves. `--every`: only each
-so-many-th piece, for a quick look.
+The test subjects (or those of `--part`), clips of at least 3 s in pieces of at most 30 s, 30 frames/s. Each piece has
+one known camera on a tripod, far enough away to have the whole piece in the image. `exact`: the exact 2D of the 17
+joints. `detector`: a detector's skeleton with its errors, also with a camera that is not known: then 55 degrees are
+assumed, where the lenses span 35 to 90. `--every N`: only each Nth piece, for a quick look.
 
-Metrics are those of `pose.training.evaluation.world`, means over frames. A true foot stands where its ankle moves less
-than
-0.25 m/s and is less than 0.1 m above where it stands lowest, on the floor or on what the person has climbed. Gravity:
-the median over pieces of the angle. Height: the mean over pieces of the error of the bones' sum, in per cent. In the
-room: frames whose pelvis is less than 2 m from the box that the true path fills. Distance within sigma: frames whose
-pelvis is as far from the camera as `root_sigma` says or less off; 68 % is right. Today: what 0.2 wrote and drew,
-constant bones on the vertical of its inset.
+Means over frames; `pred` and `true` are (T, J, 3) in metres. W-MPJPE, WA-MPJPE, RTE, jitter and foot skating (FS) are
+defined as in the public code of S. Shin et al., "WHAM" (CVPR 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024).
+Floor measures follow Y. Yuan et al., "PhysDiff" (ICCV 2023), with ankles instead of a mesh, hence FS-ankle. A true foot
+stands where its ankle moves less than 0.25 m/s and is less than 0.1 m above where it stands lowest, on the floor or on
+what the person has climbed. Gravity: the median over pieces of the angle. Height: the mean over pieces of the error of
+the bones' sum, in percent. In the room: frames whose pelvis is less than 2 m from the box that the true path fills.
+Distance within sigma: frames whose pelvis is as far from the camera as `root_sigma` says or less off; 68 % is right.
+Today: what version 0.2 wrote, constant bones on the vertical of its inset.
 """
 
 import argparse
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from detector_errors import publish
 from numpy.typing import NDArray
-from pose_datasets.fixed_views import FPS, FixedView, fixed_views
-from pose_datasets.mocap import load_clips, split
+from pose_datasets import rotations
+from pose_datasets.cameras import project_batch, random_lenses
+from pose_datasets.definitions import observed_joints
+from pose_datasets.errors import ErrorConfig, add_errors
+from pose_datasets.mocap import Clip, load_clips, split
+from pose_datasets.sampling import resample
+from pose_datasets.vectors import unit
 
 from pose.lifting.load import load_lifter
 from pose.lifting.repair.person import repair
+from pose.structures.alignment import best_rotation
 from pose.structures.camera import Camera
 from pose.structures.refine import lengths_of, refine
-from pose.training.evaluation import world as measures
-from pose.training.evaluation.metrics import aligned_errors, position_errors
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import COCO_NAMES, H36M17
+from pose.structures.types import F32
+from pose.training.evaluation.metrics import MM_PER_M, aligned_errors, position_errors
 from pose.world.clean import Cleaned, Steps, clean
 from pose.world.contacts import ankle_speeds, ground_below
 from pose.world.floor import ANKLE_HEIGHT
@@ -45,7 +53,19 @@ from pose.world.height import stature
 from pose.world.person import Person, person_of
 
 F64 = NDArray[np.float64]
+Points = NDArray[np.floating]
+Mask = NDArray[np.bool_]
 
+CHUNK = 100  # frames
+ALIGNED_FRAMES = 2  # number of frames at the start of a chunk that determine the alignment of W-MPJPE
+MAX_STATIC_STEP_M = 0.010  # m per frame; a foot that truly moves less counts as static
+FPS = 30.0
+MAX_PIECE_FRAMES = 900
+_MIN_CAMERA_HEIGHT_M = 0.3  # above the floor
+_MIN_INSIDE_FRACTION = 0.995  # of the points in the image
+# COCO joint -> the observed Human3.6M joint; `to_h36m17` inverts this mapping.
+_FACE = {"nose": "neck", "left_eye": "neck", "right_eye": "neck", "left_ear": "head", "right_ear": "head"}
+COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
 AS_LIFTED = Steps(depth=False, bones=False, fill=False, smooth=False, feet=False)
 VARIANTS = {
     "as lifted": AS_LIFTED,
@@ -64,6 +84,183 @@ COLUMNS = (
     "below floor mm", "above floor mm", "gravity °", "height %", "contact F1", "bones ± mm", "root depth mm",
     "in the room %", "distance within σ %",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FixedView:
+    """One piece of a clip, and its camera: x_camera = rotation @ (x_world - centre).
+
+    Attributes:
+        name: Name of the clip, "#", and the number of the piece.
+        subject: Subject of the clip.
+        joints: (T, 17, 3) m, true Human3.6M joints in the world frame.
+        seen: 2D joints (T, 17, 2) px with scores, times and the camera, as a detector gives them.
+        rotation: (3, 3) rotation from the world to the camera frame.
+        centre: (3,) m, camera position in the world frame.
+    """
+
+    name: str
+    subject: str
+    joints: F32
+    seen: Sequence2D
+    rotation: F64
+    centre: F64
+
+    @property
+    def up(self) -> F64:
+        """Direction (3,) against gravity, in the camera frame."""
+        return self.rotation[:, 1]
+
+    @property
+    def camera_joints(self) -> F32:
+        """Return the joints (T, 17, 3) m in the camera frame."""
+        return ((self.joints - self.centre) @ self.rotation.T).astype(np.float32)
+
+
+def fixed_views(clips: list[Clip], *, detector: bool, min_duration_s: float = 3.0) -> list[FixedView]:
+    """Film all clips of at least `min_duration_s` in pieces of at most 30 s, with known cameras.
+
+    The camera and the errors of a piece do not depend on the other pieces.
+    """
+    views = []
+    for clip in clips:
+        if clip.times[-1] - clip.times[0] < min_duration_s:
+            continue
+        points, times = resample(clip, FPS)
+        parts = -(-len(points) // MAX_PIECE_FRAMES)
+        for number, rows in enumerate(np.array_split(np.arange(len(points)), parts)):
+            name = f"{clip.name}#{number}"
+            rng = np.random.default_rng(zlib.crc32(f"{clip.subject} {name}".encode()))
+            views.append(_film(rng, clip.subject, name, points[rows], times[rows] - times[rows[0]], detector))
+    return views
+
+
+def _film(
+    rng: np.random.Generator, subject: str, name: str, points: F32, times: F64, detector: bool
+) -> FixedView:  # fmt: skip
+    sizes, lenses = random_lenses(rng, 1)
+    rotation, centre = _draw_tripod(rng, points, lenses, sizes[0])
+    in_camera = ((points - centre) @ rotation.T).astype(np.float32)
+    joints = points[:, :17]
+    observed = observed_joints(in_camera) if detector else in_camera[:, :17]
+    pixels = project_batch(observed[None], lenses)
+    scores = np.ones(pixels.shape[:3], np.float32)
+    if detector:
+        depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
+        pixels, scores = add_errors(rng, pixels, times[None], sizes, depth, ErrorConfig())
+    size = int(sizes[0, 0]), int(sizes[0, 1])
+    rows = COCO_ROWS if detector else list(range(len(H36M17)))
+    seen = Sequence2D(
+        pixels[0][:, rows],
+        scores[0][:, rows],
+        times,
+        Camera.of(size, lenses[0]),
+        "coco17" if detector else "h36m17",
+    )
+    return FixedView(name, subject, joints, seen, rotation, centre)
+
+
+def _draw_tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
+    """Draw a camera that has almost all points in the image."""
+    aim = (points.min(axis=(0, 1)) + points.max(axis=(0, 1))).astype(np.float64) / 2
+    floor = float(np.percentile(points[..., 1], 1))
+    elevation = np.radians(np.clip(rng.normal(10, 10), -10, 45))
+    azimuth = rng.uniform(-np.pi, np.pi)
+    away = np.array([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)])
+    roll = rotations.from_vector(np.array([0.0, 0.0, rng.normal(0, np.radians(2.5))], np.float32))
+    distance = lenses[0, 0, 0] * 1.7 / (rng.uniform(0.3, 0.85) * size[1])
+    for _ in range(60):
+        centre = aim + away * distance
+        centre[1] = max(centre[1], floor + _MIN_CAMERA_HEIGHT_M)
+        forward = unit((aim - centre)[None])[0]
+        right = unit(np.cross(forward, [0.0, 1.0, 0.0])[None])[0]
+        rotation = (roll @ np.stack([right, np.cross(forward, right), forward])).astype(np.float64)
+        seen = (points - centre) @ rotation.T
+        pixels = project_batch(np.maximum(seen, [-np.inf, -np.inf, 0.1])[None].astype(np.float32), lenses)[0]
+        inside = (pixels > 0).all(axis=-1) & (pixels < size - 1).all(axis=-1) & (seen[..., 2] > 0.5)
+        if inside.mean() >= _MIN_INSIDE_FRACTION:
+            break
+        distance *= 1.08
+    return rotation, centre
+
+
+def chunk_errors(pred: Points, true: Points, *, first: int | None = ALIGNED_FRAMES, scale: bool = True) -> F64:
+    """Return joint errors (T, J) in mm after aligning each chunk of 100 frames. The last chunk may be shorter."""
+    errors = []
+    for start in range(0, len(true), CHUNK):
+        chunk = slice(start, start + CHUNK)
+        fitted = slice(start, start + (CHUNK if first is None else first))
+        rotation, factor, translation = fit(pred[fitted].reshape(-1, 3), true[fitted].reshape(-1, 3), scale)
+        errors.append(np.linalg.norm(factor * pred[chunk] @ rotation + translation - true[chunk], axis=-1))
+    return MM_PER_M * np.concatenate(errors) if errors else np.zeros(true.shape[:2])
+
+
+def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
+    """Fit a rotation, scale and translation from `source` to `target` by least squares."""
+    source_mean, target_mean = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
+    source, target = source - source_mean, target - target_mean
+    rotation = best_rotation(source.T.astype(np.float64) @ target)
+    size = float((source**2).sum())
+    factor = float(((source @ rotation) * target).sum() / size) if scale and size > 0 else 1.0
+    return rotation, factor, target_mean - factor * source_mean @ rotation
+
+
+def root_path_errors(pred: Points, true: Points) -> F64:
+    """Return the root translation error (RTE) of each frame, after one rigid alignment of the whole paths."""
+    rotation, factor, translation = fit(pred, true, scale=False)
+    length = np.linalg.norm(np.diff(true, axis=0), axis=-1).sum()
+    error = np.linalg.norm(factor * pred @ rotation + translation - true, axis=-1)
+    return 100 * error / length if length > 0 else np.full(len(true), np.nan)
+
+
+def jitter(pred: Points, fps: float) -> F64:
+    """Return the jitter: the mean over joints of the magnitude of jerk, (T - 3,) in units of 10 m/s^3."""
+    result: F64 = np.linalg.norm(np.diff(pred.astype(np.float64), n=3, axis=0), axis=-1).mean(axis=-1) * fps**3 / 10
+    return result
+
+
+def foot_slides(pred: Points, true: Points) -> F64:
+    """Return FS-ankle: displacements of the predicted ankles between consecutive frames with a static true ankle."""
+    static = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
+    result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[static]
+    return result
+
+
+def penetrations(heights: Points) -> F64:
+    """Return the depth of the lower sole below the floor, (T,) in mm; 0 if it is above."""
+    result: F64 = MM_PER_M * np.maximum(-heights.min(axis=1), 0)
+    return result
+
+
+def floats(heights: Points) -> F64:
+    """Return the height of the lower sole above the floor, (T,) in mm; 0 if it is below. Jumps are included."""
+    result: F64 = MM_PER_M * np.maximum(heights.min(axis=1), 0)
+    return result
+
+
+def angle_between(a: Points, b: Points) -> float:
+    """Return the angle between two vectors (3,) in degrees."""
+    cross, dot = np.linalg.norm(np.cross(a, b)), float(np.dot(a, b))
+    return float(np.degrees(np.arctan2(cross, dot)))
+
+
+def f1_counts(pred: Mask, true: Mask) -> NDArray[np.int64]:
+    """Return the numbers of true positives, false positives and false negatives, (3,), of two masks of one shape."""
+    return np.array([(pred & true).sum(), (pred & ~true).sum(), (~pred & true).sum()])
+
+
+def f1_score(counts: NDArray[np.int64]) -> float:
+    """Return the F1 score, 0 to 1; NaN if neither prediction nor ground truth has positives."""
+    hit, false, missed = counts.tolist()
+    return 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
+
+
+def bone_variation(joints: Points) -> F64:
+    """Return the standard deviation over time of each bone length, (16,) in mm, for joints (T, 17, 3) in m."""
+    parents, children = np.array(H36M17.edges).T
+    lengths = np.linalg.norm(joints[:, children].astype(np.float64) - joints[:, parents], axis=-1)
+    result: F64 = MM_PER_M * lengths.std(axis=0)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,25 +331,25 @@ def row(answers: list[Answer]) -> list[float]:
         return float(np.nanmean(np.concatenate([np.ravel(measure(a)) for a in answers])))
 
     def chunks(first: int | None, scale: bool) -> float:
-        return mean(lambda a: measures.chunk_errors(a.placed, a.view.joints, first=first, scale=scale))
+        return mean(lambda a: chunk_errors(a.placed, a.view.joints, first=first, scale=scale))
 
-    counts = sum((measures.f1_counts(a.stands, true_contacts(a.view)) for a in answers), np.zeros(3, np.int64))
+    counts = sum((f1_counts(a.stands, true_contacts(a.view)) for a in answers), np.zeros(3, np.int64))
     soles = [a.placed[:, ANKLES, 1] - ANKLE_HEIGHT for a in answers]
     true = [stature(lengths_of(a.view.joints, np.ones((len(a.view.joints), 17)))) for a in answers]
-    first = measures.ALIGNED_FRAMES
+    first = ALIGNED_FRAMES
     return [
         mean(lambda a: position_errors(rooted(a.camera), rooted(a.view.camera_joints))),
         mean(lambda a: aligned_errors(a.camera, a.view.camera_joints)),
         chunks(first, True), chunks(None, True), chunks(first, False), chunks(None, False),
-        mean(lambda a: measures.root_path_errors(a.placed[:, 0], a.view.joints[:, 0])),
-        mean(lambda a: measures.jitter(a.placed, FPS)),
-        mean(lambda a: measures.foot_slides(a.placed[:, ANKLES], a.view.joints[:, ANKLES])),
-        float(np.mean(np.concatenate([measures.penetrations(sole) for sole in soles]))),
-        float(np.mean(np.concatenate([measures.floats(sole) for sole in soles]))),
-        float(np.median([measures.angle_between(a.up, a.view.up) for a in answers])),
+        mean(lambda a: root_path_errors(a.placed[:, 0], a.view.joints[:, 0])),
+        mean(lambda a: jitter(a.placed, FPS)),
+        mean(lambda a: foot_slides(a.placed[:, ANKLES], a.view.joints[:, ANKLES])),
+        float(np.mean(np.concatenate([penetrations(sole) for sole in soles]))),
+        float(np.mean(np.concatenate([floats(sole) for sole in soles]))),
+        float(np.median([angle_between(a.up, a.view.up) for a in answers])),
         100 * float(np.mean([abs(a.height / height - 1) for a, height in zip(answers, true, strict=True)])),
-        measures.f1_score(counts),
-        mean(lambda a: measures.bone_variation(a.camera)),
+        f1_score(counts),
+        mean(lambda a: bone_variation(a.camera)),
         1000 * mean(lambda a: np.abs(a.camera[:, 0, 2] - a.view.camera_joints[:, 0, 2])),
         100 * mean(in_the_room),
         within_sigma(answers),
@@ -217,9 +414,7 @@ def main() -> None:
     parser.add_argument("--part", choices=("train", "validation", "test"), default="test")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th piece")
     parser.add_argument("--lifter", default="offline", help="an offline lifter: a name or a checkpoint")
-    parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
     options = parser.parse_args()
-    sections = {}
     for file in options.mocap.split(","):
         clips = split(load_clips(Path(file)), options.part)
         exact, seen = (fixed_views(clips, detector=detector)[:: options.every] for detector in (False, True))
@@ -227,10 +422,7 @@ def main() -> None:
         states = {"exact 2D": exact, "a detector's errors": seen, "a detector's errors, camera not known": blind}
         for name, views in states.items():
             lines, note = table(views, options.lifter)
-            sections[f"{Path(file).stem}, {name}"] = [note, "", *lines]
             print("\n".join([f"{Path(file).stem}, {name}: {note}", *lines]), flush=True)
-    if options.out:
-        publish(sections, options.out)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"pose": ".", "pose_apps": "apps", "pose_datasets": "datasets", "pose_detectors": "detectors"}
+FOLDERS = {
+    "pose": ".",
+    "pose_apps": "apps",
+    "pose_datasets": "datasets",
+    "pose_detectors": "detectors",
+    "benchmarks": ".",
+}
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
@@ -43,22 +49,3 @@ def test_names_of_the_package_in_benchmarks_exist(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             assert node.attr in names_of(modules[node.value.id]), f"line {node.lineno}: {node.value.id}.{node.attr}"
-
-
-@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
-def test_names_of_other_benchmarks_exist(path):
-    """A script imports others by their plain names, a module of `python -m` as benchmarks.NAME."""
-    others = {one.stem for one in BENCHMARKS}
-    package = f"python -m benchmarks.{path.stem}" in path.read_text()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            folder, _, name = node.module.rpartition(".")
-            if folder in ("", "benchmarks") and name in others:
-                assert bool(folder) == package, f"line {node.lineno}: {node.module}"
-                tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text())
-                named = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.ClassDef)]
-                stored = {
-                    one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-                }
-                known = stored | {one.name for one in named}
-                assert {one.name for one in node.names} <= known, f"line {node.lineno}: {node.module}"

@@ -146,7 +146,7 @@ def test_python_examples_import_what_is_there(name):
         (".venv/bin/pose-run --video a.mp4 --colour red", "pose-run has no --colour"),
         ("pose-eval human36m --fps 3", "pose-eval human36m has no --fps"),
         ("python -m benchmarks.nothing", "benchmarks.nothing is not there"),
-        ("python benchmarks/evaluation.py --nothing", "evaluation.py has no --nothing"),
+        ("python -m benchmarks.memory --nothing", "memory.py has no --nothing"),
     ],
 )
 def test_the_check_finds_what_is_wrong(line, complaint):

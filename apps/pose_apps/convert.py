@@ -10,7 +10,7 @@ from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
 from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
-from pose.structures.spaces import CAMERA, LEVEL, SPACES
+from pose.structures.spaces import CAMERA, SPACES
 from pose.utils.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
@@ -36,7 +36,7 @@ class ConvertOptions(Options):
     fps: float | None = option(None, "resample the motion to this frame rate in frames/s")
     start: float = option(0.0, "start at this second of the video")
     end: float = option(math.inf, "stop at this second of the video")
-    space: str | None = option(None, f"{SPACE_HELP}; level: former name of world", choices=(*SPACES, LEVEL))
+    space: str | None = option(None, SPACE_HELP, choices=SPACES)
     pitch: float | None = option(
         None, "pitch of the camera in degrees, positive if it looks up", minimum=-90, maximum=90
     )

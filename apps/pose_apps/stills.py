@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GALLERY = "gallery-{}.jpg"
 # Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
-# sigma instead of 68 % (benchmarks/single_frames.py).
+# sigma instead of 68 % (measured at commit aeebe8c6).
 SIGMA_FACTOR = 1.11
 PASSES = 2  # estimations per image: the first crops people by the detector's boxes, the second by the joints found
 

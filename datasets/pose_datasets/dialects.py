@@ -18,7 +18,7 @@ Dialect = Callable[[F32], NDArray[np.floating]]
 _MIN_SCORE = 0.01
 # Scores at the cumulative fractions `_FRACTIONS` of the scores above 0. `_SIMULATED_SCORES` are those of
 # `pose_datasets.errors` in training; the others were measured on three clips
-# (`benchmarks/score_dialects.py --measure`).
+# at commit aeebe8c6.
 _FRACTIONS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 _SIMULATED_SCORES = (0.02, 0.04, 0.08, 0.12, 0.58, 0.77, 0.86, 0.91, 0.93, 1.0)
 _NETWORK_SCORES = {

@@ -20,7 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.results import PoseTable, load_poses
 from pose.structures.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.structures.skeletons import LIMBS
-from pose.structures.spaces import CAMERA, LEVEL, WORLD
+from pose.structures.spaces import CAMERA, WORLD
 from pose.structures.types import F32, I64, U8
 from pose.utils.filling import check_gap_frames
 
@@ -93,7 +93,7 @@ class Recording:
             space = CAMERA if table.world_info is None and up is None else WORLD
         if space != CAMERA and (problem := without_world(table)):
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
-        self._space_name = WORLD if space == LEVEL else space
+        self._space_name = space
         self._read = 0  # rows read since pages were released
         # Bone rotations, cached for the next format, by person, whether resampled, first frame, number of frames.
         self.fitted_motions: dict[tuple[int, bool, int, int], FittedMotion] = {}

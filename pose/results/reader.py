@@ -73,8 +73,6 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
     run = _run_info(arrays)
-    # Up to version 0.1 the key of `swapped` was `exchanged`; still older files have neither.
-    swapped = arrays.get("exchanged", np.zeros((rows, 2), bool))
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,), np.int64),
         timestamps=_shaped(arrays, "timestamps", (frames,), np.float64),
@@ -88,7 +86,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         joints3d=_shaped(arrays, "joints3d", (rows, 17, 3), np.float32),
         root=_shaped(arrays, "root", (rows, 3), np.float32),
         sigma=_shaped(arrays, "sigma", (rows, 17), np.float32),
-        swapped=_shaped({"swapped": swapped, **arrays}, "swapped", (rows, 2), np.bool_),
+        swapped=_shaped({"swapped": np.zeros((rows, 2), bool), **arrays}, "swapped", (rows, 2), np.bool_),
         ahead=_shaped({"ahead": np.zeros(rows, np.float32), **arrays}, "ahead", (rows,), np.float32),
         seen_by=_shaped({"seen_by": np.zeros((rows, 17), np.uint8), **arrays}, "seen_by", (rows, 17), np.uint8),
         skeleton=skeleton,

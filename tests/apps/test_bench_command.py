@@ -76,16 +76,6 @@ def test_hidden_units_of_all_pairs_are_never_there_at_once():
     assert megabytes < 4 * 512 * 512 * 64 / 2**20 / 2  # half of what one feature each of all pairs takes
 
 
-def test_rows_that_are_measured_again_take_the_place_of_those_on_the_page():
-    from benchmarks.attention_scaling import with_rows
-
-    title = "| mechanism | T 10 | faster from |\n|---|---|---|\n| softmax | {} ms, 1.0 MB | - |\n"
-    old = title.format("1.00") + "| local | 3.00, 1.00 | - |\n| fnet | 0.50, 1.00 | 10 |"
-    new = title.format("2.00") + "| local | 2.00, 1.00 | - |\n| blocks | 4.00, 1.00 | - |"
-    rows = "| local | 2.00, 1.00 | - |\n| fnet | 0.50, 1.00 | 10 |\n| blocks | 4.00, 1.00 | - |"
-    assert with_rows(old, new) == title.format("1.00") + rows
-
-
 def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
     from pose_apps.bench import attention_costs
 

@@ -48,7 +48,7 @@ def reference(detector, clip_frame):
 
 
 def check_boxes(found, rows):
-    """rows: (P, 5 or more) of Ultralytics, as benchmarks/ultralytics_reference.py writes them."""
+    """rows: (P, 5 or more) of Ultralytics, as tests/detectors/ultralytics_reference.py writes them."""
     expected = np.array([row[:5] for row in rows]).reshape(-1, 5)
     np.testing.assert_allclose(found.xyxy, expected[:, :4], atol=1.0)
     np.testing.assert_allclose(found.scores, expected[:, 4], atol=0.02)

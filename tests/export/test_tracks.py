@@ -113,7 +113,7 @@ def test_a_part_of_the_video(recorded):
         recorded(60, start=7)
 
 
-@pytest.mark.parametrize("space", [None, "world", "level"])
+@pytest.mark.parametrize("space", [None, "world"])
 def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
     world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
     path = save(joint_positions(body, wave(60, rng))[None], world=world)

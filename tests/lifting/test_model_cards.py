@@ -2,20 +2,17 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
+from benchmarks.model_cards import between, flat, main, settings
 from pose.lifting.checkpoint import save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
 from pose.networks.weights import sha256_of
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-from model_cards import between, flat, main, settings
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("mpjpe", "p_mpjpe", "velocity", "acceleration", "inside", "root")
@@ -70,11 +67,11 @@ def finished(tmp_path):
 
 def run(folder: Path) -> int:
     options = {"--accuracy": "accuracy.json", "--runs": "runs", "--models": "models", "--docs": "docs"}
-    return main([part for key, value in options.items() for part in (key, str(folder / value))])
+    return main(["lifters", *(part for key, value in options.items() for part in (key, str(folder / value)))])
 
 
 def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatch):
-    monkeypatch.setattr("model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
+    monkeypatch.setattr("benchmarks.model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
     assert run(finished) == 0
     cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
     for name, card in cards.items():

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, wait_until
-from pose_datasets.several_cameras import truth_at
 from pose_fakes import run_info
 from several_fakes import Player, rigging_of, scenes, setups, stage_of
 
+from benchmarks.multi_camera import truth_at
 from pose.errors import UsageError
 from pose.live import PushedFrames
 from pose.live.recording import RecordingFolder, finish_interrupted

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scenes
-from pose_datasets.several_cameras import film_scene
 
+from benchmarks.multi_camera import film_scene
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.motions import find_motions, find_world, fused_times, on_time_line, stature_of
 from pose.multiview.results import MultiviewResults

@@ -46,17 +46,6 @@ def test_the_table_has_every_key_of_the_file(tmp_path, rng):
     assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
 
 
-def test_swapped_limbs_are_read_under_the_key_of_older_versions(tmp_path, rng):
-    result = random_result(rng, 4, 2)
-    swapped = np.array([[True, False], [False, True]])
-    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, swapped=swapped))])
-    with np.load(tmp_path / "poses.npz") as file:
-        np.savez(
-            tmp_path / "old.npz", **{"exchanged" if name == "swapped" else name: file[name] for name in file.files}
-        )
-    assert load_poses(tmp_path / "old.npz").swapped.tolist() == swapped.tolist()
-
-
 def test_a_file_that_knows_no_swapped_sides_has_none(tmp_path, rng):
     _write(tmp_path / "poses.npz", [random_result(rng, 4, 2)])
     with np.load(tmp_path / "poses.npz") as file:

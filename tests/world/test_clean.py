@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from walker import FPS, seen_person, standing, walking
 
+from benchmarks.world import bone_variation, jitter
 from pose.structures.refine import assembled, lengths_of
 from pose.structures.sequences import mirror_poses
 from pose.structures.skeletons import H36M17
-from pose.training.evaluation.world import bone_variation, jitter
 from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
 from pose.world.height import scale_to, stature

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from walker import ANKLES, FPS, filmed, standing, walking
 
+from benchmarks.world import angle_between
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
-from pose.training.evaluation.world import angle_between
 from pose.world.clean import Steps
 from pose.world.frame import UNKNOWN, up_of
 from pose.world.height import stature

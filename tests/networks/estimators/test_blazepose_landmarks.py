@@ -132,7 +132,7 @@ def test_lite_agrees_with_full_roughly(blazepose, blazepose_detector, dance, wei
 
 
 def test_recorded_mediapipe_landmarks_are_met(blazepose, blazepose_detector, dance):
-    """Oracle: `benchmarks/mediapipe_agreement.py --record` on `dance.mp4`."""
+    """Oracle: `python -m benchmarks.peers agreement --record` on `dance.mp4`."""
     reference = json.loads(REFERENCE.read_text(encoding="utf-8"))["landmarks_px"]
     stage = PeopleTracker(blazepose_detector, blazepose)
     distances = []

@@ -4,13 +4,12 @@ No trained weights lie beside the checkout, so networks get random ones that are
 """
 
 import collections
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rtmpose_weights as random_weights
 import torch
 
 from pose.errors import PoseError
@@ -20,22 +19,12 @@ from pose.networks.input import NetworkInput
 from pose.networks.options import StageOptions
 from pose.structures.types import Boxes, Regions
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 REFERENCE = json.loads(Path(__file__).with_name("rtmpose_mmpose.json").read_text("utf-8"))
 CROP = (192, 256)
 
 
 @pytest.fixture(scope="session")
-def random_weights():
-    """The module that makes the weights."""
-    spec = importlib.util.spec_from_file_location("rtmpose_weights", BENCHMARKS / "rtmpose_weights.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def tiny(random_weights):
+def tiny():
     return random_weights.random_network("t", 17)
 
 
@@ -49,7 +38,7 @@ def checkpoint(tiny, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def onnx_file(random_weights, tiny, tmp_path_factory):
+def onnx_file(tiny, tmp_path_factory):
     path = tmp_path_factory.mktemp("rtmpose") / "end2end.onnx"
     random_weights.export_onnx(tiny, path)
     return path
@@ -73,7 +62,7 @@ def people(dance):
 
 
 @pytest.mark.parametrize("case", REFERENCE["cases"], ids=lambda case: f"{case['size']}-{case['joints']}")
-def test_equals_mmpose_with_the_same_weights(case, random_weights):
+def test_equals_mmpose_with_the_same_weights(case):
     network = random_weights.random_network(case["size"], case["joints"])
     with torch.inference_mode():
         scores = network(random_weights.random_crops(len(case["keypoints"])))
@@ -97,7 +86,7 @@ def test_checkpoint_says_what_it_is(size, joints, crop, tmp_path):
     assert torch.equal(loaded.head.cls_x.weight, network.head.cls_x.weight)
 
 
-def test_every_parameter_can_be_fine_tuned(random_weights):
+def test_every_parameter_can_be_fine_tuned():
     network = random_weights.random_network("t", 17, crop=(64, 64)).train()
     simcc_x, simcc_y = network(torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0)))
     (simcc_x.square().mean() + simcc_y.square().mean()).backward()
@@ -106,7 +95,7 @@ def test_every_parameter_can_be_fine_tuned(random_weights):
 
 
 @pytest.mark.slow
-def test_network_is_one_graph_for_compilers(random_weights):
+def test_network_is_one_graph_for_compilers():
     network = random_weights.random_network("t", 17, crop=(64, 64))
     samples = torch.randn(1, 3, 64, 64)
     program = torch.export.export(network, (samples,))
@@ -133,7 +122,7 @@ def test_batch_gives_what_single_crops_give(by_onnx, people):
         np.testing.assert_allclose(together[0].scores[row], alone.scores[0], atol=1e-5)
 
 
-def test_file_with_a_fixed_batch_gives_the_same(random_weights, tiny, by_onnx, people, tmp_path):
+def test_file_with_a_fixed_batch_gives_the_same(tiny, by_onnx, people, tmp_path):
     random_weights.export_onnx(tiny, tmp_path / "fixed.onnx", batch=1)
     images, boxes = people
     regions = [by_onnx.regions(rows) for rows in boxes]

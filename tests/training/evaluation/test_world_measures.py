@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.training.evaluation import world
+from benchmarks import world
 
 
 @pytest.fixture

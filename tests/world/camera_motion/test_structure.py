@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.moving_camera_kinds import motion_of
-from benchmarks.rendered_rooms import ROOMS, lens, render
+from benchmarks.moving_camera import ROOMS, lens, motion_of, render
 from pose.structures.camera_rotations import to_matrix
 from pose.world.camera_motion import structure
 from pose.world.camera_motion.path import CameraPath

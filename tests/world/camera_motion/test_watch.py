@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 from virtual_camera import CAMERA, FPS, people, seen, texture
 
-from benchmarks.moving_camera_kinds import motion_of
-from benchmarks.rendered_rooms import ROOMS, Walker, filmed, lens
+from benchmarks.moving_camera import ROOMS, Walker, filmed, lens, motion_of
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.skeletons import H36M17
 from pose.world.camera_motion.measure import BackgroundMotion

@@ -2,7 +2,7 @@
 
 Run it where `ultralytics` is installed, from the checkout:
 
-    python benchmarks/ultralytics_reference.py ../shared tests/detectors/ultralytics.json
+    python tests/detectors/ultralytics_reference.py ../shared tests/detectors/ultralytics.json
 
 on a CPU with 8-bit dot products (VNNI), into `ultralytics_without_vnni.json` beside it on an x86 one without.
 """
