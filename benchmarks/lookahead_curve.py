@@ -17,6 +17,11 @@ Figures = dict[str, dict[str, dict[str, Any]]]  # model -> condition -> figure -
 STREAM = "stream, look-ahead "
 FPS = 30
 CURVES = {"gt": "exact 2D", "detector": "detector-like 2D"}
+ANGLES = """### Knees and elbows by true angle
+
+By how many degrees a limb comes out more bent (+) or less (-) than it is, and in brackets the mean absolute error, by
+how far it is truly bent (0 is straight). A mean over all angles hides that an uncertain depth bends straight limbs and
+straightens bent ones."""
 PANELS = {"mpjpe": "MPJPE, mm", "p_mpjpe": "P-MPJPE, mm", "acceleration": "acceleration error, mm/frame²"}
 
 
@@ -58,17 +63,33 @@ def table(figures: Figures, condition: str) -> str:
     return "\n".join(lines)
 
 
+def angle_table(figures: Figures, condition: str) -> str:
+    """Markdown: bias and error of knees and elbows of every model under one condition, by true angle."""
+    lines = []
+    for name, rows in figures.items():
+        for joint, bins in rows[condition]["angles"].items():
+            if not lines:
+                spans = [f"{b['above']:.0f}-{b['below']:.0f}°" for b in bins[:-1]] + [f"over {bins[-1]['above']:.0f}°"]
+                lines = [f"| model | joint | {' | '.join(spans)} |", "|---|---|" + "---|" * len(bins)]
+            cells = [f"{b['bias']:+.0f} ({b['error']:.0f})" if b["count"] else "-" for b in bins]
+            lines.append(f"| {name} | {joint} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def accuracy_section(figures: Figures) -> str:
     """What docs/studies/lifter.md says about accuracy, between its markers."""
     headings = {
-        "ui-prmd gt": "UI-PRMD s09 and s10, exact 2D",
-        "ui-prmd detector": "The same people, a detector's skeleton with its errors",
-        "gt": "CMU test subjects, exact 2D",
-        "detector": "The same people, a detector's skeleton with its errors",
+        "ui-prmd gt": "Another laboratory (UI-PRMD s09, s10), exact 2D; people unknown, laboratory and exercises known",
+        "ui-prmd detector": "The same people through a detector's skeleton with its errors",
+        "gt": "CMU test subjects, exact 2D of the 17 joints; people unknown, laboratory and most kinds of motion known",
+        "white": "The same with white noise of 5 px in an image 1000 px wide",
+        "noisy": "The same with a detector's errors instead",
+        "detector": "A detector's skeleton with its errors",
+        "hard": "Exact 2D of the test people in strongly changed poses",
     }
-    shown = [condition for condition in figures["offline"] if condition in headings]
-    parts = [f"{headings[condition]}:\n\n{table(figures, condition)}" for condition in shown]
-    return "\n\n".join([*parts, "![Errors over the look-ahead](images/lookahead.png)"])
+    parts = [f"{headings[condition]}:\n\n{table(figures, condition)}" for condition in figures["offline"]]
+    angles = [f"{headings[condition]}:\n\n{angle_table(figures, condition)}" for condition in figures["offline"]]
+    return "\n\n".join([*parts, "![Errors over the look-ahead](images/lookahead.png)", ANGLES, *angles])
 
 
 def main() -> None:

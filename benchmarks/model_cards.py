@@ -169,7 +169,7 @@ def document(cards: list[dict[str, Any]]) -> str:
         "# Lifters",
         "",
         "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see "
-        "docs/reference/lifter-model.md.",
+        "docs/studies/lifter.md.",
         "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
         "",
         "## Data",
