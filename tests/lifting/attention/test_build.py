@@ -131,7 +131,7 @@ def test_linformer_shares_what_it_says(sharing: str, shapes: dict[tuple[int, ...
 
 
 def test_the_documented_capabilities_are_the_declared_ones() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "studies" / "attention.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "attention.md").read_text(encoding="utf-8")
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines() if "| O(" in line]
     declared = []
     for name, kind in ATTENTIONS.items():
