@@ -14,8 +14,6 @@ from pose.camera_motion.verdict import (
     TRANSLATING,
     UNKNOWN,
     CameraMotion,
-    SceneMotion,
-    summarise,
 )
 
 PATH = CameraPath(np.zeros(1), np.eye(3)[None], np.ones(1), np.zeros(1), np.zeros(1, np.int64))
@@ -44,9 +42,3 @@ def test_a_rotation_states_which_translation_it_does_not_exclude():
     carried = line(TRANSLATING, distance=4.0, distance_sigma=0.5)
     assert "translation compensated, 4.0 m (+- 0.5)" in carried
     assert "unnoticed" not in carried
-
-
-def test_scenes_of_unknown_motion_are_counted():
-    kinds = (STATIC, UNKNOWN, STATIC)
-    scenes = [SceneMotion(n, n, n + 1, CameraMotion(kind, **NUMBERS), 30, n != 1) for n, kind in enumerate(kinds)]
-    assert motion_line(Decision(summarise(scenes))) == "camera motion: none; unknown in 1 of 3 scenes"

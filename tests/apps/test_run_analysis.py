@@ -33,10 +33,3 @@ def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_pa
 def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, capsys):
     assert main([*arguments, "--analyse", *words]) == 2
     assert capsys.readouterr().err == f"error: {message}\n"
-
-
-def test_tables_that_exist_are_kept(arguments, tmp_path, capsys):
-    (tmp_path / "analysis.json").write_text("mine")
-    assert main([*arguments, "--analyse"]) == 2
-    assert "analysis.json exists; give --overwrite" in capsys.readouterr().err
-    assert not (tmp_path / "poses.npz").exists(), "said before the work begins"

@@ -18,8 +18,6 @@ from pose.files import NpzWriter, load_poses
 from pose.pipeline import Session
 from pose.system.written_files import RECORD
 
-RTMDET = "rtmdet-nano-person-320.onnx"
-
 
 @pytest.fixture
 def dance(videos) -> str:
@@ -127,17 +125,3 @@ def test_a_terminal_shows_progress(dance, tmp_path, weights_dir, command_line):
     environment = {"POSE_WEIGHTS_DIR": str(weights_dir), "COLUMNS": "80"}
     shown = seen_on_a_terminal(command_line("run", *arguments), environment)
     assert re.search(r"poses: 100%.* 9/9 \[.*(frames/s|s/ frames), people 1\]", shown)  # the latter on a busy machine
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("quiet", [False, True])
-def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, weights_dir, command_line):
-    """Of what comes from the package index; what comes from elsewhere is there."""
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / RTMDET).symlink_to(weights_dir / RTMDET)
-    arguments = ("--video", dance, "--out", tmp_path / "out", "--end", 0.1, "--formats", "json")
-    command = command_line("run", *arguments, *["--quiet"] * quiet)
-    shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": str(tmp_path / "here"), "XDG_CACHE_HOME": str(tmp_path)})
-    assert ("fetching mediapipe" in shown) == (not quiet)
-    assert (shown == "") == quiet
-    assert sorted((tmp_path / "pose-run" / "weights").glob("blazepose-*"))

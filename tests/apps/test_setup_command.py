@@ -51,12 +51,6 @@ def test_another_opencv_goes_and_ours_is_mended(monkeypatch, capsys):
     ]
 
 
-@pytest.mark.parametrize("argv", [[], ["mmpoze"]])
-def test_a_wrong_call_is_a_usage_error(argv, capsys):
-    assert setup.main(argv) == 2
-    assert "error: " in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch (.ci/nightly)"

@@ -74,11 +74,6 @@ def test_a_broken_calibration_is_refused_before_the_videos_are_processed(clips, 
     assert error.count("\n") == 1
 
 
-def test_options_of_several_cameras_need_several(clips, capsys):
-    assert main([clips[0], "--offsets", "0"]) == 2
-    assert "one video" in capsys.readouterr().err
-
-
 def test_a_file_that_is_not_a_video_is_one_line(clips, tmp_path, capsys, weights_dir, monkeypatch):
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     assert main([*clips, "--out", str(tmp_path / "out"), "--quiet"]) == 1

@@ -142,12 +142,6 @@ def test_an_existing_video_is_not_overwritten_unless_asked(poses, capsys, tmp_pa
     assert "--overwrite" in error
 
 
-def test_a_missing_and_a_wrong_file_are_one_line(capsys, tmp_path):
-    assert _refusal(capsys, tmp_path / "none.npz", "--save", tmp_path / "a.mp4")[0] == 2
-    (tmp_path / "text.npz").write_text("text")
-    assert _refusal(capsys, tmp_path / "text.npz", "--save", tmp_path / "a.mp4")[0] == 1
-
-
 def test_a_run_without_frames_is_one_line(capsys, tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info()):
         pass
