@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.builders import ESTIMATORS, build
-from pose.config import PipelineConfig
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError
 from pose.estimators.mmpose import MMPose
 from pose.estimators.mmpose_import import MissingOperatorError, _OperatorFinder
 from pose.estimators.rtmpose import RTMPose
@@ -111,9 +109,3 @@ def test_an_operator_that_is_missing_says_its_name_when_it_is_used():
 def test_half_precision_is_refused(tmp_path):
     with pytest.raises(PoseError, match="float32"):
         MMPose(model=tmp_path / "model.pth", options=StageOptions(precision="float16"))
-
-
-def test_a_file_must_be_named():
-    config = PipelineConfig(estimator="mmpose")
-    with pytest.raises(UsageError, match="name a file of your own"):
-        build(ESTIMATORS, config.estimator, config.stage_options)
