@@ -47,27 +47,6 @@ def test_a_lifter_that_does_not_refine_gives_each_frame_once_and_final():
     assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
 
 
-def test_who_leaves_gets_each_frame_of_its_time_once():
-    with start() as loop:
-        push(loop.source, 5)
-        settled(loop, 5)
-        final = loop.subscribe(maxlen=100, wanted="final")
-        push(loop.source, 5)
-        settled(loop, 10)
-        loop.unsubscribe(final)
-        push(loop.source, 5)
-        settled(loop, 15)
-    assert told(final) == [(5, True, 1.0), (6, True, 1.0), *((n, False, 0.0) for n in (7, 8, 9))]
-
-
-def test_few_frames_wait_however_long_it_runs():
-    with start() as loop:
-        push(loop.source, 60)
-        settled(loop, 60)
-        assert len(loop._refined.pending) <= 4
-    assert not loop._refined.pending
-
-
 @pytest.mark.parametrize(("wanted", "kept"), [("newest", False), ("final", True), ("all", True)])
 def test_images_of_waiting_frames_are_kept_only_for_subscribers_of_refined_ones(wanted, kept):
     with start() as loop:
