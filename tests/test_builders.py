@@ -77,10 +77,6 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
     ]
 
 
-def test_a_stage_without_a_network_has_no_file():
-    assert [role for role, *_ in model_files(config(detector="full-frame"))] == ["estimator"]
-
-
 @pytest.mark.parametrize("name", ["blazepose", "mobilenet", "movenet-multipose"])
 def test_what_runs_on_the_cpu_only_says_so(name):
     with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
@@ -146,10 +142,6 @@ def test_another_preset_changes_the_networks_and_nothing_else():
     one_pass = with_networks_of(before, "balanced")
     assert one_pass.detect_every == PipelineConfig().detect_every  # which it makes no use of
     assert not one_pass.repair
-
-
-def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
-    assert set(ONE_PASS) <= set(DETECTORS) & set(ESTIMATORS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pose_datasets.mocap import save_clips
 from reader_environments import clean_environment, environment
 from short_clips import beginning
 
-from pose import Pipeline, load
+from pose import Pipeline
 
 sys.path.append(str(Path(__file__).parent / "datasets"))
 from motion import waving_clip
@@ -173,7 +173,3 @@ def test_every_example_has_a_test():
     text = Path(__file__).read_text(encoding="utf-8")
     missing = [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text]
     assert missing == []
-
-
-def test_results_of_examples_load(poses):
-    assert load(poses).people == (1,)

@@ -18,11 +18,6 @@ def cuda(monkeypatch):
 
 
 @pytest.fixture
-def no_cuda(monkeypatch):
-    monkeypatch.setattr(config, "driver_present", lambda: False)
-
-
-@pytest.fixture
 def offline(tmp_path, monkeypatch):
     """A machine without any weight, and without a network."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -50,10 +45,6 @@ def test_defaults_and_permissive_use_no_agpl(name):
 
 def test_cuda_gets_accurate_and_a_cpu_fast(cuda):
     assert [default_preset(device) for device in ("auto", "cuda", "cpu")] == ["accurate", "accurate", "fast"]
-
-
-def test_without_cuda_auto_is_fast(no_cuda):
-    assert default_preset("auto") == "fast"
 
 
 def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, monkeypatch):
@@ -86,11 +77,6 @@ def test_what_was_chosen_beside_the_networks_stays(cuda):
     assert choose_networks(asked) == load_preset(
         "accurate", tracker="bytetrack", detector_size=640, max_people=2, lifter="offline"
     )
-
-
-def test_a_live_demo_keeps_to_fast_networks(cuda):
-    chosen = choose_networks(PipelineConfig(), live=True)
-    assert (chosen.detector, chosen.estimator, chosen.lifter) == ("auto", "blazepose", "sliding")
 
 
 @pytest.mark.parametrize(
