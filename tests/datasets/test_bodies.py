@@ -30,29 +30,6 @@ def test_mirroring_twice_is_nothing_and_once_keeps_left_left():
     np.testing.assert_allclose(bodies.mirror(bodies.to_bones(points)), bodies.to_bones(once), atol=1e-6)
 
 
-def test_proportions_span_people_and_match_left_to_right(rng):
-    factors = bodies.random_proportions(rng, 4000, bodies.BodyConfig())
-    thigh = factors[:, 2]
-    assert np.percentile(thigh, 3) < 0.75
-    assert np.percentile(thigh, 97) > 1.1
-    assert 0.35 < factors.min() < factors.max() < 2.0
-    assert np.abs(np.log(factors[:, 2] / factors[:, 5])).max() < 0.08
-    unchanged = bodies.random_proportions(rng, 10, bodies.BodyConfig(proportions=0))
-    np.testing.assert_array_equal(unchanged, 1)
-
-
-def test_some_bodies_are_unlike_all_recorded_ones(rng):
-    """Shoulders a quarter farther out, the upper trunk 15 % and shanks 10 % longer, against the rest of the body."""
-
-    def shares(unlike: float) -> tuple[float, float, float]:
-        f = bodies.random_proportions(rng, 4000, bodies.BodyConfig(proportions=1, children=0, unlike=unlike))
-        return (f[:, 11] / f[:, 2] > 1.25).mean(), (f[:, 8] / f[:, 7] > 1.12).mean(), (f[:, 3] / f[:, 2] > 1.1).mean()
-
-    usual, unlike = shares(0.0), shares(1.0)
-    assert all(more > 2 * few for more, few in zip(unlike, usual, strict=False)), (usual, unlike)
-    assert unlike[0] > 0.15
-
-
 def test_limbs_bend_over_their_whole_range_and_keep_their_length(rng):
     points, times = batch(count=60, frames=10)
     bones = bodies.to_bones(np.tile(points, (10, 1, 1, 1)))

@@ -80,13 +80,6 @@ def test_frames_without_truth_are_left_out(measure, poses):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_batches_are_one_mean_over_all_frames(measure, poses):
-    pred, true = (np.stack([part[:20], part[20:]]) for part in poses)
-    parts = [measure(pred[i], true[i]) for i in range(2)]
-    assert measure(pred, true) == pytest.approx(np.mean(parts), rel=1e-12)
-
-
-@pytest.mark.parametrize("measure", MEASURES)
 def test_nothing_to_measure_is_nan(measure, poses):
     pred, true = poses
     assert math.isnan(measure(pred, true, np.zeros(FRAMES, bool)))

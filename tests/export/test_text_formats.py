@@ -191,25 +191,6 @@ def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded
     assert [path.name for path in tmp_path.iterdir()] == ["poses.npz"]
 
 
-def test_formats_share_what_one_of_them_has_solved(recorded, tmp_path, monkeypatch):
-    from pose.export import Recording, motions
-
-    portions, solve = [], motions.solve
-    monkeypatch.setattr(motions, "solve", lambda places, bones: portions.append(len(places)) or solve(places, bones))
-    recording, _ = recorded(60, 2, present=GAPS)
-
-    def contents(source, folder):
-        folder.mkdir()
-        made = [*export(source, ["mot", "glb"], folder, "poses")]
-        return [one.path.read_bytes() for one in made], [one.notes for one in made]
-
-    written(recording, "bvh", tmp_path)
-    first = len(portions)
-    shared = contents(recording, tmp_path / "shared")
-    assert sum(portions[first:]) < 20, "but for the frames beside gaps nothing is solved again"
-    assert shared == contents(Recording(recording.table, recording.name), tmp_path / "alone")
-
-
 def test_tables_have_heels_toes_and_ankle_angles_where_the_image_shows_them(recorded, tmp_path):
     recording, _ = recorded(6, 1)
     table, feet = recording.table, foot_joints(BLAZEPOSE33)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.features import LifterInput, decode, observe, observe_next, split_features
+from pose.lifter.features import LifterInput, decode, observe, observe_next
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, TYPICAL_STEP, nothing_observed
 
 B, T = 2, 9
@@ -84,13 +84,6 @@ def test_frame_by_frame_gives_the_same(seen):
         before = observe_next(keypoints[:, t], scores[:, t], times[:, t] - previous, before, *camera)
         previous = times[:, t]
         torch.testing.assert_close(before, expected.features[:, t], rtol=1e-5, atol=1e-5)
-
-
-def test_features_hold_all_that_was_observed(seen):
-    expected = observe(*seen)
-    got = split_features(expected.features)
-    for name in LifterInput.__slots__:
-        torch.testing.assert_close(getattr(got, name), getattr(expected, name), rtol=1e-5, atol=1e-6)
 
 
 def test_only_the_step_between_frames_tells_the_time(seen):

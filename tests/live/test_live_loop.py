@@ -76,18 +76,6 @@ def test_frames_stay_fresh_when_the_networks_are_too_slow():
     assert (newest - indices[:rounds]).max() <= came + BACKLOG + 1
 
 
-def test_slow_subscriber_slows_no_client():
-    source = PushedFrames("test", capacity=100)
-    with LiveLoop(FakePipeline(), source, backlog=100) as loop:
-        asleep, awake = loop.subscribe(maxlen=2), loop.subscribe(maxlen=100)
-        push(source, 40)
-        settled(loop, 40)
-        assert loop.status().dropped == 0
-    assert numbers(awake) == list(range(40))
-    assert numbers(asleep) == [38, 39]
-    assert asleep.dropped == 38
-
-
 def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
     """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
     source, counts = PushedFrames("test", capacity=100), []

@@ -1,6 +1,5 @@
 """A recording holds what was seen, in the files that `pose-run` writes, and is finished whatever happens."""
 
-import errno
 import json
 
 import jsonschema
@@ -109,24 +108,6 @@ def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_
 def video_frames(folder) -> int:
     with open_source(str(folder / "video.mp4")) as video:
         return sum(1 for _ in video)
-
-
-def test_a_file_that_could_not_be_finished_is_named(source, tmp_path, monkeypatch):
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("pose.files.npz._constants", full)
-    with start(source) as loop:
-        recorder = Recorder(loop, tmp_path)
-        push_timed(source, range(10))
-        settled(loop, 10)
-        said = close_recorder(recorder)
-    there = sorted(path.name for path in recorder.folder.iterdir())
-    assert there == ["poses.json", "unfinished-poses.npz", "video.mp4"]
-    npz = recorder.folder / "poses.npz"
-    assert said == (
-        f"recorded 10 frames into {recorder.folder}, without poses.npz; it ended early: {npz}: No space left on device"
-    )
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monkeypatch):

@@ -131,15 +131,6 @@ def test_a_camera_that_ends_leaves_the_others(played):
     assert rigging.calibration is not None
 
 
-def test_a_first_camera_that_never_answers_is_replaced():
-    seconds = STALL_SECONDS + 1.0
-    views, tracks = filmed([scenes.person(1, seconds)], seconds=seconds)
-    player = Player(stage_of(rigging_of(views)), scenes.exact(views))
-    player.play(tracks[1:])
-    assert player.stage.lead == 1
-    assert player.shown
-
-
 def test_the_same_camera_twice_is_said_and_shown_alone():
     person = [scenes.person(1, SECONDS)]
     views, tracks = filmed(person)
@@ -150,17 +141,6 @@ def test_the_same_camera_twice_is_said_and_shown_alone():
     assert rigging.calibration is None
     assert "shows the same view" in rigging.message
     assert len(player.shown[-1].result.people) == 1
-
-
-def test_cameras_of_different_rates_are_calibrated():
-    views, _ = filmed([scenes.person(1, SECONDS)])
-    person = scenes.person(1, SECONDS)
-    tracks = [scenes.track(view, index, person, noise_px=2.0) for index, view in enumerate(views)]
-    tracks[1] = tracks[1][np.arange(len(tracks[1])) % 3 != 0]
-    rigging = rigging_of(views)
-    Player(stage_of(rigging), scenes.exact(views)).play(tracks)
-    assert rigging.calibration is not None
-    assert scenes.degrees_between(rigging.calibration.cameras[1].rotation, scenes.exact(views)[1].rotation) < 1.0
 
 
 def test_a_given_calibration_is_used_at_once():

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pose.analysis import analyse
-from pose.analysis.moments import moments
 from pose.analysis.report import write_report
 from pose.errors import PoseError
 from pose.export import export, open_recording
@@ -59,29 +58,6 @@ def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
     written = list(export(open_recording(poses), ["html", "coco"], tmp_path, "poses"))
     assert '<section class="cameras">' in written[0].path.read_text(encoding="utf-8")
     assert any("of the first camera, left" in note for note in written[1].notes)
-
-
-def test_images_of_moments_are_those_of_a_camera_that_sees_the_person(scene, poses, monkeypatch):
-    views, *_ = scene
-    table = load_poses(poses)
-    event = next(iter(analyse(table).events))
-    asked = []
-
-    def frame(video, time, fps):
-        asked.append((video, time))
-
-    monkeypatch.setattr("pose.analysis.moments._frame", frame)
-    files = [dict(camera) | {"video": str(poses)} for camera in table.run.cameras]
-    filmed = replace(table, run=replace(table.run, cameras=tuple(files)))
-    early, late = (views[0].offset - 0.2) / 2, views[0].offset + 1.0
-    for time, video in ((early, poses), (late, poses.parent)):
-        moments(filmed, [replace(event, time=time)], poses.parent)
-        row = int(np.argmin(np.abs(table.time - time)))
-        seen = [(table.seen_by[row] >> camera & 1).sum() for camera in range(2)]
-        best = int(np.argmax(seen))
-        assert asked[-1][0] == (poses.parent if best == 0 else video)
-        assert asked[-1][1] == pytest.approx(result_cameras(filmed.run)[best].own_time(float(table.time[row])))
-    assert asked[0][0] == poses, "the first camera has not begun"
 
 
 def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path):

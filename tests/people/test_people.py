@@ -123,15 +123,6 @@ def test_new_person_is_found_within_the_detection_interval(stage, dance):
     assert all(people.ids.tolist() == [1, 2] for people in results[first:])
 
 
-def test_person_who_jumps_away_is_found_in_the_same_frame(stage, dance):
-    empty = np.full_like(dance[0], 200)
-    left = [np.concatenate([image, empty, empty], axis=1) for image in dance[:5]]
-    right = [np.concatenate([empty, empty, image], axis=1) for image in dance[5:10]]
-    results = run(stage(detection_interval_s=10.0), left + right)
-    assert all(len(people) == 1 for people in results)
-    assert all(people.keypoints[0, :, 0].mean() > 768 for people in results[5:])
-
-
 def test_people_walk_by_one_after_another(stage, videos):
     people_stage, ids = stage(), {}
     with av.open(str(videos / "walk-by.mp4")) as container:

@@ -148,27 +148,6 @@ def test_sigma_is_calibrated_for_exact_pasts_and_for_a_lifters_each():
     assert torch.equal(*only.calibration)  # where nothing is known of exact pasts, they are taken as the others
 
 
-def test_speed_enters_sigma_where_errors_grow_with_it():
-    """Sigma that a network says is blind here, and errors are the larger the faster people are."""
-    network = build_network(SMALL).eval()
-    for parameter in network.parameters():
-        parameter.data.zero_()
-    batch = Swings().measured()
-    rng = np.random.default_rng(1)
-    size = 10 ** rng.uniform(-1, 1, len(batch.past))
-    batch = replace(
-        batch,
-        past=(batch.past * size[:, None, None]).astype(np.float32),
-        truth=(0.1 * size[:, None, None] * rng.normal(size=batch.truth.shape)).astype(np.float32),
-    )
-    calibrate_forecaster(network, [[batch]])
-    assert (network.calibration[0, :, 1] > 0.5).all()
-    slow = size < np.median(size)
-    for some in (slow, ~slow):
-        part = ForecastBatch(batch.past[some], batch.ahead[some], batch.truth[some], batch.steps[some])
-        assert np.allclose(measure_forecaster(network, [part])["inside"], 0.6827, atol=0.12)
-
-
 def trained_parts(tmp_path):
     """The weights of a one-shot decoder and an MLP, as two runs leave them."""
     torch.manual_seed(4)

@@ -12,7 +12,6 @@ from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour, rim_colour
 from pose.view.insets import CORNERS, OFF
-from pose.view.legend import clock
 from pose.view.overlay import Overlay
 
 GREY = 110
@@ -135,14 +134,6 @@ def test_time_and_sides_are_written_below_the_image(rng):
     assert different.max(axis=0)[1] < 90
     for side in ("left", "right"):
         assert (np.abs(pictures[0][450:].astype(int) - SIDE_COLOURS[side]).max(axis=2) < 50).sum() > 20
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0:00.00"), (65.2, "1:05.20"), (59.999, "1:00.00"), (3600.5, "1:00:00.50"), (-1e-9, "0:00.00")],
-)
-def test_clock(seconds, words):
-    assert clock(seconds) == words
 
 
 def _lab(colour):

@@ -85,22 +85,6 @@ def test_a_given_vertical_and_height(noisy):
     assert people[1].root[:, 2].mean() / people[2].root[:, 2].mean() == pytest.approx(factor, rel=0.01)
 
 
-def test_sigma_of_the_distance_holds_what_is_not_known(noisy):
-    """The size, unless it is given; the lens, where it is assumed; nothing is said without the step that measures."""
-
-    def sigma(**known):
-        return clean({1: noisy}, noisy.times, Steps(**known))[1][1].root_sigma / 1000
-
-    one = clean({1: noisy}, noisy.times)[1][1]
-    depth = one.root[:, 2]
-    given, size, lens = sigma(heights={1: 1.76}), sigma(), sigma(camera_known=False)
-    np.testing.assert_allclose(
-        np.sqrt(size**2 - given**2), one.height_sigma / one.height * np.linalg.norm(one.root, axis=1), rtol=0.1
-    )
-    np.testing.assert_allclose(np.sqrt(lens**2 - size**2), RULES.depth.assumed_focal_sigma_share * depth, rtol=0.05)
-    assert np.isnan(sigma(depth=False)).all()
-
-
 def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     """People of other sizes than the lifter believes, seen with noise."""
     inside = []
