@@ -21,12 +21,9 @@ from pose.errors import PoseError, UsageError
 from pose.people_stages import people_stages
 from pose.system.times import StageTimes
 
+pytestmark = pytest.mark.usefixtures("at_hand")
+
 YOLO, YOLO_POSE = "yolo26n-person-320-int8.onnx", "yolo26n-pose-256-int8.onnx"
-
-
-@pytest.fixture(autouse=True)
-def here(weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
 
 
 def config(**changes):

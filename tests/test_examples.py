@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parent / "datasets"))
 from motion import waving_clip
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,6 @@ def run(monkeypatch, clip):
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
     return run_example
-
-
-@pytest.fixture(autouse=True)
-def known_weights(monkeypatch, weights_dir):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
 
 
 def test_read_poses_npz(run, poses, capsys):

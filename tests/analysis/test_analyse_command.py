@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.analyse import main
 from pose_fakes import run_info
 from stick_figures import squats, walk
@@ -114,9 +115,7 @@ def test_existing_tables_are_kept(result, tmp_path, capsys):
 )
 def test_wrong_calls_are_one_line(result, words, message, capsys):
     assert main([str(result), *words]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_line(capsys)
 
 
 def test_a_result_without_a_world_is_refused(tmp_path):

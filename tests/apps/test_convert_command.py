@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.convert import main
 from pose_fakes import run_info, seen_result
 
@@ -61,9 +62,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
 )  # fmt: skip
 def test_wrong_calls_get_one_line(poses, capsys, words, complaint):
     assert main([str(poses), *words]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(complaint)
-    assert said.count("\n") == 1
+    assert error_line(capsys).startswith(complaint)
 
 
 def test_files_that_are_there_stay_until_they_may_go(poses, tmp_path, capsys):

@@ -7,8 +7,7 @@ from pose_apps.run import main
 
 
 @pytest.fixture
-def arguments(videos, weights_dir, tiny_lifter, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def arguments(videos, at_hand, tiny_lifter, tmp_path):
     clip = [str(videos / "dance.mp4"), "--out", str(tmp_path), "--end", "0.8", "--lifter", str(tiny_lifter)]
     return [*clip, "--no-overlay", "--formats", "json", "--quiet"]
 

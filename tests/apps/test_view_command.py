@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.view import main
 from pose_fakes import run_info, seen_result
 
@@ -38,9 +39,7 @@ def poses(tmp_path):
 
 def _refusal(capsys, *arguments):
     status = main([str(argument) for argument in arguments])
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
+    error = error_line(capsys)
     return status, error
 
 

@@ -23,10 +23,7 @@ from pose.skeletons import BLAZEPOSE33
 from pose.types import People, Poses3D
 from pose.video import open_source
 
-
-@pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 class Opened:
@@ -43,11 +40,6 @@ class Opened:
             opens(network, path, *arguments, **options)
 
         return init
-
-
-@pytest.fixture
-def dance(videos) -> str:
-    return str(videos / "dance.mp4")
 
 
 def files(folder):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from command_errors import error_line
 from pose_apps.lab.command import main
 
 from pose.config import presets_folder
@@ -138,6 +139,4 @@ def test_the_command_lists_runs_and_prints(tmp_path, capsys):
 def test_mistakes_are_said_in_one_line(words, status, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(words) == status
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert complaint in said
+    assert complaint in error_line(capsys)

@@ -130,8 +130,7 @@ def test_heel_and_toe_stand_one_after_the_other():
     np.testing.assert_allclose(times[stands[:, 0, 1]][[0, -1]], (0.6, times[-1]), atol=0.05)
 
 
-def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, weights_dir, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, at_hand, tmp_path):
     words = ["--end", "0.3", "--formats", "npz", "--quiet", "--out", str(tmp_path)]
     assert main([str(videos / "dance.mp4"), *words]) == 0
     result = load(tmp_path / "poses.npz")
