@@ -61,6 +61,17 @@ def weights_dir(shared) -> Path:
     return shared / "weights"
 
 
+@pytest.fixture
+def at_hand(weights_dir, monkeypatch) -> None:
+    """Commands find the weights beside the checkout."""
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+@pytest.fixture(scope="session")
+def dance(videos) -> str:
+    return str(videos / "dance.mp4")
+
+
 @pytest.fixture(scope="session")
 def weights_setting() -> dict[str, str]:
     """The environment variable by which commands find the weights beside the checkout; empty where there are none."""

@@ -21,12 +21,9 @@ from pose.people_stages import people_stages
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.utils.times import StageTimes
 
+pytestmark = pytest.mark.usefixtures("at_hand")
+
 YOLO, YOLO_POSE = "yolo26n-person-320-int8.onnx", "yolo26n-pose-256-int8.onnx"
-
-
-@pytest.fixture(autouse=True)
-def here(weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
 
 
 def config(**changes):
@@ -75,10 +72,6 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
         ("detector", YOLO_POSE),
         ("estimator", YOLO_POSE),
     ]
-
-
-def test_a_stage_without_a_network_has_no_file():
-    assert [role for role, *_ in model_files(config(detector="full-frame"))] == ["estimator"]
 
 
 @pytest.mark.parametrize("name", ["blazepose", "mobilenet", "movenet-multipose"])
@@ -146,10 +139,6 @@ def test_another_preset_changes_the_networks_and_nothing_else():
     one_pass = with_networks_of(before, "balanced")
     assert one_pass.detect_every == PipelineConfig().detect_every  # which it makes no use of
     assert not one_pass.repair
-
-
-def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
-    assert set(ONE_PASS) <= set(DETECTORS) & set(ESTIMATORS)
 
 
 @pytest.mark.parametrize(

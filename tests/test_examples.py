@@ -12,12 +12,13 @@ from pose_datasets.mocap import save_clips
 from reader_environments import clean_environment, environment
 from short_clips import beginning
 
-from pose import Pipeline, load
+from pose import Pipeline
 
 sys.path.append(str(Path(__file__).parent / "datasets"))
 from motion import waving_clip
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,6 @@ def run(monkeypatch, clip):
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
     return run_example
-
-
-@pytest.fixture(autouse=True)
-def known_weights(monkeypatch, weights_dir):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
 
 
 def test_read_poses_npz(run, poses, capsys):
@@ -173,7 +169,3 @@ def test_every_example_has_a_test():
     text = Path(__file__).read_text(encoding="utf-8")
     missing = [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text]
     assert missing == []
-
-
-def test_results_of_examples_load(poses):
-    assert load(poses).people == (1,)

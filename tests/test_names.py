@@ -37,11 +37,3 @@ def test_a_public_class_name_has_one_meaning():
     found = defined_twice((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
     assert {name: where for name, where in found.items() if name not in ALLOWED} == {}
     assert set(ALLOWED) <= set(found), "remove exceptions that are not needed"
-
-
-def test_the_check_finds_public_classes_only():
-    sources = {
-        "a": "class Motion:\n    class Inner: ...\nclass _Own: ...\nclass Single: ...\nclass TimeLine: ...",
-        "b": "class Timeline: ...\nclass Motion: ...\nclass _Own: ...\nclass Inner: ...",
-    }
-    assert defined_twice(sources.items()) == {"Motion": ["a", "b"], "TimeLine": ["a", "b"]}

@@ -3,14 +3,6 @@
 from pose.utils.shown import in_brief
 
 
-def test_lines_are_joined():
-    assert in_brief(ValueError("not this,\n  nor that")) == "not this, nor that"
-
-
-def test_who_says_nothing_is_named():
-    assert in_brief(EOFError()) == "EOFError"
-
-
 def test_a_caller_that_quotes_a_file_is_cut_short():
     said = in_brief(ValueError("damaged: " + 5000 * "x"))
     assert said.startswith("damaged: xxx")

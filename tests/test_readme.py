@@ -21,33 +21,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def help_of(command: str, capsys) -> str:
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-    module, function = scripts[command].split(":")
-    with pytest.raises(SystemExit) as end:
-        getattr(importlib.import_module(module), function)(["--help-all"])
-    assert end.value.code == 0
-    return capsys.readouterr().out
-
-
-def test_the_readme_fits_a_few_screens():
-    assert README.count("\n") <= 120
-
-
 def test_every_command_is_there():
     """What each is called with is held to its --help by test_docs.py."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(pose-[a-z]+)", page, re.MULTILINE))
     assert rows == set(scripts)
-
-
-def test_options_of_the_main_command_exist(capsys):
-    known = set(re.findall(r"--[a-z][a-z_-]+", help_of("pose-run", capsys)))
-    section = (ROOT / "docs" / "guides" / "run.md").read_text(encoding="utf-8")
-    promised = set(re.findall(r"--[a-z][a-z_-]+", section))
-    assert len(promised) > 15
-    assert promised <= known
 
 
 @pytest.mark.parametrize("command", tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"])
@@ -62,15 +41,6 @@ def test_every_command_tells_its_version(command, capsys):
 def test_changelog_tells_of_this_version():
     versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert versions[0] == tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-
-
-def test_every_option_of_the_issue_is_there(capsys):
-    known = set(re.findall(r"--[a-z][a-z_-]+", help_of("pose-run", capsys)))
-    assert known >= {
-        "--video", "--out", "--formats", "--no-overlay", "--start", "--end", "--max-people", "--device", "--detector",
-        "--estimator", "--lifter", "--intrinsics", "--config", "--print_config", "--seed", "--quiet", "--overwrite",
-        "--profile",
-    }  # fmt: skip
 
 
 def run_example(example: str, videos: Path, weights_dir: Path, folder: Path) -> str:

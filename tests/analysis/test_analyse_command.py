@@ -2,13 +2,13 @@
 
 import csv
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.analyse import main
-from pose_fakes import random_result, run_info
+from pose_fakes import run_info
 from stick_figures import squats, walk
 
 from pose.analysis import GROUPS, analyse
@@ -115,27 +115,10 @@ def test_existing_tables_are_kept(result, tmp_path, capsys):
 )
 def test_wrong_calls_are_one_line(result, words, message, capsys):
     assert main([str(result), *words]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_line(capsys)
 
 
 def test_a_result_without_a_world_is_refused(tmp_path):
     path = write(tmp_path / "flat.npz", {1: squats(2)[0]}, world=False)
     with pytest.raises(UsageError, match="analysis needs world coordinates"):
         analyse(load_poses(path))
-
-
-def test_a_result_without_people_says_so(tmp_path, capsys):
-    with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), world=WorldInfo(WORLD, {}))) as writer:
-        writer.write(random_result(np.random.default_rng(0), 0, 0))
-    assert main([str(tmp_path), "--formats", "json"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "no metrics: the result contains no person"
-
-
-def test_shares_are_printed_in_per_cent(result, tmp_path, capsys):
-    assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "json"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"person 4, stance, left: [0-9]+\.[0-9]% \([0-9]+\.[0-9]% to [0-9]+\.[0-9]%; ", said)
-    assert " share " not in said
-    assert " score " not in said

@@ -103,18 +103,6 @@ def test_ankles_have_curves_where_feet_are_seen():
     assert with_interval_quality(metric).quality == "red", "the error of the method is as large as the movement"
 
 
-def test_repetitions_have_curves_without_norms():
-    _, curves, _ = angle_curves(1, squats(4)[0])
-    knee = next(curve for curve in curves if curve.angle == "knee flexion")
-    assert (knee.movement, knee.count, knee.norm_mean) == ("squat", 4, ())
-    assert 40 < int(np.argmax(knee.mean)) < 60, "deepest in the middle"
-
-
-def test_who_stands_has_no_curves():
-    metrics, curves, reason = angle_curves(1, motion(TIMES, standing(TIMES)))
-    assert (metrics, curves, reason) == ([], [], "fewer than 2 strides or complete repetitions")
-
-
 def test_norms_are_those_of_the_publication():
     mean, deviation = walking_norm("knee flexion")
     assert (mean[0], mean[72], deviation[60]) == pytest.approx((5.6, 59.1, 6.6))

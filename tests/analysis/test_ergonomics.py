@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stick_figures import motion, move, standing
+from stick_figures import motion, standing
 
 from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
 from pose.analysis.ergonomics_metrics import _shares, ergonomic_metrics
@@ -53,12 +53,6 @@ def test_scores_do_not_fall_where_a_part_gets_worse(table):
         assert (np.diff(table, axis=axis) >= 0).all()
 
 
-def test_standing_upright_is_acceptable():
-    scores = ergonomic_scores(motion(TIMES, standing(TIMES)))
-    assert set(scores.rula) <= {1, 2}
-    assert set(scores.reba) == {1}
-
-
 def bent_forward(degrees):
     joints = standing(TIMES)
     angle = np.radians(degrees)
@@ -76,13 +70,6 @@ def test_scores_grow_with_the_lean_of_the_trunk():
     assert means[-1].rula[0] > means[0].rula[0]
 
 
-def test_unobserved_inputs_count():
-    mover = motion(TIMES, standing(TIMES))
-    loaded = ergonomic_scores(mover, Inputs(wrist=3, load=3, coupling=2, muscle_use=1))
-    assert (loaded.rula > ergonomic_scores(mover).rula).all()
-    assert (loaded.reba > ergonomic_scores(mover).reba).all()
-
-
 def test_figures_state_the_inputs():
     """A score without them cannot be judged."""
     mover = motion(TIMES, standing(TIMES))
@@ -96,10 +83,3 @@ def test_the_lowest_level_is_certain_only_below_its_threshold(values, near):
     """RULA 1 may be 2, which is the same level; RULA 2 may be 3, which is not."""
     shares = dict(_shares(np.array(values), RULA_LEVELS))
     assert shares["acceptable"] == (1.0, near, 1.0)
-
-
-def test_raised_arms_score_higher():
-    joints = standing(TIMES)
-    for name, up, ahead in (("elbow", 0.29, 0.29), ("wrist", 0.54, 0.54)):
-        move(joints, [f"left_{name}"], np.tile([0.0, up, ahead], (len(TIMES), 1)))
-    assert ergonomic_scores(motion(TIMES, joints)).rula[0] > ergonomic_scores(motion(TIMES, standing(TIMES))).rula[0]

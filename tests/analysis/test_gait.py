@@ -96,13 +96,6 @@ def test_a_runner_has_the_events_and_figures_of_a_run():
     assert by_name["cadence"].note == "running"
 
 
-def test_a_walker_and_a_shuffler_do_not_run():
-    assert not analyse_gait(walk()[0]).running
-    assert not analyse_gait(walk(step_s=0.35)[0]).running
-    slow, _ = run(step_s=0.6)
-    assert not analyse_gait(slow).running
-
-
 def test_no_person_walks_who_stands_or_shakes():
     times = np.arange(0, 5, 1 / 30)
     still = standing(times)

@@ -111,10 +111,3 @@ def test_two_people_who_swap_places(tmp_path, swapped):
         words, _, time = row[2].removesuffix(" s").rpartition(" ")
         assert words == "the tracks of persons 1 and 2 are probably swapped at"
         assert float(time) == pytest.approx(3.0, abs=0.3)
-
-
-def test_people_side_by_side_are_not_swapped(tmp_path):
-    one = walk(seconds=6)[0]
-    beside = one.joints + np.array([0.4, 0, 0])
-    analysis = analysed(tmp_path, {1: one, 2: replace(one, joints=beside)}, ["gait"])
-    assert {row.person for row in analysis.metrics} == {1, 2}

@@ -1,23 +1,17 @@
 """The report: self-contained, every figure with its unit and frames, an image of every key moment."""
 
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
-from stick_figures import jump, run, squats, walk
+from stick_figures import jump, squats, walk
 from test_analyse_command import write
 
 from pose.analysis import analyse
-from pose.analysis.body_angles import ERRORS
 from pose.analysis.charts import cycle_chart, series_chart
-from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Series
 from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
-from pose.analysis.walking import gait_metrics
-from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, name_parts
 from pose.results import load_poses
 
 
@@ -62,23 +56,6 @@ def test_every_jump_is_one_row(table, page):
     assert len(re.findall(r"class=\"q (?:green|amber|red)\" title=", body)) == 5 * len(jumps)
 
 
-def test_every_measure_is_explained():
-    """A figure of any motion has its line, and no line is left without a figure."""
-    walker = walk(seconds=8)[0]
-    stands = np.stack([walker.joint(f"{side}_ankle")[:, 1] < 0.1 for side in ("left", "right")], axis=1)
-    movers = [replace(walker, contacts=stands.astype(float)), squats(2)[0], jump(rate=30)[0], run()[0]]
-    metrics = [metric for mover in movers for metric in _metrics(mover)]
-    assert all(isinstance(meaning(metric), str) for metric in metrics)
-    known = {name_parts(metric)[1].partition(", ")[0] for metric in metrics}
-    assert {*GAIT, *REPETITIONS, *JUMPS} <= known
-    assert set(ANGLES) == set(ERRORS)
-
-
-def _metrics(mover):
-    found = [gait_metrics, repetition_metrics, jump_metrics, transfer_metrics]
-    return [metric for one in found for metric in one(1, mover)[0]]
-
-
 def test_every_chart_has_units_and_its_frames(page):
     charts = re.findall(r"<figure><b>[^<]*</b><svg.*?</figure>", page)
     assert len(charts) > 10
@@ -99,11 +76,6 @@ def test_key_moments_have_images(table, page):
     assert (shown.jpeg[:2], shown.filmed) == (b"\xff\xd8", False)
     labels = [moment_label(analysis, one)[0] for one in moments(table, events, None)]
     assert {"Jump 1: takeoff", "Squat 1 of 2: turning point", "Left foot strike", "Worst posture"} <= set(labels)
-
-
-def test_people_without_figures_have_reasons(page):
-    assert "Walking and running: no walk of two strides or more" in page
-    assert "Joint angles: ankle: the 2D keypoints have no heel and toe" in page
 
 
 def test_charts_of_constant_and_single_values_are_drawn():

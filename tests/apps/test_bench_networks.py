@@ -22,10 +22,7 @@ from pose_apps.bench.networks import (
 from pose.config import PipelineConfig
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS
 
-
-@pytest.fixture(autouse=True)
-def here(weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 def case(table, name, prepare, **changes):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from command_errors import error_line
 from pose_apps.cameras.calibrate import main
 
 from pose.errors import PoseError, UsageError
@@ -28,9 +29,7 @@ def clips(tmp_path):
 )
 def test_what_is_refused_is_one_line(clips, more, status, message, capsys):
     assert main([*clips, *more, "--quiet"]) == status
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_line(capsys)
 
 
 def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
@@ -44,8 +43,7 @@ def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_calibration_of_two_real_views_is_refined(videos, weights_dir, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_calibration_of_two_real_views_is_refined(videos, at_hand, tmp_path, capsys):
     views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
     cache = ["--cache", str(tmp_path / "cache"), "--quiet"]
     assert main([*views, "--out", str(tmp_path / "new.json"), *cache]) == 0
@@ -71,8 +69,7 @@ def test_the_python_function_checks_its_arguments(clips):
 
 
 @pytest.mark.slow
-def test_two_real_views_in_python(videos, weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_two_real_views_in_python(videos, at_hand):
     result = several([videos / "two-people" / f"view-{name}.mp4" for name in "ab"], height=1.75)
     assert result.people == (1, 2)
     assert result.has_world

@@ -6,17 +6,7 @@ from pose_apps.support.camera_motion import motion_line
 
 from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.verdict import (
-    FIXED,
-    ROTATING,
-    SHAKING,
-    STATIC,
-    TRANSLATING,
-    UNKNOWN,
-    CameraMotion,
-    SceneMotion,
-    summarise,
-)
+from pose.world.camera_motion.verdict import FIXED, ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, CameraMotion
 
 PATH = CameraPath(np.zeros(1), np.eye(3)[None], np.ones(1), np.zeros(1), np.zeros(1, np.int64))
 NUMBERS = {"known": 1.0, "pan": 20.0, "tilt": 5.0, "roll": 1.0, "shake": 0.1, "zoom": 1.0, "sigma_degrees": 0.05}
@@ -44,9 +34,3 @@ def test_a_rotation_states_which_translation_it_does_not_exclude():
     carried = line(TRANSLATING, distance=4.0, distance_sigma=0.5)
     assert "translation compensated, 4.0 m (+- 0.5)" in carried
     assert "unnoticed" not in carried
-
-
-def test_scenes_of_unknown_motion_are_counted():
-    kinds = (STATIC, UNKNOWN, STATIC)
-    scenes = [SceneMotion(n, n, n + 1, CameraMotion(kind, **NUMBERS), 30, n != 1) for n, kind in enumerate(kinds)]
-    assert motion_line(Decision(summarise(scenes))) == "camera motion: none; unknown in 1 of 3 scenes"

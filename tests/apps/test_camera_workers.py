@@ -26,8 +26,7 @@ def clips(videos, tmp_path):
 
 
 @pytest.fixture
-def pipeline(weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def pipeline(at_hand):
     return Pipeline(PipelineConfig(threads=1, camera="fixed"), lazy=True)
 
 

@@ -74,10 +74,3 @@ def test_other_shells_get_a_script_that_names_the_options(call, shell):
     assert printed.returncode == 0, printed.stderr
     assert "max-people" in printed.stdout
     assert "blazepose" in printed.stdout
-
-
-def test_an_unknown_shell_is_one_line(call):
-    refused = call("run", "--print-completion", "csh")
-    assert refused.returncode == 2
-    assert refused.stderr.count("\n") == 1
-    assert "fish" in refused.stderr

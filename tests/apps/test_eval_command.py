@@ -102,16 +102,6 @@ def test_lifter_on_protocol_v(run, data, tiny_lifter, tmp_path):
         assert predictions["S9/Photo/55011271"].dtype == np.float32
 
 
-def test_written_predictions_measure_the_same(run, data, tiny_lifter, tmp_path):
-    run(*v(data, "--lifter", tiny_lifter, "--out", "first", "--quiet"))
-    status, *_ = run(*v(data, "--predictions", "first/predictions.npz", "--out", "second", "--quiet"))
-    assert status == 0
-    first, second = results_in(tmp_path / "first")[0], results_in(tmp_path / "second")[0]
-    for name, value in second["variants"]["as given"]["average"].items():
-        assert value == pytest.approx(first["variants"]["flip"]["average"][name], rel=1e-5)
-    assert second["calibration"] is None
-
-
 @pytest.mark.parametrize("relative", [False, True])
 def test_predictions_with_a_known_error(run, data, tmp_path, relative):
     path = shifted(data, tmp_path / "theirs.npz", 30)
@@ -164,16 +154,6 @@ def test_protocols_never_share_a_column(run, data, tiny_lifter, tmp_path):
     assert [len(lines) for lines in titles] == [4, 4]
     page = (tmp_path / "both" / "report.html").read_text()
     assert page.count("<h2>Human3.6M, protocol V") == page.count("<h2>Human3.6M, protocol M") == 1
-
-
-def test_part_of_the_data_never_stands_beside_the_whole(run, data, tiny_lifter):
-    run(*v(data, "--lifter", tiny_lifter, "--out", "all", "--quiet", "--no-flip"))
-    run(*v(data, "--lifter", tiny_lifter, "--out", "part", "--quiet", "--no-flip", "--actions", "Photo,Walking"))
-    _, out, _ = run("compare", "all", "part", "--out", "both")
-    titles = [line for line in out.splitlines() if line.startswith("MPJPE")]
-    assert len(titles) == 2
-    assert "S9, S11; 3 of 15 actions, 328 frames" in titles[0]
-    assert "S9, S11; 2 of 15 actions, 208 frames" in titles[1]
 
 
 def test_protocol_m_counts_its_clips_only(run, data, tiny_lifter, tmp_path):
@@ -229,16 +209,6 @@ def write_sequence(folder, frames=30, missing=(), **changes):
     return folder / "walk.npz", folder / "gt.npz"
 
 
-def test_any_sequence_with_truth(run, tiny_lifter, tmp_path):
-    keypoints, gt = write_sequence(tmp_path / "mine", missing=(4, 9))
-    status, out, _ = run("sequence", "--keypoints", keypoints, "--gt", gt, "--lifter", tiny_lifter, "--out", "o")
-    result = results_in(tmp_path / "o")[0]
-    assert status == 0
-    assert result["variants"]["flip"]["frames"] == 28
-    assert result["fps"] == pytest.approx(25)
-    assert "tiny, flip" in out
-
-
 def test_folders_of_sequences(run, tiny_lifter, tmp_path):
     for name in ("a", "b"):
         keypoints, gt = write_sequence(tmp_path / name)
@@ -268,37 +238,6 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path, real_plots)
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(['\"]?http|src=", page)
     for caption in ("Error by action", "Error by joint", "error over time", "within one sigma"):
         assert caption in page
-
-
-def test_same_input_gives_the_same_files(run, data, tiny_lifter, tmp_path, real_plots):
-    for name in ("a", "b"):
-        run(*v(data, "--lifter", tiny_lifter, "--out", name, "--quiet"))
-    first, second = (results_in(tmp_path / name)[0] for name in ("a", "b"))
-    first.pop("speed")
-    second.pop("speed")
-    assert first == second
-    assert (tmp_path / "a/predictions.npz").read_bytes() == (tmp_path / "b/predictions.npz").read_bytes()
-
-
-def test_candidates_of_one_file_name_keep_apart(run, data, tmp_path):
-    for name, millimetres in (("a", 17), ("b", 34)):
-        (tmp_path / name).mkdir()
-        shifted(data, tmp_path / name / "theirs.npz", millimetres)
-    call = v(data, "--2d", "gt", "--predictions", "a/theirs.npz", "--compare", "b/theirs.npz", "--out", "o")
-    status, out, _ = run(*call, "--no-report")
-    assert status == 0
-    rows = {line.split("  ")[0]: line.split()[-1] for line in out.split("\n\n")[0].splitlines()[3:]}
-    assert rows == {"a-theirs, as given": "4.0", "b-theirs, as given": "8.0"}
-
-
-def test_compared_runs_of_one_name_keep_apart(run, data, tmp_path):
-    theirs = shifted(data, tmp_path / "theirs.npz", 17)
-    for name in ("a", "b"):
-        run(*v(data, "--predictions", theirs, "--out", name, "--quiet", "--no-report"))
-    status, out, _ = run("compare", "a", "b", "--out", "both", "--no-report")
-    assert status == 0
-    rows = [line.split("  ")[0] for line in out.split("\n\n")[0].splitlines()[3:]]
-    assert rows == ["theirs (a), as given", "theirs (b), as given"]
 
 
 def test_results_are_not_replaced_unasked(run, data, tmp_path):
@@ -394,13 +333,6 @@ def test_lookahead_needs_a_streaming_lifter(run, data, tiny_lifter):
     status, _, err = run(*v(data, "--lifter", tiny_lifter, "--lookahead", "0,4"))
     assert status == 2
     assert "--lookahead needs a streaming lifter" in err
-
-
-def test_pickled_predictions_are_refused(run, data, tmp_path):
-    np.savez(tmp_path / "bad.npz", **{KEY: np.array([{}], dtype=object)})
-    status, _, err = run(*v(data, "--predictions", tmp_path / "bad.npz"))
-    assert status == 1
-    assert err.startswith("error: ")
 
 
 def test_short_names_are_unique():

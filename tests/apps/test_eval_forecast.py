@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.evaluate.command import main
-from pose_apps.evaluate.forecasts import _names
 from pose_datasets.forecasting import load_motions, prepare_motions
 
 from pose.lifting.forecast.build import build_network, save_forecaster
@@ -57,22 +57,6 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     assert f"| MPJPE, mm, from the truth | {1000 * HORIZONS[0]:.0f} ms |" in printed
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        (["a/walk/final", "b/run/final"], ["walk", "run"]),
-        (["a/run/final", "b/run/final"], ["a-run-final", "b-run-final"]),
-        (["run/final", "run/best"], ["final", "best"]),
-        (["final"], ["final"]),
-        (["a/zero-velocity/final"], ["final"]),
-        (["a/small", "b/small"], ["a-small", "b-small"]),
-    ],
-)
-def test_names_of_checkpoints_are_unique(given, names):
-    checkpoints = [f"{name}.safetensors" for name in given]
-    assert _names([*checkpoints, "zero-velocity"]) == [*names, "zero-velocity"]
-
-
 def test_tables_tell_checkpoints_of_runs_with_equal_names_apart(path, tmp_path, capsys):
     config = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2, mlp_dim=16, mlp_depth=1)
     checkpoints = [tmp_path / parent / "run" / "final.safetensors" for parent in ("a", "b")]
@@ -87,13 +71,6 @@ def test_tables_tell_checkpoints_of_runs_with_equal_names_apart(path, tmp_path, 
     assert [printed.count(f"| {name} |") for name in names] == [6, 6]
 
 
-def test_missing_motions_are_named(tmp_path, capsys):
-    motions = tmp_path / "none.npz"
-    assert main(["forecast", "--motions", str(motions), "--out", str(tmp_path), "--quiet"]) == 2
-    message = f"--motions {motions}: no such file; make it with `pose-prepare forecast`"
-    assert capsys.readouterr().err == f"error: {message}\n"
-
-
 def test_mistakes_are_one_line(path, tmp_path, capsys):
     given = ["forecast", "--motions", str(path), "--out", str(tmp_path), "--quiet"]
     for more, said in [
@@ -104,9 +81,7 @@ def test_mistakes_are_one_line(path, tmp_path, capsys):
         (["--part", "train"], "part"),
     ]:
         assert main([*given, *more]) in (1, 2)
-        error = capsys.readouterr().err
-        assert error.count("\n") == 1
-        assert said in error
+        assert said in error_line(capsys)
     (tmp_path / "forecast.json").write_text("[]")
     assert main(given) == 2
     assert "--overwrite" in capsys.readouterr().err

@@ -4,18 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.evaluate.command import main
 
 from pose.config import PipelineConfig
 from pose.pipeline import Pipeline
 from pose.video import open_source
 
+pytestmark = pytest.mark.usefixtures("at_hand")
+
 END = 0.8
-
-
-@pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
 
 
 @pytest.fixture
@@ -52,6 +50,4 @@ def test_bad_input_gets_one_clear_line(videos, tmp_path, capsys):
     for gt, status, message in (("none.npz", 2, "no such file; ground truth is"), ("truth.npz", 1, r"got (4, 5, 3)")):
         arguments = ["video", "--video", videos / "dance.mp4", "--gt", tmp_path / gt, "--out", tmp_path / "o"]
         assert main([str(argument) for argument in arguments]) == status
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
+        assert message in error_line(capsys)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from command_errors import error_line
 from pose_apps.export import main
 
 from pose.lifting.exchange import WindowLift
@@ -47,6 +48,4 @@ def test_a_file_is_replaced_only_when_asked(tiny_lifter, tmp_path, capsys):
 )
 def test_a_mistake_is_one_line(arguments, said, capsys):
     assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert said in error
+    assert said in error_line(capsys)

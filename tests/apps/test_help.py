@@ -99,8 +99,3 @@ def test_help_needs_no_extra():
     program = WITHOUT_EXTRAS.replace("EXTRAS", repr(EXTRAS)).replace("CALLS", repr(calls))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_positional_arguments_stand_before_options():
-    text = told("pose-lift", "--help")
-    assert text.index("  KEYPOINTS ") < text.index("  --config ")

@@ -1,19 +1,13 @@
 """Untrusted settings and sources: each error is one line, soon."""
 
 import pytest
+from command_errors import error_line
 from pose_apps.run import main
 from pose_apps.train import main as train
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(9 * [f'*{before}'])}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
-
-
-def only_line(capsys) -> str:
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
-    return said
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ def only_line(capsys) -> str:
 def test_settings_that_cannot_be_are_one_line(tmp_path, text, said, capsys):
     (tmp_path / "a.yaml").write_text(text)
     assert main(["no.mp4", "--out", str(tmp_path / "out"), "--config", str(tmp_path / "a.yaml")]) == 2
-    assert said in only_line(capsys)
+    assert said in error_line(capsys)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +36,10 @@ def test_a_recipe_that_cannot_be_is_one_line(tmp_path, text, said, capsys):
     (tmp_path / "a.yaml").write_text(text)
     arguments = ["lifter", "--data.mocap", "no.npz", "--out", str(tmp_path / "out"), "--quiet"]
     assert train([*arguments, "--config", str(tmp_path / "a.yaml")]) == 2
-    assert said in only_line(capsys)
+    assert said in error_line(capsys)
 
 
 @pytest.mark.parametrize("address", ["http://[::1", "http://", "http://x:99999999/", "http://x:port/", "rtsp://x:0/a"])
 def test_an_address_that_is_none_is_one_line(tmp_path, address, capsys):
     assert main([address, "--out", str(tmp_path / "out")]) == 2
-    assert only_line(capsys).startswith("error: cannot read this address: ")
+    assert error_line(capsys).startswith("error: cannot read this address: ")

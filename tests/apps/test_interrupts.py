@@ -57,13 +57,6 @@ def test_an_interrupt_while_a_command_is_loaded_is_one_line():
     assert run(code) == (-signal.SIGINT, "", "interrupted\n")  # a shell reports 130
 
 
-def test_other_errors_keep_their_traceback():
-    status, _, shown = run("import pose_apps; raise ValueError('ours')")
-    assert status == 1
-    assert "Traceback" in shown
-    assert "ValueError: ours" in shown
-
-
 def test_one_more_interrupt_does_not_break_into_the_end_of_the_process():
     code = """
 import signal, sys

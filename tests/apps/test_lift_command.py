@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.lift import main
 
 from pose.results import load_poses
@@ -148,9 +149,8 @@ def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
     arrays = keypoints() | changes
     np.savez("in.npz", **{name: value for name, value in arrays.items() if value is not None})
     assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter)]) == 1
-    line = capsys.readouterr().err
+    line = error_line(capsys)
     assert line.startswith("error: in.npz: ")
-    assert line.count("\n") == 1
     assert words in line
     assert not Path("out.npz").exists()
 
@@ -202,10 +202,7 @@ def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsy
     Path("crc.npz").write_bytes(whole[:place] + b"\xff\xff" + whole[place + 2 :])
     before = sorted(os.listdir())
     assert main([str(tiny_lifter) if word == "TINY" else word for word in arguments]) == status
-    line = capsys.readouterr().err
-    assert line.startswith("error: ")
-    assert line.count("\n") == 1
-    assert words in line
+    assert words in error_line(capsys)
     assert sorted(os.listdir()) == before
 
 

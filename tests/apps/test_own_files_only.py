@@ -97,14 +97,6 @@ def test_convert_of_python_keeps_what_others_wrote(result, tmp_path, name):
     assert sorted(path.name for path in out.iterdir()) == [RECORD, made.name, kept.name]
 
 
-def test_a_file_in_a_folder_of_results_is_kept(result, tmp_path):
-    (made,) = convert(load(result), "openpose", tmp_path / "out")
-    (made / "thesis.txt").write_text(MINE)
-    with pytest.warns(UserWarning, match="kept as poses-openpose.kept"):
-        convert(load(result), "openpose", tmp_path / "out", overwrite=True)
-    assert (tmp_path / "out" / "poses-openpose.kept" / "thesis.txt").read_text() == MINE
-
-
 def test_pose_analyse_keeps_tables_of_others(tmp_path):
     source = write_result(tmp_path / "poses.npz", {1: squats(1)[0]})
     (tmp_path / "analysis.json").write_text(MINE)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.batch import command as batch
 from pose_apps.batch.manifest import Line
 from pose_apps.evaluate.command import main as evaluate
@@ -170,6 +171,4 @@ def test_no_frame_of_truth_is_an_error(tmp_path, capsys):
 def test_results_of_the_wrong_types_are_one_line(tmp_path, capsys, change):
     (tmp_path / "results.json").write_text(json.dumps(change({"format": "pose-eval", "version": 1, "results": []})))
     assert evaluate(["compare", str(tmp_path), str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert "not a results.json of pose-eval" in said
-    assert said.count("\n") == 1
+    assert "not a results.json of pose-eval" in error_line(capsys)

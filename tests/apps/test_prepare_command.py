@@ -108,14 +108,6 @@ def test_one_person_of_a_run(run, tmp_path):
     assert (status, err) == (2, f"error: --person: 5 is not in {poses}; it has 3, 8\n")
 
 
-def test_an_assumed_camera_stays_an_assumption(run, tmp_path):
-    from pose.results.keypoints import read_keypoints
-
-    poses = write_run(tmp_path / "poses.npz", known=False)
-    assert run("sequence", "--source", poses, "--out", tmp_path / "one.npz")[0] == 0
-    assert not read_keypoints(tmp_path / "one.npz").camera.known
-
-
 def test_damaged_annotations_leave_no_file(run, tmp_path):
     source = write_mpi_inf_3dhp(tmp_path / "set", {"TS1": 6})
     (source / "TS1" / "annot_data.mat").write_bytes(b"text")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_errors import error_line
 from pose_apps.train import main
 from pose_datasets.mocap import save_clips
 
@@ -45,7 +46,4 @@ def test_a_lifter_goes_on_from_hidden_poses(mocap, tmp_path, capsys):
 )
 def test_a_mistake_is_one_line(mocap, tmp_path, capsys, arguments, said):
     assert main(["pretraining", *mocap, *TINY, "--out", str(tmp_path / "run"), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert said in error
+    assert said in error_line(capsys)

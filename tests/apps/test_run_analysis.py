@@ -7,8 +7,7 @@ from pose_apps.run import main
 
 
 @pytest.fixture
-def arguments(videos, weights_dir, tiny_lifter, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def arguments(videos, at_hand, tiny_lifter, tmp_path):
     clip = [str(videos / "dance.mp4"), "--out", str(tmp_path), "--end", "0.8", "--lifter", str(tiny_lifter)]
     return [*clip, "--no-overlay", "--formats", "json", "--quiet"]
 
@@ -33,10 +32,3 @@ def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_pa
 def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, capsys):
     assert main([*arguments, "--analyse", *words]) == 2
     assert capsys.readouterr().err == f"error: {message}\n"
-
-
-def test_tables_that_exist_are_kept(arguments, tmp_path, capsys):
-    (tmp_path / "analysis.json").write_text("mine")
-    assert main([*arguments, "--analyse"]) == 2
-    assert "analysis.json exists; give --overwrite" in capsys.readouterr().err
-    assert not (tmp_path / "poses.npz").exists(), "said before the work begins"

@@ -10,6 +10,7 @@ import av
 import jsonschema
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.run import main
 from pose_apps.support.outputs import default_folder
 
@@ -24,11 +25,6 @@ from pose.utils.written_files import RECORD
 def at_hand(weights_setting, monkeypatch) -> None:
     for name, value in weights_setting.items():
         monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def dance(videos) -> str:
-    return str(videos / "dance.mp4")
 
 
 def decoded(path: Path) -> list[np.ndarray]:
@@ -382,10 +378,7 @@ def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, c
     (tmp_path / "rtmdet-nano-person-320.onnx").write_bytes(b"damaged")
     monkeypatch.setenv("POSE_WEIGHTS_DIR", f"{tmp_path}{os.pathsep}{os.environ['POSE_WEIGHTS_DIR']}")
     assert main(["--video", dance, "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
-    line = capsys.readouterr().err
-    assert line.startswith("error: ")
-    assert line.count("\n") == 1
-    assert f"{tmp_path / 'rtmdet-nano-person-320.onnx'} is damaged" in line
+    assert f"{tmp_path / 'rtmdet-nano-person-320.onnx'} is damaged" in error_line(capsys)
     assert not (tmp_path / "out").exists()
 
 

@@ -6,10 +6,7 @@ from pose_apps.run import main
 from pose.export import FORMATS
 from pose.utils.written_files import RECORD, WrittenFiles
 
-
-@pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from command_errors import error_line
 from pose_apps.run import main
 
 from pose.errors import PoseError
@@ -18,19 +19,11 @@ from pose.pipeline import Session
 from pose.results import NpzWriter, load_poses
 from pose.utils.written_files import RECORD
 
-RTMDET = "rtmdet-nano-person-320.onnx"
 
-
-@pytest.fixture
-def dance(videos) -> str:
-    return str(videos / "dance.mp4")
-
-
-def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir, command_line, monkeypatch):
+def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, at_hand, command_line):
     def results(out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     arguments = ("--video", dance, "--end", "0.1", "--out")
     assert main([*arguments, str(tmp_path / "open")]) == 0
     call = f"{shlex.join(command_line('run', *arguments, tmp_path / 'closed'))} >&- 2>&- <&-"
@@ -41,13 +34,10 @@ def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir
     assert results(tmp_path / "closed") == usual
 
 
-def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, weights_dir, room_for, monkeypatch, capsys):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, at_hand, room_for, capsys):
     with room_for(10_000):
         assert main(["--video", dance, "--out", str(tmp_path / "out"), "--end", "0.5", "--quiet"]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
+    error = error_line(capsys)
     assert str(tmp_path / "out") in error
     assert "File too large" in error
     assert "/.new-" not in error
@@ -56,10 +46,9 @@ def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, weights_dir, 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["new", "overwrite"])
 def test_a_disk_that_fills_after_the_first_file_leaves_no_part_of_the_result(
-    dance, tmp_path, weights_dir, monkeypatch, capsys, earlier
+    dance, tmp_path, at_hand, monkeypatch, capsys, earlier
 ):
     """poses.json is complete when poses.npz fails."""
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     out = tmp_path / "out"
     call = ["--video", dance, "--out", str(out), "--end", "0.1", "--quiet", "--no-overlay"]
     if earlier:
@@ -77,7 +66,7 @@ def test_a_disk_that_fills_after_the_first_file_leaves_no_part_of_the_result(
 
 
 @pytest.mark.usefixtures("usual_signals")
-def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, monkeypatch, capsys):
+def test_interrupt_keeps_what_is_finished(dance, tmp_path, at_hand, monkeypatch, capsys):
     push, out = Session.push, tmp_path / "out"
 
     def push_and_interrupt(session, frame):
@@ -86,7 +75,6 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, monkeypa
         return push(session, frame)
 
     monkeypatch.setattr(Session, "push", push_and_interrupt)
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     assert main(["--video", dance, "--out", str(out)]) == 130
     printed, errors = capsys.readouterr()
     document = json.loads((out / "poses.json").read_text())
@@ -127,17 +115,3 @@ def test_a_terminal_shows_progress(dance, tmp_path, weights_dir, command_line):
     environment = {"POSE_WEIGHTS_DIR": str(weights_dir), "COLUMNS": "80"}
     shown = seen_on_a_terminal(command_line("run", *arguments), environment)
     assert re.search(r"poses: 100%.* 9/9 \[.*(frames/s|s/ frames), people 1\]", shown)  # the latter on a busy machine
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("quiet", [False, True])
-def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, weights_dir, command_line):
-    """Of what comes from the package index; what comes from elsewhere is there."""
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / RTMDET).symlink_to(weights_dir / RTMDET)
-    arguments = ("--video", dance, "--out", tmp_path / "out", "--end", 0.1, "--formats", "json")
-    command = command_line("run", *arguments, *["--quiet"] * quiet)
-    shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": str(tmp_path / "here"), "XDG_CACHE_HOME": str(tmp_path)})
-    assert ("fetching mediapipe" in shown) == (not quiet)
-    assert (shown == "") == quiet
-    assert sorted((tmp_path / "pose-run" / "weights").glob("blazepose-*"))

@@ -46,9 +46,3 @@ def test_detected_hands_and_faces_are_reported(capsys):
     lines = said(tally, capsys)
     assert "hands: 38% of the hands of tracked people detected" in lines
     assert "faces: 75% of the faces of tracked people detected" in lines
-
-
-def test_nothing_is_said_of_hands_that_were_not_estimated(capsys):
-    tally = Tally()
-    tally.add(random_result(np.random.default_rng(0), 0, 2), SKELETON)
-    assert not [line for line in said(tally, capsys) if line.startswith(("hands", "faces"))]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
 from pose_apps.cameras.run import with_joints_of
 from pose_apps.run import main
@@ -41,9 +42,7 @@ def clips(tmp_path):
 )
 def test_options_that_do_not_go_together_are_one_line(clips, more, message, capsys):
     assert main([*clips, *more]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in error_line(capsys)
 
 
 def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
@@ -69,22 +68,12 @@ def test_a_broken_calibration_is_refused_before_the_videos_are_processed(clips, 
     monkeypatch.setattr("pose.pipeline.Pipeline", None)  # not needed yet
     (tmp_path / "empty.json").write_text("")
     assert main([*clips, "--cameras", str(tmp_path / "empty.json")]) == 1
-    error = capsys.readouterr().err
-    assert "empty.json: not a calibration" in error
-    assert error.count("\n") == 1
+    assert "empty.json: not a calibration" in error_line(capsys)
 
 
-def test_options_of_several_cameras_need_several(clips, capsys):
-    assert main([clips[0], "--offsets", "0"]) == 2
-    assert "one video" in capsys.readouterr().err
-
-
-def test_a_file_that_is_not_a_video_is_one_line(clips, tmp_path, capsys, weights_dir, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_file_that_is_not_a_video_is_one_line(clips, tmp_path, capsys, at_hand):
     assert main([*clips, "--out", str(tmp_path / "out"), "--quiet"]) == 1
-    error = capsys.readouterr().err
-    assert "left.mp4" in error
-    assert error.count("\n") == 1
+    assert "left.mp4" in error_line(capsys)
     assert not (tmp_path / "out").exists()
 
 
@@ -131,8 +120,7 @@ def test_the_summary_counts_the_2d_joints_of_all_cameras():
 
 
 @pytest.mark.slow
-def test_two_real_views_from_nothing(videos, weights_dir, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_two_real_views_from_nothing(videos, at_hand, tmp_path, capsys):
     views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
     assert main([*views, "--out", str(tmp_path / "both"), "--quiet"]) == 0
     assert sorted(path.name for path in (tmp_path / "both").glob("[!.]*")) == [

@@ -135,11 +135,6 @@ def test_the_line_is_gone_when_the_command_is_done(on_a_terminal, keypoints):
     assert "in-3d.npz: 9 frames" in written
 
 
-def test_without_a_terminal_nothing_is_said(call, keypoints, on_a_terminal):
-    assert call("lift", keypoints).stderr == ""
-    assert on_a_terminal("lift", keypoints, "--overwrite", "--quiet", before="") == ""
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -6,6 +6,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.batch.command import main as batch_main
 from pose_apps.run import main
 from pose_apps.stills import SIGMA_FACTOR
@@ -123,9 +124,7 @@ def test_a_wrong_call_is_one_line(words, said, photos, videos, run, tmp_path, ca
     import re
 
     assert run(*(word.format(photos=photos, videos=videos) for word in words), "--out", tmp_path / "out") == 2
-    error = capsys.readouterr().err
-    assert re.search(said, error)
-    assert error.count("\n") == 1
+    assert re.search(said, error_line(capsys))
     assert not (tmp_path / "out").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command_errors import error_line
 from pose_apps.train import main
 from pose_datasets.mocap import save_clips
 
@@ -108,19 +109,14 @@ def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkey
 )
 def test_a_mistake_is_one_line(mocap, tmp_path, capsys, arguments, status, said):
     assert train(mocap, tmp_path / "run", *arguments) == status
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert said in error
+    assert said in error_line(capsys)
 
 
 def test_a_bad_key_in_a_recipe_is_one_line(mocap, tmp_path, capsys):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("train:\n  model: {dim: 16, wings: 2}\n")
     assert train(mocap, tmp_path / "run", "--config", str(recipe)) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "wings" in error
+    assert "wings" in error_line(capsys)
 
 
 RECIPES = sorted(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps import prepare
 from pose_apps.train import main
 from pose_datasets.mocap import save_clips
@@ -100,10 +101,7 @@ def test_resume_goes_on_from_the_last_checkpoint(motions, tmp_path, monkeypatch)
 )
 def test_a_mistake_is_one_line(motions, tmp_path, capsys, arguments, status, said):
     assert train(motions, tmp_path / "run", *TINY, *arguments) == status
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    assert said in error
+    assert said in error_line(capsys)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command_errors import error_line
 from pose_apps.support.options import gathered
 from pose_apps.webcam.command import main
 from pose_apps.webcam.problem_log import ProblemLog
@@ -36,11 +37,6 @@ def at_hand(weights_setting, monkeypatch) -> None:
         monkeypatch.setenv(name, value)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def dance(videos) -> str:
-    return str(videos / "dance.mp4")
 
 
 class Patient:
@@ -308,10 +304,7 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
             f"pose_apps.webcam.{module}.load_pipeline", lambda config, intrinsics: pytest.fail("networks were loaded")
         )
     assert main([dance if word == "CLIP" else word for word in arguments]) == status
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert words in said
-    assert said.count("\n") == 1
+    assert words in error_line(capsys)
 
 
 @pytest.mark.parametrize("way", [["--headless"], ["--web", "--port", "0"], []], ids=["headless", "web", "window"])
@@ -327,9 +320,7 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
 def test_what_cannot_be_predicted_is_refused_in_one_line(dance, capsys, monkeypatch, way, options, words):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     assert main([*way, "--source", dance, *options]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: {words}")
-    assert said.count("\n") == 1
+    assert error_line(capsys).startswith(f"error: {words}")
 
 
 def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_predicted(
@@ -402,9 +393,7 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
     clip = Path(dance)
     named = {"CLIP": dance, "AGAIN": str(clip.parent / ".." / clip.parent.name / clip.name)}
     assert main([named.get(word, word) for word in arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+    assert words in error_line(capsys)
 
 
 @pytest.mark.parametrize("way", [["--headless"], ["--web", "--port", "0"]], ids=["headless", "web"])
@@ -426,10 +415,9 @@ def test_a_broken_calibration_is_refused_before_any_network_is_loaded(
     file.write_text(content)
     sources = [word for name in "ab" for word in ("--source", str(videos / "two-people" / f"view-{name}.mp4"))]
     assert main([*way, *sources, "--cameras", str(file)]) == 1
-    said = capsys.readouterr().err
+    said = error_line(capsys)
     assert said.startswith(f"error: --cameras {file}: ")
     assert words in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -208,32 +208,6 @@ def break_off(live: aiohttp.ClientWebSocketResponse) -> None:
         connection.transport.abort()
 
 
-def strange(rng: np.random.Generator) -> bytes | str:
-    """A message that a page might not send."""
-    texts = [
-        '{"type":"ack"}',
-        '{"type":"record","on":true}',
-        '{"type":"record","on":false}',
-        '{"type":"ping","time":1}',
-    ]
-    match int(rng.integers(6)):
-        case 0:
-            return rng.bytes(int(rng.integers(1, 4000)))
-        case 1:
-            return "".join(chr(c) for c in rng.integers(1, 0xD000, int(rng.integers(1, 4000))))
-        case 2:
-            return "[" * int(rng.integers(1, 4000))
-        case 3:
-            text = texts[rng.integers(len(texts))]
-            return text.replace(text[rng.integers(len(text))], "\\ud800", 1)
-        case 4:
-            picture = bytearray(noisy_jpeg(64, 48))
-            picture[rng.integers(len(picture))] = rng.integers(256)
-            return struct.pack("<d", float(rng.normal() * 10.0 ** rng.integers(0, 20))) + bytes(picture)
-        case _:
-            return texts[rng.integers(len(texts))]
-
-
 async def answered(live: aiohttp.ClientWebSocketResponse, number: int, picture: bytes) -> None:
     """Send an image as the page does, and wait for its poses."""
     await live.send_bytes(struct.pack("<d", number / 30) + picture)
@@ -241,41 +215,6 @@ async def answered(live: aiohttp.ClientWebSocketResponse, number: int, picture: 
         while '"result"' not in (await live.receive_str()):
             pass
     await live.send_str('{"type":"ack"}')
-
-
-def test_hostile_sessions_end_and_leave_others_alone(serve, rng):
-    server = serve("--clients", 8)
-    sessions, over = 0, False
-
-    async def attack(session: aiohttp.ClientSession) -> None:
-        nonlocal sessions
-        while not over:
-            with contextlib.suppress(aiohttp.ClientError, ConnectionError):
-                async with server.live(session) as live:
-                    sessions += 1
-                    for _ in range(int(rng.integers(1, 30))):
-                        message = strange(rng)
-                        await (live.send_str(message) if isinstance(message, str) else live.send_bytes(message))
-                    if rng.random() < 0.3:
-                        break_off(live)
-
-    async def good(session: aiohttp.ClientSession) -> None:
-        nonlocal over
-        number, picture = 0, noisy_jpeg(320, 240)
-        async with server.live(session) as live, asyncio.timeout(PATIENCE):
-            while number < 50 or sessions < 100:
-                await answered(live, number, picture)
-                number += 1
-        over = True
-
-    async def test() -> None:
-        async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
-            for work in (good, *[attack] * 5):
-                group.create_task(work(session))
-
-    asyncio.run(test())
-    assert server.descriptors < 200
-    server.end()
 
 
 def test_memory_of_greedy_browsers_is_bounded(serve):
@@ -322,22 +261,4 @@ def test_memory_of_greedy_browsers_is_bounded(serve):
 
     before, highest = asyncio.run(test())
     assert highest - before < 6 * 60
-    server.end()
-
-
-def test_processor_is_left_alone_without_viewers(serve, videos):
-    server = serve("--source", videos / "dance.mp4", "--loop")
-
-    def rests() -> None:
-        """Sooner or later it takes next to nothing."""
-        end, used = time.monotonic() + PATIENCE, 1.0
-        while used >= 0.03:  # cores
-            assert time.monotonic() < end, f"it never rests: {used} cores"
-            before = server.cpu_seconds
-            time.sleep(5)
-            used = (server.cpu_seconds - before) / 5
-
-    rests()  # before the first one looks
-    asyncio.run(follow(server, lambda pages, poses: poses > 20))
-    rests()  # and after the last one has gone
     server.end()

@@ -162,16 +162,6 @@ def test_snapshot_saves_what_is_seen(demo, tmp_path):
     assert coloured(saved) > 600
 
 
-def test_snapshot_onto_a_full_disk_is_said_and_the_demo_goes_on(demo, tmp_path, room_for):
-    demo()
-    with room_for(1000):
-        demo(pygame.K_s)
-    assert "File too large" in demo.window._notice
-    assert list(tmp_path.iterdir()) == []
-    demo()
-    assert demo.window.is_open
-
-
 def test_quit_by_key_and_by_closing_the_window(demo):
     demo()
     assert demo.window.is_open

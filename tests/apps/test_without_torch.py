@@ -70,12 +70,6 @@ def keypoints(tmp_path, rng):
     return path
 
 
-def test_torch_is_blocked():
-    """Else the tests below would say nothing."""
-    done = subprocess.run([sys.executable, "-c", NO_TORCH + "import torch"], capture_output=True, text=True)
-    assert "ModuleNotFoundError" in done.stderr
-
-
 def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
     out = tmp_path / "out"
     done = call_without_torch("run", "--video", videos / "dance.mp4", "--out", out, "--end", 0.5)

@@ -106,9 +106,3 @@ def test_broken_file_names_the_line(figure, old, new, message):
     assert old in text
     with pytest.raises(PoseError, match=r"made-up\.bvh.*" + message):
         bvh.parse_bvh(text.replace(old, new, 1), "made-up.bvh")
-
-
-def test_row_of_wrong_length(figure):
-    text = write_bvh(figure).rstrip("\n") + " 1.0\n"
-    with pytest.raises(PoseError, match=r"made-up\.bvh, frame 4: expected 24 numbers, got 25"):
-        bvh.parse_bvh(text, "made-up.bvh")

@@ -1,15 +1,10 @@
 """What training on Human3.6M sees: the right subjects, the right 2D under every pose, mirrors, and filled-up ends."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from benchmark_files import write_protocol_m, write_protocol_v
 from pose_datasets.human36m import load_cameras
 from pose_datasets.human36m_training import Human36mConfig, Human36mSource, collate, window
-
-from pose.errors import UsageError
-from pose.structures.sequences import LiftBatch
 
 TAKES = {subject: {"Walking": 40, "Photo 1": 9} for subject in ("S1", "S5", "S6", "S7", "S8", "S9", "S11")}
 CENTRES = {camera.centre[0] for camera in load_cameras()["S1"]}
@@ -42,13 +37,6 @@ def test_keypoints_are_the_projected_pose_mirrored_or_not(folder, options):
         assert batch.keypoints.shape == (4, 20, 17, 2)
     mirrored = [lens[0, 2] not in CENTRES for batch in batches for lens in batch.intrinsics]
     assert 0 < sum(mirrored) < len(mirrored)
-
-
-def test_one_step_is_always_the_same_batch(folder):
-    first, again, other = source(folder).batch(7), source(folder).batch(7), source(folder).batch(8)
-    for entry in fields(LiftBatch):
-        assert np.array_equal(getattr(first, entry.name), getattr(again, entry.name)), entry.name
-    assert not np.array_equal(first.keypoints, other.keypoints)
 
 
 def test_held_out_subject_is_never_trained_on(folder):
@@ -90,8 +78,3 @@ def test_short_sequences_are_filled_with_what_does_not_count(folder):
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         Human36mConfig(**options)
-
-
-def test_missing_files(tmp_path):
-    with pytest.raises(UsageError, match="is missing: make it with: pose-prepare human36m"):
-        source(str(tmp_path))

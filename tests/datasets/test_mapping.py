@@ -1,7 +1,5 @@
 """From the databases' skeletons to our points, on real recordings: plausible people, and the formats agree."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from pose_datasets import bvh, mapping
@@ -36,10 +34,6 @@ class TestRealPeople:
         assert 0.22 < arm < 0.36
         assert 0.18 < forearm < 0.34
 
-    def test_left_and_right_match(self, trials, trial):
-        bones = lengths(trials[trial]).mean(axis=0)
-        np.testing.assert_allclose(bones[[3, 4, 5, 10, 11, 12]], bones[[0, 1, 2, 13, 14, 15]], atol=0.04)
-
     def test_feet_are_near_the_floor_and_the_head_on_top(self, trials, trial):
         points = trials[trial]
         assert 0.02 < np.percentile(points[:, [3, 6], 1].min(axis=1), 10) < 0.15
@@ -67,17 +61,6 @@ def test_daz_figure_has_the_proportions_of_the_recorded_people(trials):
     figure = lengths(trials["12_01"]).mean(axis=0)
     middle = [6, 7, 8, 9, 16, 17]  # trunk, neck and head
     np.testing.assert_allclose(figure[middle], people[middle], atol=0.035)
-
-
-def test_unit_does_not_matter(cmu, trials):
-    import zipfile
-
-    with zipfile.ZipFile(cmu / "12.zip") as archive:
-        motion = bvh.parse_bvh(archive.read("12/12_01.bvh").decode(), "12_01.bvh")
-    values = motion.values.copy()
-    values[:, :3] *= 0.01
-    in_metres = replace(motion, offsets=motion.offsets * 0.01, values=values)
-    np.testing.assert_allclose(mapping.bvh_points(in_metres, "m")[1:], trials["12_01"], atol=1e-9)
 
 
 def test_unknown_skeleton_is_refused():

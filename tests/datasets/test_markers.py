@@ -19,21 +19,6 @@ def test_known_joints_are_found():
     assert max(wrong[p] for p in ("pelvis", "left_hip", "right_hip", "thorax", "spine", "nose", "ears", "head")) < 6
 
 
-def test_both_sides_alike():
-    seen, _ = marker_person()
-    swap = [
-        markers.MARKERS.index({"L": "R", "R": "L"}[name[0]] + name[1:])
-        if name[0] in "LR" and name != "RBAK"
-        else markers.MARKERS.index(name)
-        for name in markers.MARKERS
-    ]
-    points = markers.joint_centres(seen)
-    mirrored = markers.joint_centres(seen[:, swap] * [-1, 1, 1])
-    sides = [POINTS.index({"left": "right", "right": "left"}.get(p.split("_")[0], p.split("_")[0]) + p[p.find("_") :])
-             if "_" in p else POINTS.index(p) for p in POINTS]  # fmt: skip
-    np.testing.assert_allclose(mirrored[:, sides] * [-1, 1, 1], points, atol=1e-6)
-
-
 def test_motion_moves_a_hip_that_the_regression_misses_and_no_farther_than_anatomy_allows():
     seen, truth = marker_person(hip_off=(0.0, -0.03, 0.0))
     wrong = errors(markers.joint_centres(seen), truth)
@@ -64,7 +49,3 @@ def test_lost_marker_loses_its_frames_and_no_others():
     assert np.isnan(points[100:120]).all()
     kept = np.r_[0:100, 120 : len(seen)]
     np.testing.assert_allclose(points[kept], markers.joint_centres(seen)[kept], atol=2e-3)
-
-
-def test_nothing_seen_gives_nothing():
-    assert np.isnan(markers.joint_centres(np.full((5, 39, 3), np.nan))).all()

@@ -20,12 +20,6 @@ def test_jumps_are_cut_out():
     assert [(round(t[0] * 120), round(t[-1] * 120)) for _, t in pieces] == [(0, 199), (200, 399), (401, 599)]
 
 
-def test_stumps_are_dropped():
-    points = np.zeros((130, 19, 3))
-    points[100:, 0, 0] = 1
-    assert [len(t) for _, t in mocap.clean(points, np.arange(130) / 120)] == [100]
-
-
 @pytest.mark.parametrize(("hertz", "kept"), [(2, 1.0), (8, 1.0), (50, 0.0), (58, 0.0)])
 def test_decimation_keeps_motion_and_removes_what_would_alias(hertz, kept):
     times = np.arange(1200) / 120
@@ -105,12 +99,6 @@ def test_source_without_motion(tmp_path, make):
         list(mocap.read_trials(tmp_path / "db"))
 
 
-def test_broken_zip(tmp_path):
-    (tmp_path / "07.zip").write_bytes(b"no zip")
-    with pytest.raises(PoseError, match=r"07\.zip: not a ZIP file"):
-        list(mocap.read_trials(tmp_path))
-
-
 def test_prepare_makes_the_file_and_says_what_is_in_it(cmu, tmp_path):
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "43.zip").symlink_to(cmu / "43.zip")
@@ -120,17 +108,6 @@ def test_prepare_makes_the_file_and_says_what_is_in_it(cmu, tmp_path):
     assert clip.points.dtype == np.float32
     assert np.diff(clip.times) == pytest.approx(1 / 60)
     assert line.endswith("1 clips, 1 subjects, 0.1 minutes")
-
-
-def test_limbs_are_calibrated_unless_they_should_stay_as_recorded(cmu, tmp_path):
-    (tmp_path / "db").mkdir()
-    (tmp_path / "db" / "43.zip").symlink_to(cmu / "43.zip")
-    ends, middles = [1, 3, 4, 6, 11, 13, 14, 16], [2, 5, 12, 15]
-    (moved,), (recorded,) = (mocap.load_source(tmp_path / "db", calibrated) for calibrated in (True, False))
-    assert np.abs(moved.points[:, ends] - recorded.points[:, ends]).max() < 0.01
-    assert np.abs(moved.points[:, middles] - recorded.points[:, middles]).max() > 0.01
-    mocap.prepare_mocap(tmp_path / "db", tmp_path / "out.npz", calibrated=False)
-    np.testing.assert_array_equal(mocap.load_clips(tmp_path / "out.npz")[0].points, recorded.points)
 
 
 def test_no_subject_is_in_two_parts():

@@ -6,7 +6,7 @@ import pytest
 from benchmark_files import MPI_LENS, walker, write_mpi_inf_3dhp
 from pose_datasets import mpi_inf_3dhp
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError
 
 INVALID = (3, 11)
 
@@ -73,18 +73,3 @@ def test_files_that_cannot_be_right(folder, case):
     rewrite(folder, name, make)
     with pytest.raises(PoseError, match=message):
         mpi_inf_3dhp.load_sequences(folder)
-
-
-def test_no_file_and_no_matlab_file(folder, tmp_path):
-    with pytest.raises(UsageError, match=r"annot_data\.mat is missing, and so are TS2 to TS6"):
-        mpi_inf_3dhp.load_sequences(tmp_path)
-    (folder / "TS1" / "annot_data.mat").write_text("text")
-    with pytest.raises(PoseError, match=r"annot_data\.mat: not a readable MPI-INF-3DHP annotation file"):
-        mpi_inf_3dhp.load_sequences(folder)
-
-
-def test_a_sequence_without_valid_frames_counts_nothing(tmp_path):
-    folder = write_mpi_inf_3dhp(tmp_path, {"TS2": 4}, invalid=range(4))
-    sequence = mpi_inf_3dhp.load_sequences(folder)[0]
-    assert not sequence.counted.any()
-    assert not sequence.observed.camera.known

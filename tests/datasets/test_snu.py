@@ -4,8 +4,8 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from pose_datasets import bvh, mapping, mocap, snu
-from pose_datasets.bodies import PARENTS, pelvis_frame, thorax_frame, to_bones
+from pose_datasets import bvh, mocap, snu
+from pose_datasets.bodies import PARENTS, pelvis_frame, to_bones
 from pose_datasets.limbs import LEGS, flexion
 
 from pose.errors import PoseError
@@ -47,12 +47,6 @@ class TestEveryGroup:
         assert 0.24 < arm < 0.32
         assert 0.20 < forearm < 0.30
 
-    def test_thorax_lies_between_the_shoulders(self, trials, name):
-        points = np.concatenate(trials[name])
-        away = points[:, 8] - points[:, [11, 14]].mean(axis=1)
-        up = (away * thorax_frame(to_bones(points))[..., 1]).sum(axis=-1)
-        assert -0.03 < np.median(up) < 0.06
-
     def test_legs_straighten_and_knees_bend_forwards(self, trials, name):
         points = np.concatenate(trials[name])
         for joints in LEGS.joints:
@@ -60,15 +54,6 @@ class TestEveryGroup:
             forward = pelvis_frame(to_bones(points))[..., 2]
             bend = points[:, joints[1]] - (points[:, joints[0]] + points[:, joints[2]]) / 2
             assert (bend * forward).sum(axis=-1).mean() > 0
-
-    def test_feet_are_near_the_floor_and_people_look_ahead(self, trials, name):
-        points = np.concatenate(trials[name])
-        assert 0.04 < np.percentile(points[:, [3, 6], 1].min(axis=1), 10) < 0.15
-        gaze = points[:, mapping.NOSE] - points[:, mapping.EARS]
-        forward = pelvis_frame(to_bones(points))[..., 2]
-        assert ((gaze * forward).sum(axis=-1) > 0).mean() > 0.9
-        pitch = np.degrees(np.arcsin(gaze[:, 1] / np.linalg.norm(gaze, axis=-1)))
-        assert -40 < np.median(pitch) < 10
 
 
 def test_inches_and_centimetres_give_the_same_actor(folder, trials):

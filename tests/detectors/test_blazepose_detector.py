@@ -79,11 +79,6 @@ def test_dancer_is_found_with_a_box_around_the_body(detector, videos):
     assert np.hypot(*(boxes.regions.centers[0] - (230, 250))) < 30  # the hips
 
 
-def test_woman_in_the_foreground_of_the_street_is_found(detector, videos):
-    boxes = detector.detect(read_frames(videos / "street.mp4", {0}))[0]
-    assert box_iou(boxes.xyxy[:1], np.array([[765, 180, 905, 540]], np.float32))[0, 0] > 0.5
-
-
 def test_walker_is_found_and_the_empty_room_is_not(detector, videos):
     empty, walker = detector.detect(read_frames(videos / "walk-by.mp4", {200, 300}))
     assert len(empty) == 0
@@ -100,17 +95,3 @@ def test_detection_turns_with_the_image(detector, videos):
     assert quarter == pytest.approx(np.pi / 2, abs=0.15)
     x, y = upright.regions.centers[0]
     assert np.hypot(*(turned.regions.centers[0] - (image.shape[0] - 1 - y, x))) < 15
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 3), (7, 5, 3), (480, 3, 3), (33, 641, 3)])
-@pytest.mark.parametrize("value", [0, 128, 255])
-def test_plain_images_of_any_size_hold_no_person(detector, shape, value):
-    boxes = detector.detect([np.full(shape, value, np.uint8)])[0]
-    assert len(boxes) == 0
-
-
-def test_gray_image_finds_the_same_person(detector, videos):
-    image = read_frames(videos / "dance.mp4", {100})[0]
-    gray = np.repeat(image.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
-    colour, plain = detector.detect([image, gray])
-    assert box_iou(colour.xyxy, plain.xyxy)[0, 0] > 0.8

@@ -78,12 +78,6 @@ def test_joints_are_those_of_ultralytics(name, pose, clip_frame, reference):
     check_joints(keypoints, reference[name]["pose"])
 
 
-@pytest.mark.parametrize("pictures", REFERENCES, ids=["vnni", "without vnni"])
-def test_the_references_show_people(pictures):
-    assert sum(len(pictures[name]["detect"]) for name in FRAMES) >= 20
-    assert sum(len(pictures[name]["pose"]) for name in FRAMES) >= 15
-
-
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
 def test_ultralytics_itself_agrees(detector, pose, weights_dir, clip_frame):
     import cv2
@@ -175,17 +169,6 @@ def test_a_crop_without_a_person_has_presence_0(pose, empty_picture):
     assert keypoints.presence.tolist() == [0]
     assert not keypoints.scores.any()
     np.testing.assert_array_equal(keypoints.next_regions.centers, regions.centers)
-
-
-def test_a_turned_crop_gives_the_same_joints(pose, clip_frame):
-    image = clip_frame("dance.mp4", 0)
-    boxes, _ = pose.find([image])[0]
-    upright = pose.regions(boxes[[0]])
-    turned = type(upright)(upright.centers, upright.sizes, upright.angles + np.float32(0.2))
-    a, b = (pose.estimate([image], [regions])[0] for regions in (upright, turned))
-    seen = (a.scores[0] > 0.5) & (b.scores[0] > 0.5)
-    assert seen.sum() >= 10
-    assert np.median(np.linalg.norm(a.xy[0] - b.xy[0], axis=-1)[seen]) < 0.02 * upright.sizes[0, 0]
 
 
 def test_final_rows_need_no_suppression(pose):

@@ -103,27 +103,6 @@ def test_c3d_says_missing_and_keeps_millimetres(recorded, tmp_path):
     assert (residuals[:, ~known] == -1).all()
 
 
-def test_c3d_counts_frames_from_the_start_of_the_video(recorded, tmp_path):
-    ezc3d = pytest.importorskip("ezc3d")
-    recording, places = recorded(60, 2, present=GAPS)
-    file = ezc3d.c3d(str(write(recording, "c3d", tmp_path, people=[1]).path))
-    header = file["header"]["points"]
-    assert (header["first_frame"], header["last_frame"]) == (7, 54)  # from 0, as the library counts
-    assert file["parameters"]["TRIAL"]["ACTUAL_START_FIELD"]["value"][0] == 8
-    assert file["data"]["points"].shape[2] == 48
-    np.testing.assert_allclose(file["data"]["points"][:3, :, 0].T, 1000 * places[0, 7], atol=0.01)
-
-
-def test_bones_of_several_people_have_names_of_their_own(recorded, tmp_path):
-    recordings = [recorded(60, people)[0] for people in (1, 2)]
-    for recording in recordings:
-        recording.rig = STICKS
-    alone, both = (Glb(write(recording, "glb", tmp_path).path).gltf for recording in recordings)
-    assert [alone.nodes[joint].name for joint in alone.skins[0].joints] == list(NAMES)
-    names = [both.nodes[joint].name for skin in both.skins for joint in skin.joints]
-    assert names == [f"person{person}_{name}" for person in (1, 2) for name in NAMES]
-
-
 @pytest.mark.parametrize("reader", ["ezc3d", pytest.param("c3d", marks=pytest.mark.slow)])
 def test_a_long_c3d_is_read_whole(reader, tmp_path):
     """More frames than the header can count: TRIAL:ACTUAL_END_FIELD, or the end of the file, says how many."""

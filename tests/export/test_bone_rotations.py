@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pose_datasets.rotations import from_vector, intrinsic
+from pose_datasets.rotations import intrinsic
 
 from pose.structures import rotations
 
@@ -33,21 +33,6 @@ def test_matrices_and_quaternions_are_each_others_inverse(rng):
     np.testing.assert_allclose(to_matrix(rotations.from_matrix(half_turns)), half_turns, atol=1e-15)
 
 
-def test_products_turn_one_after_the_other(rng):
-    a, b = random_turns(rng, 50), random_turns(rng, 50)
-    expected = to_matrix(a) @ to_matrix(b)
-    np.testing.assert_allclose(to_matrix(rotations.multiply(a, b)), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        rotations.multiply(a, rotations.inverse(a)), np.tile(rotations.IDENTITY, (50, 1)), atol=1e-12
-    )
-
-
-def test_about_an_axis_is_rodrigues_formula(rng):
-    axis, angle = rotations.unit(rng.normal(size=(40, 3))), rng.uniform(-6, 6, 40)
-    got = to_matrix(rotations.about(axis, angle))
-    np.testing.assert_allclose(got, from_vector(axis * angle[:, None]), atol=1e-12)
-
-
 @pytest.mark.parametrize("order", ORDERS)
 @settings(max_examples=60)
 @given(data=st.data())
@@ -71,17 +56,6 @@ def test_unwrapped_angles_keep_the_turn_and_do_not_jump(order):
     assert np.ptp(got[:, 0]) > 20, "the outer angle goes on turning"
 
 
-def test_unwrapping_in_portions_is_unwrapping_at_once():
-    time = np.linspace(0, 12, 500)
-    q = rotations.from_matrix(intrinsic("zxy", np.stack([3 * time, 2 * np.sin(time), time], axis=1)))[:, None]
-    whole = rotations.unwrapped_euler(q, "zxy")
-    parts, previous = [], None
-    for start in range(0, 500, 61):
-        parts.append(rotations.unwrapped_euler(q[start : start + 61], "zxy", previous))
-        previous = parts[-1][-1]
-    np.testing.assert_allclose(np.concatenate(parts), whole, atol=1e-9)
-
-
 def test_the_shortest_turn_between_directions(rng):
     start, goal = rotations.unit(rng.normal(size=(2, 100, 3)))
     q = rotations.shortest_rotation(start, goal)
@@ -103,9 +77,3 @@ def test_slerp_goes_the_short_way_at_even_speed(rng):
         middle = rotations.slerp(a, b, np.full(100, share))
         np.testing.assert_allclose(rotations.angle_between(a, middle), share * whole, atol=1e-7)
     np.testing.assert_allclose(rotations.slerp(a, a, np.full(100, 0.5)), a, atol=1e-12)
-
-
-def test_signs_follow_the_turn_before(rng):
-    q = rotations.same_sign(random_turns(rng, 1).repeat(6, axis=0) * np.array([1, -1, -1, 1, -1, 1.0])[:, None])
-    np.testing.assert_array_equal(q, q[:1].repeat(6, axis=0))
-    np.testing.assert_array_equal(rotations.same_sign(q, -q[0]), -q)

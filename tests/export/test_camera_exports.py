@@ -110,13 +110,6 @@ def test_a_static_camera_sees_the_joints_where_the_video_shows_them(glb_of, join
     assert glb.gltf.extensionsUsed == []
 
 
-def test_pixels_that_are_not_square_give_the_aspect(glb_of, joints):
-    camera = Camera.of(SIZE, np.array([[500.0, 0, 319.5], [0, 620.0, 239.5], [0, 0, 1]]))
-    glb, _ = glb_of(camera, world=WORLD)
-    check_pixels(glb, joints, camera)
-    assert glb.gltf.cameras[0].perspective.aspectRatio == pytest.approx(640 / 500 * 620 / 480)
-
-
 def test_a_turning_camera_is_animated_in_the_world(glb_of, joints):
     glb, _ = glb_of(turns=pan(), world=WORLD)
     check_pixels(glb, joints, Camera.of(SIZE))
@@ -127,11 +120,6 @@ def test_a_turning_camera_is_animated_in_the_world(glb_of, joints):
     assert ((turns[1:] * turns[:-1]).sum(axis=1) > 0.99).all()
     assert glb.gltf.nodes[node].translation[1] == pytest.approx(1.3), "above the floor"
     assert glb.gltf.extensionsUsed == []
-
-
-def test_a_part_of_a_result_has_its_part_of_the_path(glb_of, joints):
-    glb, _ = glb_of(turns=pan(), world=WORLD, start=8 / 30 - 1e-6)
-    check_pixels(glb, joints, Camera.of(SIZE), first=8)
 
 
 @pytest.mark.parametrize("height", [None, 1.9])
@@ -149,14 +137,6 @@ def test_a_carried_camera_is_carried_here_too(glb_of, joints, height):
     assert length == pytest.approx(expected, abs=1e-4) if height is None else length > 1.01 * expected
 
 
-def test_in_the_camera_frame_the_camera_stays(glb_of, joints):
-    glb, _ = glb_of(turns=pan(), world=WORLD, space="camera")
-    check_pixels(glb, joints, Camera.of(SIZE))
-    node = next(node for node in glb.gltf.nodes if node.camera == 0)
-    np.testing.assert_allclose(np.abs(node.rotation), [0, 0, 0, 1])
-    np.testing.assert_allclose(node.translation, 0)
-
-
 def test_a_zoom_is_animated_and_named(glb_of, joints):
     zooms = np.linspace(1, 1.5, FRAMES)
     glb, notes = glb_of(turns=pan(), zooms=zooms, world=WORLD)
@@ -167,12 +147,6 @@ def test_a_zoom_is_animated_and_named(glb_of, joints):
     median = 2 * np.arctan(height / (2 * focal * 1.25))
     assert glb.gltf.cameras[0].perspective.yfov == pytest.approx(median, abs=0.005), "what other readers show"
     assert any(note.startswith("camera: zoom, ") for note in notes)
-
-
-def test_a_zoom_is_animated_in_the_camera_frame_too(glb_of, joints):
-    zooms = np.linspace(1, 1.2, FRAMES)
-    glb, _ = glb_of(turns=pan(), zooms=zooms, world=WORLD, space="camera")
-    check_pixels(glb, joints, Camera.of(SIZE), zooms)
 
 
 def test_a_principal_point_off_the_middle_turns_the_camera(glb_of, joints):
@@ -202,12 +176,6 @@ def test_every_one_of_several_cameras_is_there(glb_of, joints):
     check_pixels(glb, (joints - [2.0, 0.0, 0.0]) @ turn.T, second, number=1)
     with pytest.raises(PoseError, match="not a calibration"):
         glb_of(cameras=({"name": "left"},))
-
-
-def test_a_camera_that_is_not_compensated_stays_in_the_camera_frame(glb_of, joints):
-    """The result has no world, so it is exported in the frame of each image."""
-    glb, _ = glb_of(motion=MotionInfo(CameraMotion(TRANSLATING, 1.0), compensated=False))
-    check_pixels(glb, joints, Camera.of(SIZE))
 
 
 def test_the_motion_of_the_camera_matters(glb_of, joints):

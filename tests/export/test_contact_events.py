@@ -45,10 +45,6 @@ def test_short_contacts_and_pauses_have_no_events():
     assert [(round(event.time * RATE), event.label) for event in found] == [(10, FOOT_STRIKE), (40, FOOT_OFF)]
 
 
-def test_without_a_world_there_are_no_events():
-    assert events_of(Recording(long_table(30), "walk")) == []
-
-
 @pytest.mark.parametrize(("count", "groups"), [(4, 1), (300, 2)])
 def test_c3d_holds_the_events_at_the_time_of_the_video(count, groups, tmp_path):
     ezc3d = pytest.importorskip("ezc3d")
@@ -84,11 +80,3 @@ def test_parquet_of_angles_is_the_csv_with_types_and_contacts(tmp_path):
         expected = [float(row[name] or "nan") for row in rows]
         np.testing.assert_allclose(table[name].to_pandas().astype(float), expected, atol=0.01)
     np.testing.assert_allclose(table["left_contact"].to_numpy(), steps((0, 10)), atol=1e-6)
-
-
-def test_contacts_are_null_without_a_world(recorded, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    recording, _ = recorded(10)
-    table = parquet.read_table(write(recording, "angles-parquet", tmp_path).path)
-    assert table["left_contact"].null_count == 10
-    assert table[f"{NAMES[0]}_deg"].null_count == 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from pose.body.digits import encoded, joined, merged, number, to_bytes
+from pose.body.digits import number, to_bytes
 
 ANY = arrays(
     np.float64, array_shapes(max_dims=2, max_side=5), elements=st.floats(allow_nan=False, allow_infinity=False)
@@ -42,9 +42,3 @@ def test_what_is_not_a_number_has_no_character():
     assert cells(np.array([np.nan, 1.5, np.inf, -np.inf]), 1) == ["", "1.5", "", ""]
     assert to_bytes(number(np.array([[np.nan, -2]]), 1, prefix=",")) == b",,-2.0"
     assert number(np.zeros(0), 2).shape[0] == 0
-
-
-def test_blocks_of_different_shapes_make_rows():
-    frames, places = number(np.arange(9, 11)), number(np.array([[[1, 2.5], [3, 40]], [[5, 6], [7, 8]]]), 1, prefix=",")
-    made = joined(frames[:, None], " ", encoded(["a", "bé"]), merged(places, 2), "\n")
-    assert to_bytes(made).decode() == "9 a,1.0,2.5\n9 bé,3.0,40.0\n10 a,5.0,6.0\n10 bé,7.0,8.0\n"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.body.smoothing import StreamingSmoother, foot_frames_of, smoothed
+from pose.body.smoothing import StreamingSmoother, smoothed
 
 TIMES = np.arange(90) / 30
 
@@ -24,18 +24,3 @@ def test_a_window_does_not_delay_and_a_stream_does_by_its_time_constant():
     np.testing.assert_allclose(smoothed(ramp, TIMES, 0.07)[middle], ramp[middle], atol=1e-9)
     behind = (ramp - StreamingSmoother(0.1).step(ramp, TIMES))[middle]
     np.testing.assert_allclose(behind, 0.1, atol=0.02)
-
-
-def test_frames_far_apart_are_not_mixed():
-    values, times = np.array([[1.0], [5.0]]), np.array([0.0, 60.0])
-    np.testing.assert_allclose(smoothed(values, times, 0.07), values)
-    np.testing.assert_allclose(StreamingSmoother(0.1).step(values, times), values)
-
-
-def test_smoothed_frames_of_feet_are_at_right_angles_again():
-    rng = np.random.default_rng(1)
-    frames = foot_frames_of(rng.standard_normal((20, 2, 2, 3)))
-    mixed = foot_frames_of(smoothed(frames, TIMES[:20], 0.05))
-    np.testing.assert_allclose(np.linalg.norm(mixed, axis=-1), 1)
-    np.testing.assert_allclose((mixed[:, :, 0] * mixed[:, :, 1]).sum(axis=-1), 0, atol=1e-12)
-    np.testing.assert_array_equal(foot_frames_of(np.zeros((1, 2, 2, 3))), 0)

@@ -75,12 +75,6 @@ def test_tables_and_data_frame_have_a_column(unplaced, tmp_path):
     assert (frame["doubtful"] == (frame["person"] == 2)).all()
 
 
-def test_the_report_names_doubtful_people(unplaced, tmp_path):
-    (made,) = export(Recording(unplaced, "clip.mp4"), ["html"], tmp_path, "poses")
-    page = facts(made.path.read_text(encoding="utf-8"))
-    assert [(person["id"], person["doubtful"]) for person in page["people"]] == [(1, False), (2, True)]
-
-
 @pytest.mark.parametrize("moves", [False, True])
 def test_the_report_levels_no_person_before_a_camera_of_unknown_motion(unplaced, tmp_path, moves):
     """People who lean by 30 degrees in the image stay so if the camera moved: the image's up is not gravity's."""

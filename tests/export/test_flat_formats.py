@@ -8,7 +8,7 @@ from pose_fakes import random_result, run_info
 
 from pose.export import export, open_recording
 from pose.results import NpzWriter
-from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, HALPE26
 from pose.utils.written_files import RECORD, WrittenFiles
 
 
@@ -43,13 +43,6 @@ def test_coco_results_hold_the_keypoints(tmp_path, skeleton):
     x1, y1, x2, y2 = people.boxes[1]
     np.testing.assert_allclose(entry["bbox"], [x1, y1, x2 - x1, y2 - y1], atol=0.02)
     assert (entry["category_id"], entry["score"]) == (1, pytest.approx(people.box_scores[1], abs=1e-4))
-
-
-def test_a_skeleton_without_a_face_leaves_it_unseen(tmp_path):
-    recording, _ = recording_of(tmp_path, H36M17)
-    points = np.array(json.loads(write(recording, "coco", tmp_path).read_text())[0]["keypoints"]).reshape(17, 3)
-    assert (points[:5] == 0).all()
-    assert (points[5:, 2] > 0).all()
 
 
 def test_openpose_has_a_file_a_frame_in_the_order_of_body_25(tmp_path):

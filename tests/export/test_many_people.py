@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
-from pose.body import flat
 from pose.body.selection import CHUNK
 from pose.body.tracks import Recording
-from pose.export import coco, glb, html
+from pose.export import glb, html
 from pose.export.table import FOOT_NAMES, rows
 from pose.results import NpzWriter, load_poses
 from pose.structures.skeletons import H36M17
@@ -51,14 +50,3 @@ def test_files_have_the_people_in_the_most_frames(recording, tmp_path, monkeypat
     if form is html:
         page = (tmp_path / "file").read_text()
         assert re.search(rf'"leftOut": ?{len(people) - 5}', page)
-
-
-def test_portions_of_crowded_frames_are_small(recording, tmp_path, monkeypatch):
-    coco.write(recording, recording.people, tmp_path / "at once.json")
-    monkeypatch.setattr(flat, "CHUNK", 5)
-    parts = list(flat.portions(recording, recording.people, ("nose",)))
-    assert max(len(part.ids) for part in parts) <= 5
-    assert np.concatenate([part.frames for part in parts]).tolist() == list(range(PEOPLE + 1))
-    monkeypatch.setattr(flat, "CHUNK", 1)  # a frame is never divided
-    coco.write(recording, recording.people, tmp_path / "apart.json")
-    assert (tmp_path / "apart.json").read_bytes() == (tmp_path / "at once.json").read_bytes()

@@ -38,23 +38,6 @@ def test_it_holds_all_that_the_tools_name(package):
     assert scale.findtext(".//model_file") in (folder / "README.txt").read_text()
 
 
-def test_markers_have_the_same_names_everywhere(package):
-    _, _, folder = package
-    names = set(read_trc((folder / "markers.trc").read_text()).names)
-    assert len(names) == 12
-    assert {marker.get("name") for marker in xml(folder / "markers.xml").iter("Marker")} == names
-    assert {task.get("name") for task in xml(folder / "ik.xml").iter("IKMarkerTask")} == names
-    pairs = [pair.findtext("markers").split() for pair in xml(folder / "scale.xml").iter("MarkerPair")]
-    assert {name for pair in pairs for name in pair} <= names
-
-
-def test_the_tools_take_the_longest_stretch_without_a_gap(package):
-    _, _, folder = package
-    for name in ("scale.xml", "ik.xml"):
-        times = [float(word) for word in xml(folder / name).findtext(".//time_range").split()]
-        assert times == pytest.approx([25 / 30, 59 / 30], abs=1e-6)
-
-
 def test_markers_and_angles_are_turned_alike(package):
     """The markers are the joints turned about y, and the model's hips, placed by the angles, are the markers."""
     _, places, folder = package

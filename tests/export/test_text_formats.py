@@ -1,23 +1,19 @@
 """BVH, TRC, MOT, CSV and angles, read back by strict readers and compared with what went in."""
 
 import csv
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from pose_datasets.rotations import about_axis
 from strict import bvh_places, read_bvh, read_mot, read_trc
 
 from pose.body.joint_angles import NAMES as ANGLES
 from pose.body.joint_angles import joint_angles
-from pose.body.motions import AnimatedSkeleton
-from pose.body.skeleton import NAMES, joint_positions
+from pose.body.skeleton import NAMES
 from pose.body.skeleton import ORDER as TREE
 from pose.body.tracks import Recording
 from pose.errors import PoseError
 from pose.export import FORMATS, export
-from pose.export.opensim_setup import HALF_HIPS, HIPS
 from pose.structures.camera import project
 from pose.structures.skeletons import BLAZEPOSE33, H36M17
 from pose.world.foot_points import foot_joints
@@ -55,17 +51,6 @@ def test_bvh_is_read_alike_by_the_motion_capture_reader(recorded, tmp_path):
     )
 
 
-def test_bvh_bones_are_constant_whatever_the_joints_do(save, rng, tmp_path):
-    from pose.export import open_recording
-
-    recording = open_recording(save(rng.normal(size=(1, 50, 17, 3))))
-    (one,) = written(recording, "bvh", tmp_path).values()
-    found = read_bvh(one.path.read_text())
-    lengths = np.linalg.norm(np.diff(bvh_places(found)[:, [1, 2]], axis=1), axis=-1)
-    assert np.ptp(lengths) < 1e-3
-    assert re.search(r"joints lie \d+ mm from the bones on average", " ".join(one.notes))
-
-
 def test_filled_frames_are_listed_beside_the_file_and_go_from_one_side_to_the_other(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     made = written(recording, "bvh", tmp_path)
@@ -82,16 +67,6 @@ def test_filled_frames_are_listed_beside_the_file_and_go_from_one_side_to_the_ot
     np.testing.assert_allclose(got[~np.isin(np.arange(53), [13, 14, 15, 16, 17, 33])][0], places[0, 7, TREE], atol=2e-4)
     pelvis = got[12:19, 0]
     np.testing.assert_allclose(np.diff(pelvis, axis=0), np.diff(pelvis, axis=0)[:1].repeat(6, 0), atol=3e-4)
-
-
-def test_a_gap_on_the_edge_of_a_portion_is_filled_alike(recorded, tmp_path, monkeypatch):
-    recording, _ = recorded(60, 2, present=GAPS)
-    texts = []
-    for chunk in (2048, 7):
-        monkeypatch.setattr("pose.body.tracks.CHUNK", chunk)
-        made = written(recording, "bvh", tmp_path, people=[1])
-        texts.append(made["poses-person1.bvh"].path.read_text())
-    np.testing.assert_allclose(read_bvh(texts[0]).values, read_bvh(texts[1]).values, atol=2e-4)
 
 
 def test_trc_holds_the_joints_and_says_missing(recorded, tmp_path):
@@ -136,39 +111,6 @@ def test_mot_columns_are_the_angles_of_the_joints(recorded, tmp_path):
             column(flexion), ours(f"{'left' if flexion[-1] == 'l' else 'right'}_hip_flexion"), atol=1e-3
         )
     assert "hip_rotation_r" not in found.names
-
-
-@pytest.mark.parametrize("degrees", [0, 90, -135, 180])
-def test_mot_of_an_upright_person_is_neutral_whichever_way_they_face(save, tmp_path, degrees):
-    from test_joint_angles import pose
-
-    facing = pose()[None] @ about_axis("y", np.radians(degrees)).T
-    values = mot_of(save(facing), tmp_path)
-    hip = facing[0, 0, [H36M17.index("left_hip"), H36M17.index("right_hip")]]
-    scale = np.linalg.norm(hip[1] - hip[0]) / (2 * HALF_HIPS)
-    origin = [-scale * HIPS[0], hip[0, 1] - scale * HIPS[1], 0.0]
-    assert [values.pop(f"pelvis_t{axis}") for axis in "xyz"] == pytest.approx(origin, abs=1e-4)
-    assert values == pytest.approx(dict.fromkeys(values, 0), abs=1e-3)
-
-
-@pytest.mark.parametrize("degrees", [0, 90, -135, 180])
-def test_lean_is_tilt_and_list_of_the_body_whichever_way_the_person_faces(save, tmp_path, degrees):
-    from test_joint_angles import pose
-
-    for axis, name, angle in (("x", "pelvis_tilt", -20), ("z", "pelvis_list", 15)):
-        lean = about_axis("y", np.radians(degrees)) @ about_axis(axis, np.radians(20 if axis == "x" else 15))
-        values = mot_of(save(pose()[None] @ lean.T), tmp_path)
-        found = {key: values[key] for key in ("pelvis_tilt", "pelvis_list", "pelvis_rotation")}
-        assert found == pytest.approx(dict.fromkeys(found, 0) | {name: angle}, abs=0.01)
-
-
-def mot_of(path, folder) -> dict[str, float]:
-    """The first row of the MOT of person 1."""
-    from pose.export import open_recording
-
-    written(open_recording(path), "mot", folder)
-    found = read_mot((folder / "poses-person1.mot").read_text())
-    return dict(zip(found.names, found.values[0].tolist(), strict=True))
 
 
 def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path):
@@ -237,20 +179,6 @@ def _importable(name):
         pytest.skip(str(error))
 
 
-@pytest.mark.slow
-def test_ten_thousand_frames_in_portions_lose_none(recorded, tmp_path):
-    recording, places = recorded(10_000)
-    for name in ("bvh", "trc", "mot"):
-        written(recording, name, tmp_path)
-    bvh = read_bvh((tmp_path / "poses-person1.bvh").read_text())
-    np.testing.assert_allclose(bvh_places(bvh)[:, 0] / 100, places[0, :, 0], atol=2e-4)
-    trc = read_trc((tmp_path / "poses-person1.trc").read_text())
-    np.testing.assert_allclose(trc.values, places[0], atol=2e-5)
-    mot = read_mot((tmp_path / "poses-person1.mot").read_text())
-    assert len(mot.times) == 10_000
-    assert np.abs(np.diff(bvh.values, axis=0)).max() < 30, "no jump of an angle"
-
-
 def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded, tmp_path, monkeypatch):
     recording, _ = recorded(60)
 
@@ -261,34 +189,6 @@ def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded
     with pytest.raises(PoseError, match=r"poses-person1.bvh: No space left on device"):
         written(recording, "bvh", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["poses.npz"]
-
-
-def test_bones_fit_the_whole_track(recorded, body):
-    recording, places = recorded(60)
-    bones = AnimatedSkeleton(recording.track(1, recording.uniform))
-    parts = [joint_positions(bones.body, motion) for _, motion in bones.spans()]
-    np.testing.assert_allclose(np.concatenate(parts), places[0], atol=1e-4)
-    assert bones.distance_note() == "joints lie 0 mm from the bones on average"
-
-
-def test_formats_share_what_one_of_them_has_solved(recorded, tmp_path, monkeypatch):
-    from pose.body import motions
-    from pose.export import Recording
-
-    portions, solve = [], motions.solve
-    monkeypatch.setattr(motions, "solve", lambda places, bones: portions.append(len(places)) or solve(places, bones))
-    recording, _ = recorded(60, 2, present=GAPS)
-
-    def contents(source, folder):
-        folder.mkdir()
-        made = [*export(source, ["mot", "glb"], folder, "poses")]
-        return [one.path.read_bytes() for one in made], [one.notes for one in made]
-
-    written(recording, "bvh", tmp_path)
-    first = len(portions)
-    shared = contents(recording, tmp_path / "shared")
-    assert sum(portions[first:]) < 20, "but for the frames beside gaps nothing is solved again"
-    assert shared == contents(Recording(recording.table, recording.name), tmp_path / "alone")
 
 
 def test_tables_have_heels_toes_and_ankle_angles_where_the_image_shows_them(recorded, tmp_path):

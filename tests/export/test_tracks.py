@@ -45,15 +45,6 @@ def test_uneven_time_stamps_are_resampled_and_their_own_kept_where_a_format_has_
     np.testing.assert_array_equal(recording.track(1, recording.timeline).times, times)
 
 
-def test_a_chosen_rate_resamples_everything(recorded):
-    recording, _ = recorded(61, fps=50)
-    for timeline in (recording.timeline, recording.uniform):
-        assert (timeline.rate, timeline.resampled) == (50, True)
-        assert len(timeline.times) == 101
-    recording, _ = recorded(61, fps=30)
-    assert not recording.uniform.resampled, "that is the rate it has"
-
-
 def test_gaps_are_missing_and_not_bridged(recorded):
     present = np.ones((2, 60), bool)
     present[0, :7] = present[0, 20:25] = present[0, 40] = present[0, 55:] = False
@@ -64,24 +55,6 @@ def test_gaps_are_missing_and_not_bridged(recorded):
     assert np.isnan(all_places(track)[13:18]).all()
     assert np.isfinite(all_places(track)[track.known]).all()
     assert recording.track(2, recording.uniform).gaps == []
-
-
-def test_resampling_does_not_invent_what_lies_in_a_gap(recorded):
-    present = np.ones((1, 60), bool)
-    present[0, 20:40] = False
-    recording, _ = recorded(60, present=present, fps=47.0)
-    track = recording.track(1, recording.uniform)
-    inside = (track.times > 19 / 30 + 1e-6) & (track.times < 40 / 30 - 1e-6)
-    np.testing.assert_array_equal(track.known, ~inside)
-
-
-def test_a_pause_of_the_video_is_a_gap(recorded):
-    times = np.arange(60) / 30
-    times[30:] += 2
-    recording, _ = recorded(60, times=times)
-    track = recording.track(1, recording.uniform)
-    assert track.resampled
-    assert not track.known[(track.times > 1.0) & (track.times < 2.99)].any()
 
 
 def test_poses_that_are_not_known_are_missing(save, body, rng):
@@ -97,12 +70,6 @@ def test_poses_that_are_not_known_are_missing(save, body, rng):
     assert (track.first, track.gaps) == (5, [(7, 7)])
     places[:] = np.nan
     assert open_recording(save(places, name="none")).track(1, recording.uniform) is None
-
-
-def test_one_frame_is_a_track(recorded):
-    recording, _ = recorded(1)
-    track = recording.track(1, recording.uniform)
-    assert (len(track), track.rate, track.gaps) == (1, 30, [])
 
 
 def test_a_part_of_the_video(recorded):
@@ -187,11 +154,3 @@ def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
     assert int(read) == frames
     # The arrays hold 31 MB, and as float64 twice that. What stays is a few numbers a frame.
     assert taken < 25
-
-
-@pytest.mark.parametrize(("rate", "expected"), [(30, 30.0), (30 / 1.001, 30 / 1.001), (25, 25.0), (29.9, 29.9)])
-def test_rounded_time_stamps_have_the_usual_rate(recorded, rate, expected):
-    """WebM counts milliseconds: 60 of its frames are 29.998 frames/s from the first to the last."""
-    recording, _ = recorded(60, times=np.round(np.arange(60) / rate, 3))
-    assert recording.uniform.rate == pytest.approx(expected, rel=5e-4 if rate == 29.9 else 1e-9)
-    assert not recording.uniform.resampled

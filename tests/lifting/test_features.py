@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifting.features import LifterInput, decode, last_seen, observe, observe_next, split_features
+from pose.lifting.features import LifterInput, decode, observe, observe_next
 from pose.lifting.format import FEATURES, JOINTS, OUTPUTS, TYPICAL_STEP, nothing_observed
 
 B, T = 2, 9
@@ -76,11 +76,6 @@ def test_a_frame_that_sees_nothing_keeps_the_last_place(seen):
     assert not got.centres[1, :2].any()
 
 
-def test_last_seen_names_the_newest_frame_that_saw_something():
-    seen = torch.tensor([[False, True, False, False, True], [True, False, True, True, False]])
-    assert last_seen(seen).tolist() == [[0, 1, 1, 1, 4], [0, 0, 2, 3, 3]]
-
-
 def test_frame_by_frame_gives_the_same(seen):
     keypoints, scores, times, *camera = seen
     expected = observe(*seen)
@@ -89,13 +84,6 @@ def test_frame_by_frame_gives_the_same(seen):
         before = observe_next(keypoints[:, t], scores[:, t], times[:, t] - previous, before, *camera)
         previous = times[:, t]
         torch.testing.assert_close(before, expected.features[:, t], rtol=1e-5, atol=1e-5)
-
-
-def test_features_hold_all_that_was_observed(seen):
-    expected = observe(*seen)
-    got = split_features(expected.features)
-    for name in LifterInput.__slots__:
-        torch.testing.assert_close(getattr(got, name), getattr(expected, name), rtol=1e-5, atol=1e-6)
 
 
 def test_only_the_step_between_frames_tells_the_time(seen):
@@ -119,13 +107,3 @@ def test_decoding_full_trust_and_no_correction_projects_onto_what_was_seen(seen)
     pelvis_seen = observations.seen & (seen[1][..., 0] > 0)
     mask = (seen[1] > 0) & pelvis_seen[..., None]
     torch.testing.assert_close((points[..., :2] / points[..., 2:])[mask], observations.rays[mask], rtol=1e-3, atol=1e-3)
-
-
-def test_a_person_twice_as_far_is_decoded_twice_as_far(seen):
-    keypoints, scores, times, _, *flags = seen
-    near = observe(keypoints, scores, times, a_camera(600, (320, 240)), *flags)
-    far = observe(keypoints, scores, times, a_camera(1200, (320, 240)), *flags)
-    outputs = torch.zeros(B, T, OUTPUTS)
-    shown = near.seen
-    ratio = (decode(outputs, far).root[..., 2] / decode(outputs, near).root[..., 2])[shown]
-    torch.testing.assert_close(ratio, torch.full_like(ratio, 2.0), rtol=1e-4, atol=0)

@@ -44,15 +44,6 @@ def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, stream
         np.testing.assert_allclose(lifted.sigma[row, :count], alone.sigma, rtol=1e-4)
 
 
-def test_figures_are_those_of_the_valid_frames(make_lifter, batch):
-    network = make_lifter().network
-    lifted, valid = lift_batch(network, batch), batch.valid
-    figures = measure(network, [batch])
-    errors = np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)[valid]
-    assert figures.mpjpe == pytest.approx(1000 * errors.mean(), rel=1e-5)
-    assert figures.inside == pytest.approx((1000 * errors < lifted.sigma.numpy()[valid])[:, 1:].mean(), abs=1e-6)
-
-
 def test_calibration_puts_the_share_of_a_normal_distribution_inside_one_sigma(make_lifter, batch):
     network = make_lifter().network
     calibrate(network, [[batch]])

@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from benchmarks.model_cards import between, flat, main, settings
+from benchmarks.model_cards import main, settings
 from pose.lifting.checkpoint import save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
@@ -90,20 +90,6 @@ def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatc
     assert cards["stream"]["sha256"] in readme
 
 
-@pytest.mark.slow
-def test_the_documentation_gets_its_tables_and_image(finished):
-    assert run(finished) == 0
-    text = (finished / "docs" / "lifter.md").read_text()
-    assert text.startswith("before\n\n<!-- accuracy -->")
-    assert text.endswith("<!-- /accuracy -->\n\nafter\n")
-    assert "old" not in text
-    assert "| stream, look-ahead 4 | 40.0 | 41.0 | 43.00 | 4400 % | 45 |" in text
-    assert (finished / "docs" / "images" / "lookahead.png").read_bytes().startswith(b"\x89PNG")
-    again = text
-    assert run(finished) == 0
-    assert (finished / "docs" / "lifter.md").read_text() == again
-
-
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -116,15 +102,3 @@ def test_parts_that_do_not_belong_together_are_refused(finished, capsys, broken,
     assert run(finished) == 1
     assert said in capsys.readouterr().err
     assert list((finished / "models").glob("*.json")) == []
-
-
-def test_every_field_of_a_recipe_is_compared():
-    found = settings(ROOT / "configs" / "train" / "stream.yaml")
-    assert found["train.model.streaming"] is True
-    assert found["train.model.attention_options"] == {"window": 32}
-    assert found["train.clip"] == 1.0  # a default that the recipe does not name
-    assert flat({"a": {"b": 1, "attention_options": {"c": 2}}}) == {"a.b": 1, "a.attention_options": {"c": 2}}
-
-
-def test_only_what_stands_between_the_markers_is_replaced():
-    assert between("x\n<!-- m -->\ny\n<!-- /m -->\nz", "m", "new") == "x\n<!-- m -->\n\nnew\n\n<!-- /m -->\nz"

@@ -63,19 +63,6 @@ def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, l
     np.testing.assert_allclose(np.concatenate([r.poses.sigma for r in results]), expected.sigma, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("window", "hop"), [(20, 15), (20, 20), (9, 1)])
-def test_a_checkpoint_may_have_windows_of_its_own(make_lifter, make_walk, window, hop):
-    lifter, sequence = make_lifter(window=window, hop=hop), make_walk(50)
-    expected = lifter.lift(sequence)
-    stage, results = OfflineLifter(lifter, H36M17, Camera.of((640, 480))), []
-    for frame in range(50):
-        results += stage.push(people_of(sequence, frame))
-        assert frame + 1 - len(results) <= window
-    results += stage.flush()
-    np.testing.assert_allclose(np.concatenate([r.poses.joints for r in results]), expected.joints, atol=1e-5)
-    assert np.abs(make_lifter().lift(sequence).joints - expected.joints).max() > 1e-4
-
-
 def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
     """Since each window is lifted with its mirror image; a single pass of an untrained network does not."""
     lifter, sequence = make_lifter(), make_walk(100)
@@ -90,31 +77,6 @@ def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
     shorter = lifter.lift_many([sequence[:60]], mirrored=False)[0], lifter.lift_many([turned[:60]], mirrored=False)[0]
     both = np.sqrt(shorter[0].sigma * mirror_lifted(shorter[1]).sigma)
     np.testing.assert_allclose(lifter.lift(sequence[:60]).sigma, both, rtol=1e-4)
-
-
-def test_no_seam_where_windows_join(make_lifter, make_walk):
-    """The blend's acceleration at the joins does not exceed that elsewhere, while cutting windows apart would show."""
-    lifter, sequence = make_lifter(), make_walk(4 * HOP + WINDOW)
-    sequence = replace(sequence, scores=np.ones_like(sequence.scores))
-    joins = HOP * np.arange(1, 5)
-    blended = acceleration(lifter.lift(sequence).joints)
-    cut = np.concatenate([window.joints for window in lifter.lift_many(pieces(sequence))])
-    at_joins = np.concatenate([blended[j - 2 : j + WINDOW - HOP] for j in joins])
-    assert np.median(at_joins) < 1.5 * np.median(blended)
-    assert at_joins.max() < 1.5 * blended.max()
-    assert acceleration(cut)[joins - 1].mean() > 2 * blended[joins - 1].mean()
-
-
-def pieces(sequence):
-    cuts = [slice(start, start + HOP) for start in range(0, len(sequence), HOP)]
-    return [
-        replace(sequence, keypoints=sequence.keypoints[c], scores=sequence.scores[c], times=sequence.times[c])
-        for c in cuts
-    ]
-
-
-def acceleration(joints):
-    return np.linalg.norm(np.diff(joints, 2, axis=0), axis=-1).mean(axis=-1)
 
 
 def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,10 +107,3 @@ def test_the_frame_rate_does_not_change_the_motion(held_out_clips):
     at = {name: lift.joints[np.searchsorted(lift.times, common)] for name, lift in lifted.items()}
     difference = np.linalg.norm(at["slow"] - at["fast"], axis=-1).mean()
     assert difference < 0.05
-
-
-def test_cards_say_what_a_reader_needs():
-    for name in ("offline", "stream"):
-        for key in ("data", "licence", "recipe", "seed", "date", "metrics", "sha256", "commands"):
-            assert card(name).get(key) not in (None, "", {}, []), f"{name}: the card says nothing of {key}"
-        assert (Path(__file__).parents[2] / card(name)["recipe"]).is_file()

@@ -39,13 +39,6 @@ def test_the_cpu_takes_the_exported_file(name):
     assert lifter.windows == TorchLifter.load(name).windows
 
 
-@pytest.mark.parametrize("length", [1, 7, 81, 82, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 63, 80, 150))])
-def test_every_length_of_a_sequence_is_lifted_alike(both, make_walk, length):
-    by_onnx, by_torch = both
-    sequence = make_walk(length)
-    assert_equal_answers(by_onnx.lift(sequence), by_torch.lift(sequence))
-
-
 @pytest.mark.parametrize(
     ("skeleton", "joints", "known"), [("h36m17", 17, False), ("blazepose33", 33, True)], ids=["as it is", "derived"]
 )
@@ -61,13 +54,6 @@ def test_every_kind_of_input_is_lifted_alike(both, make_walk, skeleton, joints, 
     expected = by_torch.lift(sequence)
     assert_equal_answers(by_onnx.lift(sequence), expected)
     assert np.isfinite(expected.joints).all()
-
-
-def test_sequences_together_are_lifted_as_each_alone(both, make_walk):
-    by_onnx, by_torch = both
-    sequences = [make_walk(length) for length in (81, 90, 20)]
-    for got, expected in zip(by_onnx.lift_many(sequences), by_torch.lift_many(sequences), strict=True):
-        assert_equal_answers(got, expected)
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -97,15 +97,6 @@ def test_the_stage_returns_every_frame_once_and_in_order(make_lifter, make_walk,
     assert all(np.isfinite(result.poses.joints).all() for result in results)
 
 
-def test_the_stage_answers_like_the_stream(make_lifter, make_walk):
-    sequence, lifter = make_walk(40), make_lifter(streaming=True)
-    stage = StreamLifter(LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=4))
-    results = [result for frame in range(40) for result in stage.push(people_of(sequence, frame, present=True))]
-    results += stage.flush()
-    got = np.concatenate([result.poses.joints for result in results])
-    np.testing.assert_allclose(got[:36], lifter.lift(sequence, 4).joints[:36], atol=1e-5)
-
-
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
 def test_a_stream_that_was_away_knows_no_person(make_lifter, make_walk, lookahead):
     """After a pause of five seconds the answers are those of a new stream, and what waited before it is answered."""

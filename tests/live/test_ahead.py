@@ -11,7 +11,7 @@ from pose_fakes import SIZE, STANDING, seen_result
 from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.lifting.forecast import DampedVelocity, ZeroVelocity
-from pose.lifting.forecast.past_buffer import MAX_FRAMES, PastBuffer
+from pose.lifting.forecast.past_buffer import PastBuffer
 from pose.lifting.forecast.projection import carrying_joints
 from pose.lifting.forecast.stabilized import StabilizedForecaster
 from pose.live import LiveLoop, PushedFrames
@@ -55,13 +55,6 @@ TIMES = np.arange(30) / 30
 IRREGULAR = np.cumsum(np.random.default_rng(5).uniform(0.005, 0.07, 30))
 
 
-def test_a_horizon_of_nothing_is_the_very_result():
-    ahead = new_ahead()
-    for time in TIMES.tolist():
-        frame = walker(time)
-        assert ahead(frame, 0.0) is frame
-
-
 @pytest.mark.parametrize("times", [TIMES, IRREGULAR], ids=["even", "irregular"])
 def test_who_walks_evenly_is_shown_where_they_are_then(times):
     """Damping holds the pelvis back by h^2 / 2 tau: 3 mm of these 67."""
@@ -88,20 +81,6 @@ def test_the_image_shows_who_was_seen_there_wherever_a_world_moved_the_3d():
     assert np.linalg.norm(drawn - drawn_off, axis=-1).max() < 0.1 * gone.min()
 
 
-def test_who_stands_still_stays_where_they_are_seen():
-    frames = [walker(time, speed=(0, 0, 0)) for time in TIMES.tolist()]
-    for before, after in zip(frames, played(new_ahead(), frames, 0.15), strict=True):
-        np.testing.assert_allclose(after.poses.joints, before.poses.joints, atol=1e-6)
-        np.testing.assert_allclose(after.people.keypoints, before.people.keypoints, atol=1e-3)
-        np.testing.assert_allclose(after.people.boxes, before.people.boxes, atol=1e-3)
-
-
-def test_nothing_is_predicted_without_people():
-    ahead = new_ahead()
-    empty = seen_result(np.zeros((0, 3)))
-    assert ahead(empty, 0.1) is empty
-
-
 def test_who_has_no_3d_stays_as_they_were_seen_and_others_do_not():
     ahead = new_ahead()
     for time in TIMES.tolist():
@@ -111,16 +90,6 @@ def test_who_has_no_3d_stays_as_they_were_seen_and_others_do_not():
     assert shown.poses.ahead.tolist() == [pytest.approx(0.1), 0]
     assert np.array_equal(shown.people.keypoints[1], frame.people.keypoints[1])
     assert np.array_equal(shown.poses.root[1], frame.poses.root[1])
-
-
-def test_the_frame_that_is_given_stays_as_it_is():
-    ahead, frames = new_ahead(), [walker(time) for time in TIMES.tolist()]
-    copies = [walker(time) for time in TIMES.tolist()]
-    played(ahead, frames, 0.1)
-    for frame, copy in zip(frames, copies, strict=True):
-        assert np.array_equal(frame.poses.joints, copy.poses.joints)
-        assert np.array_equal(frame.people.keypoints, copy.people.keypoints)
-        assert np.array_equal(frame.people.boxes, copy.people.boxes)
 
 
 def test_the_place_in_the_world_goes_with_the_pose():
@@ -167,14 +136,6 @@ def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then
     assert (np.diff(sigmas, axis=0) > 0).all()
 
 
-def test_who_comes_back_is_the_one_who_was_seen():
-    ahead = new_ahead()
-    played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
-    ahead(without(walker(TIMES[-1] + 0.1), 1), 0.0)
-    back = walker(TIMES[-1] + 0.2)
-    assert ahead(back, 0.0) is back
-
-
 def test_no_person_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_walked_out_or_before_a_cut():
     moment = new_ahead()
     played(moment, [walker(time) for time in TIMES[:4].tolist()], 0.0)
@@ -198,60 +159,10 @@ def test_no_person_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or
     assert len(cut(replace(frame, people=replace(frame.people, cut=True)), 0.0).people) == 0
 
 
-def test_a_person_behind_which_another_hides_does_not_make_it_forget_the_other():
-    ahead = new_ahead()
-    pair = [[0, 0, 4], [0.05, 0, 3.8]]  # their boxes overlap by far the most
-    for time in TIMES.tolist():
-        ahead(seen_result(pair, time=time), 0.0)
-    assert ahead(without(seen_result(pair, time=1.1), 1), 0.0).people.ids.tolist() == [2, 1]
-
-
 def test_bridge_0_carries_no_person_on():
     ahead = new_ahead(bridge=0.0)
     played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
     assert len(ahead(without(walker(TIMES[-1] + 0.1), 1), 0.1).people) == 0
-
-
-def test_a_past_is_the_last_second_whatever_came_before_and_memory_is_bounded():
-    long, short = PastBuffer(), PastBuffer()
-    for number in range(1000):
-        frame = walker(number / 60, speed=(0.1, 0, 0.1))
-        long.add(frame)
-        if number >= 900:
-            short.add(frame)
-    whole, part = long.past_of([1]), short.past_of([1])
-    assert whole.times[0].tolist() == part.times[0].tolist() == pytest.approx((np.arange(939, 1000) / 60).tolist())
-    assert np.array_equal(whole.root, part.root)
-    assert np.array_equal(whole.joints[0, -1], STANDING)
-    many = PastBuffer()
-    for number in range(3000):
-        many.add(
-            replace(
-                one := walker(number / 600, speed=(0.1, 0, 0)), people=replace(one.people, ids=np.array([number // 10]))
-            )
-        )
-    assert len(many.last_seen()) <= 62
-    assert many.past_of([299]).times.shape == (1, 10)
-    for number in range(600):
-        many.add(walker(5 + (number + 1) / 600, speed=(0.1, 0, 0)))
-    assert many.past_of([1]).times.shape == (1, MAX_FRAMES)
-
-
-def test_a_person_with_a_shorter_past_is_padded_with_nothing():
-    pasts = PastBuffer()
-    for number in range(20):
-        both = seen_result([[0, 0, 4], [1, 0, 4]], time=number / 30)
-        pasts.add(both if number >= 15 else without(both, 2))
-    past = pasts.past_of([2, 1])
-    assert past.valid.sum(axis=1).tolist() == [5, 20]
-    assert past.valid[0, -5:].all()
-
-
-def test_predicted_people_are_not_their_own_past():
-    pasts = PastBuffer()
-    frame = walker(0.0)
-    pasts.add(replace(frame, poses=replace(frame.poses, ahead=np.array([0.1], np.float32))))
-    assert pasts.last_seen() == {}
 
 
 @pytest.mark.parametrize("skeleton", [H36M17, BLAZEPOSE33, HALPE26, WHOLEBODY133], ids=lambda s: s.name)
@@ -268,13 +179,6 @@ def test_every_point_goes_with_the_joint_of_its_name_or_the_one_it_hangs_on(skel
     hung |= {"right_middle_finger_4": "right_wrist", "nose": "head", "left_eye": "head", "mouth_left": "head"}
     hung |= {"hip": "pelvis", "chin": "head", "left_brow_3": "head"}
     assert {name: known[name] for name in hung if name in known} == {n: c for n, c in hung.items() if n in known}
-
-
-def test_zero_velocity_shows_the_late_pose():
-    frames = [walker(time) for time in TIMES.tolist()]
-    shown = played(new_ahead(ZeroVelocity()), frames, 0.1)[-1]
-    assert np.array_equal(shown.poses.root, frames[-1].poses.root)
-    assert np.array_equal(shown.people.keypoints, frames[-1].people.keypoints)
 
 
 def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
@@ -405,16 +309,6 @@ def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept)
     plain = DampedVelocity().predict(past, times).joints[0, 0] - past.joints[0, -1]
     ways = StabilizedForecaster(DampedVelocity()).predict(past, times).joints[0, 0] - past.joints[0, -1]
     np.testing.assert_allclose(ways, kept * plain, atol=1e-5)
-
-
-def test_a_steadied_person_at_rest_jitters_less_than_unsteadied():
-    past = [straight_past((0, 0, 0), seconds, noise=0.01) for seconds in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)]
-
-    def trembling(forecaster):
-        ways = [forecaster.predict(p, p.times[:, -1:] + 0.1).root[0, 0] - p.root[0, -1] for p in past]
-        return float(np.linalg.norm(ways, axis=1).mean())
-
-    assert trembling(StabilizedForecaster(DampedVelocity())) < 0.2 * trembling(DampedVelocity())
 
 
 def test_a_steadied_person_seen_once_or_beside_the_camera_has_a_forecast():

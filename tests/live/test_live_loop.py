@@ -1,6 +1,5 @@
 """The loop never falls behind: what it drops, how late it is, which thread waits for which, and how it ends."""
 
-import signal
 import threading
 import time
 
@@ -77,32 +76,6 @@ def test_frames_stay_fresh_when_the_networks_are_too_slow():
     assert (newest - indices[:rounds]).max() <= came + BACKLOG + 1
 
 
-def test_slow_subscriber_slows_no_client():
-    source = PushedFrames("test", capacity=100)
-    with LiveLoop(FakePipeline(), source, backlog=100) as loop:
-        asleep, awake = loop.subscribe(maxlen=2), loop.subscribe(maxlen=100)
-        push(source, 40)
-        settled(loop, 40)
-        assert loop.status().dropped == 0
-    assert numbers(awake) == list(range(40))
-    assert numbers(asleep) == [38, 39]
-    assert asleep.dropped == 38
-
-
-def test_who_leaves_gets_nothing_more():
-    source = PushedFrames("test", capacity=100)
-    with LiveLoop(FakePipeline(), source, backlog=100) as loop:
-        leaver, stayer = loop.subscribe(maxlen=10), loop.subscribe(maxlen=10)
-        push(source, 3)
-        settled(loop, 3)
-        loop.unsubscribe(leaver)
-        push(source, 2)
-        settled(loop, 5)
-    assert numbers(leaver) == [0, 1, 2]
-    assert numbers(stayer) == [0, 1, 2, 3, 4]
-    assert loop.subscribe().closed
-
-
 def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
     """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
     source, counts = PushedFrames("test", capacity=100), []
@@ -126,13 +99,6 @@ def test_look_ahead_delays_answers_and_loses_none(lookahead, monkeypatch):
     assert numbers(mailbox) == list(range(20))
     status = loop.status()
     assert status.lifter_delay_ms == pytest.approx(1000 * lookahead / status.fps)
-
-
-def test_delay_of_the_lifter_is_known_before_the_first_frame():
-    loop = LiveLoop(FakePipeline(lookahead=2), PushedFrames("test", fps=25))
-    assert loop.status().lifter_delay_ms == pytest.approx(80)
-    assert "lifter +80 ms" in loop.status().line()
-    assert "no frame yet" in loop.status().line()
 
 
 def test_pause_lets_frames_pass_unseen():
@@ -169,36 +135,6 @@ def test_end_of_the_source_ends_the_loop_after_its_last_frame():
         assert loop.wait(60)
         assert not loop.running
     assert numbers(mailbox) == list(range(10))
-
-
-def test_a_loop_that_was_waited_for_is_not_running_while_its_thread_still_ends():
-    source, release = PushedFrames("test", capacity=100), threading.Event()
-
-    class HeldAfterSet(threading.Event):
-        def set(self):
-            super().set()
-            release.wait(60)
-
-    loop = LiveLoop(FakePipeline(), source)
-    loop._finished = HeldAfterSet()
-    with loop:
-        push(source, 1)
-        source.close()
-        assert loop.wait(60)
-        assert not loop.running
-        release.set()
-
-
-def test_stop_finishes_what_was_read():
-    source = PushedFrames("test", capacity=100)
-    loop = LiveLoop(FakePipeline(seconds=0.01, lookahead=2), source, backlog=100).start()
-    mailbox = loop.subscribe(maxlen=100)
-    push(source, 10)
-    wait_until(lambda: loop.status().frames_in == 10)
-    loop.stop()
-    loop.stop()
-    assert numbers(mailbox) == list(range(10))
-    wait_until(lambda: live_threads() == [])
 
 
 def test_images_of_another_size_start_a_session_of_their_own():
@@ -238,28 +174,6 @@ def test_a_bug_in_a_network_reaches_a_caller_that_waits():
         loop.stop()
     assert numbers(mailbox) == [0, 1]
     wait_until(lambda: live_threads() == [])
-
-
-def test_a_caller_that_sees_the_end_hears_the_reason():
-    """A mailbox is closed while the last thread is still about to end."""
-    source, closed, heard = PushedFrames("test", capacity=100), threading.Event(), threading.Event()
-    loop = LiveLoop(FakePipeline(fails_at=0), source)
-
-    def notify() -> None:
-        closed.set()
-        assert heard.wait(60)
-
-    loop.subscribe(notify=notify)
-    loop.start()
-    push(source, 1)
-    assert closed.wait(60)
-    try:
-        with pytest.raises(RuntimeError, match="a bug in the estimator"):
-            loop.wait(0)
-    finally:
-        heard.set()
-    with pytest.raises(RuntimeError, match="a bug in the estimator"):
-        loop.stop()
 
 
 def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
@@ -324,33 +238,6 @@ def test_mirrored_result_is_what_a_mirror_shows():
     np.testing.assert_array_equal(mirrored.result.people.keypoints[0, 0], [60, 3])
     np.testing.assert_array_equal(live.result.people.keypoints[0, 0], [3, 3])
     np.testing.assert_array_equal(mirrored.mirrored().result.people.boxes, live.result.people.boxes)
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that sends a signal")
-def test_a_loop_waits_for_its_threads_after_ctrl_c_in_wait():
-    """Until Python 3.12, a join that an exception interrupts marks the thread as ended."""
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    pipeline, source = FakePipeline(), PushedFrames("test")
-    pipeline.gate.clear()
-    with LiveLoop(pipeline, source) as loop:
-        mailbox = loop.subscribe()
-        push(source, 1)
-        before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                loop.wait(100)
-        finally:
-            signal.signal(signal.SIGALRM, before)
-        assert loop.running
-        pipeline.gate.set()
-        settled(loop, 1)
-    assert not loop.running
-    assert numbers(mailbox) == [0]
-    wait_until(lambda: live_threads() == [])
 
 
 def test_loop_that_never_started_can_be_stopped():

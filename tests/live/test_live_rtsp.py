@@ -149,15 +149,6 @@ def test_a_stall_takes_as_long_as_it_took(server):
     np.testing.assert_allclose(steps, [*[1 / FPS] * 88, 3 + 1 / FPS], atol=0.01)
 
 
-def test_a_camera_whose_clock_is_set_goes_on(server):
-    """An hour ahead; FFmpeg's own muxer, which is the camera here, cannot go back."""
-    server.publish((n, 1 / FPS, n / FPS + (3600 if n >= 100 else 0)) for n in range(250))
-    captured = read(open_live(server.address), count=90)
-    times = np.array([item.frame.time for item in captured])
-    assert (np.diff(times) > 0).all()
-    assert np.abs(errors(captured, server.sent)).max() < SLACK
-
-
 def test_a_camera_that_goes_and_comes_back_is_found_again(server, monkeypatch):
     """It sends image 140 until that is received, however long it takes, and then goes on."""
     monkeypatch.setattr(container, "TIMEOUT", 2.0)

@@ -3,11 +3,8 @@
 import gc
 import json
 import socket
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,6 @@ from pose.live.messages import messages
 from pose.live.sinks import UdpSink, read_address
 from pose.live.websocket import MAX_CLIENTS, WebSocketSink
 from pose.structures.skeletons import BLAZEPOSE33
-from pose.structures.types import FrameResult, Poses3D
 
 
 @pytest.fixture
@@ -50,24 +46,10 @@ def test_each_pose_is_one_message(live):
         np.testing.assert_allclose(message["sigma"], poses.sigma[row], atol=0.06)
 
 
-def test_a_message_fits_in_a_datagram(live):
-    assert max(len(text) for text in messages(live)) < 4000
-
-
 def test_an_empty_frame_says_so(live, rng):
     empty = LiveResult(live.image, random_result(rng, 3, 0), BLAZEPOSE33, live.captured, live.done)
     (message,) = map(json.loads, messages(empty))
     assert (message["type"], message["ids"], message["frame"]) == ("nobody", [], 3)
-
-
-def test_unknown_numbers_are_null(live):
-    poses = live.result.poses
-    joints = poses.joints.copy()
-    joints[0, 3] = np.nan
-    unknown = FrameResult(live.result.people, Poses3D(joints, poses.root, poses.sigma))
-    message = json.loads(messages(LiveResult(live.image, unknown, BLAZEPOSE33, 0.0, 0.1))[0])
-    assert message["joints3d"][3] == [None] * 3
-    assert None not in message["joints3d"][2]
 
 
 @pytest.mark.parametrize(
@@ -163,11 +145,6 @@ def test_websocket_refuses_pages_of_other_sites(served, origin):
         connect(served[2], origin=origin)
 
 
-def test_websocket_lets_pages_of_this_computer_in(served):
-    with connect(served[2], origin="http://localhost:8000") as client:
-        assert client.protocol.state.name == "OPEN"
-
-
 def test_websocket_serves_no_more_clients_than_it_can(served):
     _, sink, address = served
     with ExitStack() as clients:
@@ -194,51 +171,6 @@ def test_a_port_that_is_taken_is_said(served, source):
 def test_udp_where_nothing_can_be_sent_is_refused(source, host, port, words):
     with pytest.raises(UsageError, match=words):
         UdpSink(LiveLoop(FakePipeline(), source), host, port)
-
-
-UDP_WITHOUT_A_ROUTE = """
-import ctypes, fcntl, socket, struct, sys
-sys.path.insert(0, {tests!r})
-libc = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNET, CLONE_NEWUSER, SIOCSIFFLAGS, UP = 0x40000000, 0x10000000, 0x8914, 1
-if libc.unshare(CLONE_NEWNET) and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
-    sys.exit(77)
-from live_fakes import FakePipeline, picture, wait_until
-from pose.live import LiveLoop, PushedFrames
-from pose.live.sinks import UdpSink
-
-def loopback(flags):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags))
-
-source = PushedFrames("test", capacity=100)
-loop = LiveLoop(FakePipeline(), source, backlog=100)
-sink = UdpSink(loop, "127.0.0.1", 9000)
-with loop:
-    for _ in range(3):
-        source.push(picture(1))
-    wait_until(lambda: sink.lost == 3)
-    assert sink.trouble == "network is unreachable", sink.trouble
-    loopback(UP)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 9000))
-        receiver.settimeout(60)
-        source.push(picture(2))
-        assert b'"frame":3' in receiver.recv(65536)
-    wait_until(lambda: sink.trouble == "")
-sink.close()
-assert sink.problem is None and sink.lost == 3
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="network namespaces")
-def test_udp_goes_on_when_the_network_is_back():
-    """In a network of its own, whose only interface is down at first."""
-    code = UDP_WITHOUT_A_ROUTE.format(tests=str(Path(__file__).parent))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
-    if done.returncode == 77:
-        pytest.skip("this system gives nobody a network namespace")
-    assert done.returncode == 0, done.stderr
 
 
 def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, source):

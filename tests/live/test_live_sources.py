@@ -110,21 +110,6 @@ def test_a_file_that_is_cut_short_says_so():
     assert source.message == "clip.mp4: stopped after 0.02 s"
 
 
-def test_a_file_that_was_closed_is_over_even_if_it_begins_again(videos):
-    source = open_live(str(videos / "squats.mp4"), loop=True)
-    source.close()
-    assert read(source, count=3) == []
-
-
-@pytest.mark.usefixtures("always_catches_up")
-def test_a_real_file_is_played(videos):
-    source = open_live(str(videos / "squats.mp4"))
-    assert isinstance(source, Played)
-    captured = read(source, count=10)
-    assert captured[9].at - captured[0].at == pytest.approx(captured[9].frame.time)
-    assert captured[0].frame.image.ndim == 3
-
-
 @pytest.mark.parametrize(("spec", "error"), [("no.mp4", UsageError), ("99", UsageError), ("ftp://x/y", UsageError)])
 def test_a_source_that_is_not_there_is_said_at_once(spec, error):
     with pytest.raises(error, match="cannot read"):
@@ -166,12 +151,6 @@ def test_a_camera_that_dies_is_opened_again_and_time_goes_on(connections):
     assert source.message == ""
 
 
-def test_a_fast_burst_does_not_turn_time_back(connections):
-    connections.append(FakeSource([0, 0.01]))
-    captured = read(Reconnecting("7", FakeSource([0, 500.0])), count=4)
-    assert [item.frame.time for item in captured][2] > 500.0
-
-
 def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
     monkeypatch.setattr(module, "MIN_RETRY_S", 3600.0)
     source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
@@ -182,15 +161,6 @@ def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, mon
         assert "camera 7 is gone (unplugged), reconnecting in" in loop.status().line()
         begun = time.monotonic()
     assert time.monotonic() - begun < 1000  # stopping does not wait for the camera
-
-
-def test_waits_grow_up_to_a_limit(connections, monkeypatch):
-    monkeypatch.setattr(module, "MAX_RETRY_S", 0.08)
-    gone = PoseError("cannot read camera 7: no such device")
-    connections += [*[gone] * 5, FakeSource([0.0])]
-    begun = time.monotonic()
-    assert len(read(Reconnecting("7", FakeSource([0.0])), count=2)) == 2
-    assert time.monotonic() - begun >= 0.02 + 0.04 + 4 * 0.08
 
 
 class OneClipAConnection(BaseHTTPRequestHandler):
@@ -241,11 +211,3 @@ def test_pushed_images_keep_their_times_and_indices():
     captured = read(source)
     np.testing.assert_allclose([item.frame.time for item in captured], [0, 0.1, 0.2])
     assert [item.at for item in captured] == [100.0, 100.1, 100.2]
-
-
-def test_pushed_images_that_are_not_read_make_room():
-    source = PushedFrames("browser", capacity=2)
-    for number in range(5):
-        source.push(picture(number))
-    source.close()
-    assert [item.frame.index for item in read(source)] == [3, 4]

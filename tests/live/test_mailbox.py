@@ -17,14 +17,6 @@ def test_full_mailbox_forgets_the_oldest():
     assert mailbox.dropped == 7
 
 
-def test_nothing_is_forgotten_while_there_is_room():
-    mailbox: Mailbox[int] = Mailbox(3)
-    for number in range(30):
-        mailbox.put(number)
-        assert mailbox.get() == number
-    assert mailbox.dropped == 0
-
-
 def test_get_waits_no_longer_than_it_was_told():
     mailbox: Mailbox[int] = Mailbox(1)
     begun = time.monotonic()
@@ -54,22 +46,6 @@ def test_close_wakes_who_waits_and_refuses_more():
     assert taken == [None]
     assert mailbox.closed
     assert mailbox.take() is None
-
-
-def test_what_waits_at_the_close_can_still_be_taken():
-    mailbox: Mailbox[int] = Mailbox(2)
-    mailbox.put(1)
-    mailbox.close()
-    assert [mailbox.get(), mailbox.get()] == [1, None]
-
-
-def test_notify_is_called_for_every_item_and_the_close():
-    calls: list[int] = []
-    mailbox: Mailbox[int] = Mailbox(1, notify=lambda: calls.append(1))
-    mailbox.put(1)
-    mailbox.put(2)
-    mailbox.close()
-    assert len(calls) == 3
 
 
 def test_a_mailbox_without_room_is_refused():

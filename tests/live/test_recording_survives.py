@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -257,45 +256,3 @@ def test_images_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
         assert (poses.camera.size, poses.complete) == (size, True)
         assert poses.keypoints[:, 0, 0].tolist() == list(numbers)
         np.testing.assert_allclose(video_times(folder / "video.mp4"), poses.timestamps, atol=1e-4)
-
-
-CLOSED_TERMINAL = """
-import os, signal, sys, time
-from pose_apps.support.interrupts import interrupt_on_hangup
-interrupt_on_hangup()
-try:
-    print("ready", flush=True)
-    time.sleep(60)
-except KeyboardInterrupt:
-    os.kill(os.getpid(), signal.SIGHUP)  # once more, from the shell
-    print("this goes nowhere", flush=True)
-    open({path!r}, "w").write("in good order")
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
-@pytest.mark.usefixtures("usual_signals")
-def test_a_closed_terminal_ends_it_in_good_order(tmp_path):
-    import pty
-
-    path = tmp_path / "end"
-    ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", CLOSED_TERMINAL.format(path=str(path))]
-    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as process:
-        os.close(theirs)
-        said = b""
-        while not said.endswith(b"\n"):  # its write fails where the terminal is closed
-            said += os.read(ours, 100)
-        assert said.startswith(b"ready")
-        os.close(ours)
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(60) == 0
-    assert path.read_text() == "in good order"
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="this system has no SIGHUP")
-def test_nohup_is_left_to_itself():
-    code = "import signal, pose_apps.support.interrupts as i; i.interrupt_on_hangup(); signal.raise_signal(1); print(1)"
-    words = ["nohup", sys.executable, "-c", code]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
-    assert (done.returncode, done.stdout) == (0, "1\n")

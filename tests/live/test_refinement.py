@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from live_fakes import FakePipeline, picture, push, settled
+from live_fakes import FakePipeline, push, settled
 from pose_fakes import run_info
 
 from pose.config import LiveConfig
@@ -45,53 +45,6 @@ def test_a_lifter_that_does_not_refine_gives_each_frame_once_and_final():
         push(loop.source, 4)
         settled(loop, 4)
     assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
-
-
-def test_who_leaves_gets_each_frame_of_its_time_once():
-    with start() as loop:
-        push(loop.source, 5)
-        settled(loop, 5)
-        final = loop.subscribe(maxlen=100, wanted="final")
-        push(loop.source, 5)
-        settled(loop, 10)
-        loop.unsubscribe(final)
-        push(loop.source, 5)
-        settled(loop, 15)
-    assert told(final) == [(5, True, 1.0), (6, True, 1.0), *((n, False, 0.0) for n in (7, 8, 9))]
-
-
-def test_few_frames_wait_however_long_it_runs():
-    with start() as loop:
-        push(loop.source, 60)
-        settled(loop, 60)
-        assert len(loop._refined.pending) <= 4
-    assert not loop._refined.pending
-
-
-@pytest.mark.parametrize(("wanted", "kept"), [("newest", False), ("final", True), ("all", True)])
-def test_images_of_waiting_frames_are_kept_only_for_subscribers_of_refined_ones(wanted, kept):
-    with start() as loop:
-        mailbox = loop.subscribe(maxlen=100, wanted=wanted)
-        push(loop.source, 6)
-        settled(loop, 6)
-        waiting = {live.image.size > 0 for _, live in loop._refined.pending}
-    assert waiting == {kept}
-    assert all(live.image.size > 0 for live in mailbox)
-
-
-def test_a_new_stream_begins_when_the_one_before_is_refined():
-    with start() as loop:
-        both = loop.subscribe(maxlen=100, wanted="all")
-        for number in range(4):
-            loop.source.push(picture(number))
-        settled(loop, 4)
-        loop.source.push(picture(4, (32, 96)))
-        settled(loop, 5)
-    results = list(both)
-    assert [live.result.index for live in results if live.final] == list(range(5))
-    assert [int(live.result.people.ids[0]) for live in results if live.final] == [1, 1, 1, 1, 2]
-    assert results[-2].result.index == 4
-    assert not results[-2].final
 
 
 def test_refined_frames_have_a_world_of_their_own():

@@ -59,14 +59,6 @@ def test_the_people_calibrate_the_cameras(played):
     assert rigging.message == ""
 
 
-def test_before_it_the_first_camera_is_shown_alone(played):
-    _, _, player, _ = played
-    first = player.shown[0]
-    assert not first.stream.cameras
-    assert not first.result.poses.seen_by.any()
-    assert [live.result.index for live in player.shown] == list(range(len(player.shown)))
-
-
 def test_each_person_has_one_id_and_is_seen_by_both(played):
     _, _, player, _ = played
     last = player.shown[-1]
@@ -139,25 +131,6 @@ def test_a_camera_that_ends_leaves_the_others(played):
     assert rigging.calibration is not None
 
 
-def test_the_first_camera_is_shown_though_the_second_answers_first():
-    views, tracks = filmed([scenes.person(1, 3.0)], seconds=3.0)
-    late = 0.5
-    tracks = [track if track.camera else track[track.times >= late] for track in tracks]
-    player = Player(stage_of(rigging_of(views)), scenes.exact(views))
-    player.play(tracks)
-    assert player.stage.lead == 0
-    assert [live.captured - player.begin for live in player.shown] == pytest.approx(tracks[0].times.tolist())
-
-
-def test_a_first_camera_that_never_answers_is_replaced():
-    seconds = STALL_SECONDS + 1.0
-    views, tracks = filmed([scenes.person(1, seconds)], seconds=seconds)
-    player = Player(stage_of(rigging_of(views)), scenes.exact(views))
-    player.play(tracks[1:])
-    assert player.stage.lead == 1
-    assert player.shown
-
-
 def test_the_same_camera_twice_is_said_and_shown_alone():
     person = [scenes.person(1, SECONDS)]
     views, tracks = filmed(person)
@@ -168,26 +141,6 @@ def test_the_same_camera_twice_is_said_and_shown_alone():
     assert rigging.calibration is None
     assert "shows the same view" in rigging.message
     assert len(player.shown[-1].result.people) == 1
-
-
-def test_without_people_nothing_is_calibrated():
-    views, tracks = filmed([scenes.person(1, 2.0)], seconds=2.0)
-    rigging = rigging_of(views)
-    player = Player(stage_of(rigging), scenes.exact(views))
-    player.play([replace(track[:1], camera=track.camera) for track in tracks])
-    assert rigging.calibration is None
-    assert "calibrating: 0 of 10 s of motion" in rigging.status_text()
-
-
-def test_cameras_of_different_rates_are_calibrated():
-    views, _ = filmed([scenes.person(1, SECONDS)])
-    person = scenes.person(1, SECONDS)
-    tracks = [scenes.track(view, index, person, noise_px=2.0) for index, view in enumerate(views)]
-    tracks[1] = tracks[1][np.arange(len(tracks[1])) % 3 != 0]
-    rigging = rigging_of(views)
-    Player(stage_of(rigging), scenes.exact(views)).play(tracks)
-    assert rigging.calibration is not None
-    assert scenes.degrees_between(rigging.calibration.cameras[1].rotation, scenes.exact(views)[1].rotation) < 1.0
 
 
 def test_a_given_calibration_is_used_at_once():
@@ -266,28 +219,6 @@ def test_stopping_waits_for_no_calibration():
     assert not is_running
 
 
-def test_what_waits_while_the_loop_stops_shows_no_other_camera(monkeypatch):
-    """Cameras end one after another; a result of the second one arrives when the first one has ended."""
-    sources, loop = several()
-    first, second = loop._mailboxes
-    with loop:
-        shown, own = loop.subscribe(maxlen=100), loop._loops[1].subscribe()
-        for number, source in enumerate(sources):
-            source.push(picture(number + 1))
-        wait_until(lambda: loop.status().processed == 1 and loop._loops[1].status().processed == 1)
-        live = own.take()
-
-        def close():
-            sources[0].close()
-            wait_until(lambda: first.closed)
-            second.put(replace(live, captured=live.captured + 1.0))
-            wait_until(lambda: loop.rigging.sightings[1].newest == live.captured + 1.0)
-            sources[1].close()
-
-        monkeypatch.setattr(loop, "close", close)
-    assert [int(live.image[0, 0, 0]) for live in shown] == [1]
-
-
 def test_the_error_of_a_network_ends_all_cameras():
     sources, loop = several(pipeline=FakePipeline(fails_at=0))
     loop.start()
@@ -300,12 +231,6 @@ def test_the_error_of_a_network_ends_all_cameras():
 def test_other_numbers_of_cameras_are_refused(count):
     with pytest.raises(UsageError, match="2 to 8 cameras"):
         several(count)
-
-
-def test_a_missing_calibration_is_refused(tmp_path):
-    sources = [PushedFrames("a"), PushedFrames("b")]
-    with pytest.raises(UsageError, match="no such file"):
-        SeveralLoop(FakePipeline(), sources, cameras=tmp_path / "none.json")
 
 
 def bumped(azimuths, which, degrees=6.0):

@@ -11,9 +11,8 @@ COMMAND = "import sys; from pose_apps.webcam.command import main; sys.exit(main(
 
 
 @pytest.mark.slow
-def test_memory_stays_flat(videos, weights_dir, tmp_path, monkeypatch):
+def test_memory_stays_flat(videos, at_hand, tmp_path):
     """In a process of its own: what others left in this one's heap would count too."""
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     path = tmp_path / "report.json"
     words = ["--headless", "--source", videos / "walk-by.mp4", "--loop", "--seconds", SECONDS, "--report", path]
     subprocess.run([sys.executable, "-c", COMMAND, *map(str, words)], check=True)

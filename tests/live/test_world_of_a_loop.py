@@ -117,14 +117,6 @@ def test_other_networks_keep_the_world(source):
     assert np.abs(after.result.placed.joints - before.result.placed.joints).max() < 0.05
 
 
-def test_a_mirror_shows_the_world_mirrored(source):
-    results, _ = lived(source, 5)
-    live = results[-1]
-    there = live.mirrored().result.placed
-    np.testing.assert_array_equal(there.joints, live.result.placed.joints * [-1, 1, 1])
-    np.testing.assert_array_equal(there.contacts, live.result.placed.contacts)
-
-
 def test_messages_carry_the_world(source):
     results, _ = lived(source)
     (text,) = messages(results[-1])

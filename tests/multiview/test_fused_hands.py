@@ -10,7 +10,7 @@ import scenes
 
 from pose.export import export, open_recording
 from pose.multiview.bundle import rotation_matrix
-from pose.multiview.hands import HandStream, SeenHands, fuse_hands
+from pose.multiview.hands import SeenHands, fuse_hands
 from pose.multiview.results import MultiviewResults
 from pose.result import load
 from pose.results import JsonWriter, NpzWriter, load_poses
@@ -116,13 +116,6 @@ def test_what_lies_at_no_wrist_is_not_a_hand_of_the_person(views, wrists):
     assert np.isfinite(found.sigma[1]).all()
 
 
-def test_people_without_hands_and_no_people(views, wrists):
-    found = fuse_hands(SeenHands.none(3, 0), views, np.zeros((0, 3)), np.zeros(0))
-    assert found.shapes.shape == (0, 21, 3)
-    found = fuse_hands(SeenHands.none(3, 2), views, wrists, np.full(2, FOREARM))
-    assert (found.shapes == 0).all()
-
-
 def filmed(scene, swapped=()):
     """Results of both cameras of the scene with hands at the wrists of the motion; the last third of the first camera's
     frames, and one side of the second camera's, have none. Cameras in `swapped` take left arms for right ones."""
@@ -201,16 +194,3 @@ def test_hands_and_faces_reach_every_file(scene, tmp_path, swapped):
     assert not np.allclose(sigma[middle, 1], sigma[middle, 0], rtol=0.05)
     written = list(export(recording, ["csv", "bvh", "coco", "openpose"], tmp_path, "poses", recording.people))
     assert all(one.path.stat().st_size for one in written)
-
-
-def test_hands_between_frames_follow_both(scene):
-    _, _, rig, line, motions, _, _ = scene
-    streams = filmed(scene)
-    stream = HandStream(rig.cameras, rig.tracks, streams)
-    joints = 0.5 * (motions[0].joints[20] + motions[0].joints[21]).astype(np.float64)
-    time = float(line.times[motions[0].frames[20:22]].mean())
-    shapes, sigma = stream.at(time, [0], joints[None, list(WRISTS)], np.array([FOREARM]))
-    assert np.isfinite(sigma[0, 1]).all()
-    assert np.abs(shapes[0, 1] - hand(2)).max() < 0.01
-    nothing, _ = stream.at(time, [], np.zeros((0, 2, 3)), np.zeros(0))
-    assert nothing.shape == (0, 2, 21, 3)

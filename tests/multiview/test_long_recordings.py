@@ -12,10 +12,7 @@ import scenes
 from pose.errors import PoseError
 from pose.multiview.collect import collect_tracks
 from pose.multiview.identities import compare_tracks, merge_tracks
-from pose.multiview.initialise import RATE as COMPARED_RATE
 from pose.multiview.initialise import _common_motion
-from pose.multiview.sampling import MAX_COMPARED, comparison_times, sample
-from pose.multiview.synchronise import speeds_of
 from pose.multiview.types import ViewTrack
 from pose.structures.skeletons import COCO17
 from pose.structures.types import FrameResult, People, Poses3D
@@ -52,15 +49,6 @@ def peak_megabytes(work):
         tracemalloc.stop()
 
 
-def test_a_sample_does_not_copy_the_track(short):
-    track = repeated(short[0])
-    instants = 1000 + np.arange(100) / 30
-    assert peak_megabytes(lambda: sample(track, instants)) < 3  # the 3D of the track alone has 17 MB
-    few = sample(track[29_000:33_500], instants)
-    for name in ("pixels", "joints", "root", "sigma", "scores"):
-        np.testing.assert_array_equal(getattr(sample(track, instants), name), getattr(few, name))
-
-
 def test_comparing_tracks_takes_memory_for_a_bounded_number_of_times(short, views):
     one, other = (repeated(track) for track in short)
     cameras = scenes.exact(views)
@@ -73,23 +61,6 @@ def test_comparing_tracks_takes_memory_for_a_bounded_number_of_times(short, view
     assert found[0].overlap_s == pytest.approx(FRAMES / 30, rel=1e-3)
     assert peak_megabytes(lambda: found.append(_common_motion(one, other, 0.0))) < 40
     assert found[1][4] == pytest.approx(FRAMES / 30, rel=1e-3)
-
-
-def test_comparison_times_are_those_of_the_rate_until_there_are_too_many():
-    np.testing.assert_allclose(comparison_times(1.0, 2.0, COMPARED_RATE), 1 + np.arange(11) / 10)
-    assert len(comparison_times(3.0, 2.0, COMPARED_RATE)) == 0
-    many = comparison_times(0.0, 3600.0, COMPARED_RATE)
-    assert len(many) == MAX_COMPARED
-    assert many[[0, -1]].tolist() == [0.0, 3600.0]
-
-
-def test_speeds_in_blocks_are_those_of_the_whole(short, monkeypatch):
-    track = repeated(short[0], 9000)
-    whole = speeds_of(track)
-    monkeypatch.setattr("pose.multiview.synchronise.BATCH_TIMES", 100)
-    blocks = speeds_of(track)
-    np.testing.assert_array_equal(blocks.values, whole.values)
-    np.testing.assert_array_equal(blocks.seen, whole.seen)
 
 
 PARTS = ("times", "keypoints", "scores", "joints", "root", "sigma")

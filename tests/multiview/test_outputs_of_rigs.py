@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pose.analysis import analyse
-from pose.analysis.moments import moments
 from pose.analysis.report import write_report
 from pose.errors import PoseError
 from pose.export import export, open_recording
@@ -47,15 +46,6 @@ def test_cameras_of_a_file_are_those_of_the_rig(scene, poses):
     assert counts[0, -1].mean() > 1.5
 
 
-def test_a_joint_counts_as_seen_where_any_camera_saw_it(scene, poses):
-    views, *_ = scene
-    table = load_poses(poses)
-    alone = np.flatnonzero(table.time < views[0].offset - 0.2)
-    assert (table.scores[alone] == 0).all()
-    assert table.joint_scores(alone).mean() > 0.8
-    np.testing.assert_array_equal(table.joint_scores(alone) > 0, table.seen_by[alone] > 0)
-
-
 def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
     table = load_poses(poses)
     write_report(analyse(table), table, tmp_path / "analysis.html", result_title(table.run, table.run.source))
@@ -68,29 +58,6 @@ def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
     written = list(export(open_recording(poses), ["html", "coco"], tmp_path, "poses"))
     assert '<section class="cameras">' in written[0].path.read_text(encoding="utf-8")
     assert any("of the first camera, left" in note for note in written[1].notes)
-
-
-def test_images_of_moments_are_those_of_a_camera_that_sees_the_person(scene, poses, monkeypatch):
-    views, *_ = scene
-    table = load_poses(poses)
-    event = next(iter(analyse(table).events))
-    asked = []
-
-    def frame(video, time, fps):
-        asked.append((video, time))
-
-    monkeypatch.setattr("pose.analysis.moments._frame", frame)
-    files = [dict(camera) | {"video": str(poses)} for camera in table.run.cameras]
-    filmed = replace(table, run=replace(table.run, cameras=tuple(files)))
-    early, late = (views[0].offset - 0.2) / 2, views[0].offset + 1.0
-    for time, video in ((early, poses), (late, poses.parent)):
-        moments(filmed, [replace(event, time=time)], poses.parent)
-        row = int(np.argmin(np.abs(table.time - time)))
-        seen = [(table.seen_by[row] >> camera & 1).sum() for camera in range(2)]
-        best = int(np.argmax(seen))
-        assert asked[-1][0] == (poses.parent if best == 0 else video)
-        assert asked[-1][1] == pytest.approx(result_cameras(filmed.run)[best].own_time(float(table.time[row])))
-    assert asked[0][0] == poses, "the first camera has not begun"
 
 
 def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path):
@@ -106,21 +73,6 @@ def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path
     assert (said == "1+2").mean() > 0.3
     frame = load(poses).to_dataframe()
     assert (frame["observers"].to_numpy().reshape(-1, 17) == said).all()
-
-
-def test_parquet_names_observers_and_one_camera_has_no_such_column(poses, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    (written,) = export(open_recording(poses), ["parquet"], tmp_path, "poses")
-    table = load_poses(poses)
-    said = np.array(parquet.read_table(written.path)["observers"].to_pylist()).reshape(-1, 17)
-    assert (said == np.array(observer_names())[table.seen_by]).all()
-    one = tmp_path / "one.npz"
-    with NpzWriter(one, replace(table.run, cameras=())) as writer:
-        for result in list(table)[:5]:
-            writer.write(result)
-    for path in export(open_recording(one), ["parquet", "csv"], tmp_path, "one"):
-        assert b"observers" not in path.path.read_bytes()
-    assert "observers" not in load(one).to_dataframe().columns
 
 
 @pytest.mark.parametrize("fps", [30.0, 47.0])
@@ -166,12 +118,6 @@ def test_a_result_in_memory_keeps_world_and_observers(scene):
     np.testing.assert_array_equal(result.table[len(result.table) - 1].placed.joints, last.placed.joints)
 
 
-def test_rerun_shows_every_camera(poses, tmp_path):
-    pytest.importorskip("rerun")
-    (written,) = export(open_recording(poses), ["rrd"], tmp_path, "poses")
-    assert b"world/camera2" in written.path.read_bytes()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -202,15 +148,3 @@ def test_top_views_of_anything_are_whole(count):
     numbers = re.findall(r"-?\d+\.\d+", ElementTree.tostring(drawing, encoding="unicode"))
     assert all(np.isfinite(float(number)) for number in numbers)
     assert "nobody" not in {text.text for text in drawing.findall("text")}
-
-
-def test_a_camera_on_the_left_of_the_people_is_drawn_there():
-    mark = CameraMark("cam", np.array([-2.0, 1.5, 0.0]), np.array([1.0, 0.0, 0.0]), 0.4, 0.1)
-    path = GroundPath("person 1", np.array([[2.0, 1, -1], [2.0, 1, 1]]), (0, 0, 0))
-    drawing = ElementTree.fromstring(top_view([path], [mark]))
-    camera, (first, last) = (
-        drawing.find("rect"),
-        [one for one in drawing.findall("circle") if one.get("fill") != "none"],
-    )
-    assert float(camera.get("x")) < float(first.get("cx")) - 100
-    assert float(first.get("cy")) < float(last.get("cy")), "z points down"

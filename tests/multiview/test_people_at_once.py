@@ -9,7 +9,7 @@ import scenes
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import Observed, observe, observe_people
-from pose.multiview.sampling import Samples, sample, sample_tracks
+from pose.multiview.sampling import Samples
 
 NOW = 1.5  # s
 KNOTS = NOW - np.arange(4)[::-1] / 30
@@ -46,19 +46,6 @@ def assert_equal(found: Samples | Observed | Fused, expected: Samples | Observed
         np.testing.assert_allclose(*values, rtol=tolerance, atol=tolerance, err_msg=one.name)
 
 
-def of_one(several: Samples, row: int) -> Samples:
-    return Samples(*(getattr(several, one.name)[row] for one in fields(Samples)))
-
-
-def test_tracks_sampled_at_once_are_those_sampled_alone(crowd):
-    cameras, people, _, _ = crowd
-    tracks = [track for tracks in people for track in tracks.values()]
-    instants = np.stack([cameras[track.camera].own_time(KNOTS) for track in tracks])
-    several = sample_tracks(tracks, instants)
-    for row, track in enumerate(tracks):
-        assert_equal(of_one(several, row), sample(track, instants[row]), 1e-12)
-
-
 def test_people_observed_at_once_are_those_observed_alone(crowd):
     cameras, people, _, _ = crowd
     several = observe_people(people, cameras, KNOTS)
@@ -81,19 +68,6 @@ def test_people_fused_at_once_are_those_fused_alone(crowd, order):
         assert_equal(found.fused, expected.fused, 1e-9)
         np.testing.assert_allclose(found.points, expected.points, atol=1e-9)
         np.testing.assert_allclose(found.correction, expected.correction, atol=1e-9)
-
-
-def test_the_people_of_the_crowd_differ_in_how_they_are_solved(crowd):
-    """Otherwise the test above would compare one kind only."""
-    cameras, people, bones, corrections = crowd
-    batch, observed = CameraBatch.of(cameras), observe_people(people, cameras, KNOTS)
-    with_past = fuse_newest(observed, batch, corrections, bones)
-    without = fuse_newest(observed, batch, [None] * 4, bones)
-    apart = [np.abs(one.points - other.points).max() for one, other in zip(with_past, without, strict=True)]
-    assert apart[0] > 1e-6
-    assert apart[1] > 1e-6
-    assert apart[2:] == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert [int(np.isfinite(one.fused.residual).sum()) for one in without] == [3, 1, 3, 3]
 
 
 @pytest.mark.parametrize("away", [1.0, 5.0, 50.0], ids="{:g} m".format)

@@ -1,7 +1,6 @@
 """The chain solver against dense linear algebra, and the bundle's derivatives against differences."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -63,16 +62,6 @@ def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 * max(1.0, np.abs(expected).max() * 1e-3))
 
 
-def test_derivatives_by_points_agree_with_differences(rng):
-    [_, camera] = scenes.exact(scenes.cameras(radial=0.1, seed=3))
-    points = camera.to_world(rng.uniform([-1, -1, 3], [1, 1, 5], (4, 3, 3)))
-    _, by_seen, _ = residuals.projected(camera, points)
-    for axis in range(3):
-        step = 1e-6 * np.eye(3)[axis]
-        expected = (camera.project(points + step) - camera.project(points - step)) / 2e-6
-        np.testing.assert_allclose((by_seen @ camera.rotation)[..., axis], expected, rtol=1e-5, atol=1e-3)
-
-
 def test_exact_cameras_and_exact_2d_give_the_joints_back():
     points = scenes.person(1, seconds=1.5)
     views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seconds=1.5)
@@ -89,15 +78,3 @@ def test_exact_cameras_and_exact_2d_give_the_joints_back():
     off = np.linalg.norm(body.points - truth, axis=-1)
     assert np.median(off) < 0.004
     assert off.max() < 0.03
-
-
-def test_a_chain_of_bad_start_never_gets_worse():
-    points = scenes.person(2, seconds=1.0)
-    views = scenes.cameras(people=[points], seconds=1.0)
-    cameras = scenes.exact(views)
-    seen = observe({i: scenes.track(v, i, points) for i, v in enumerate(views)}, cameras, np.arange(10) / 15)
-    start = start_body(np.random.default_rng(0).normal([0, 0, -2], 3, (10, len(POINTS), 3)))
-    bundle = BundleAdjustment([seen], known(2))
-    costs = [bundle.solve(cameras, [start], iterations=n, tolerance=0).cost for n in (0, 1, 4, 16)]
-    assert all(later <= before for before, later in pairwise(costs))
-    assert np.isfinite(costs).all()

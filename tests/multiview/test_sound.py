@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.calibrate import Known
 from pose.multiview.clocks import DATE, MOTION, SOUND, TIMECODE, ClockHint, clock_hints
-from pose.multiview.linking import find_links
 from pose.multiview.rig import find_rig
 from pose.multiview.sound import sound_lag
 from pose.video.recorded import Recorded, read_date, read_timecode
@@ -104,11 +102,3 @@ def test_sound_that_the_poses_contradict_is_not_followed_and_named(filmed):
     assert rig.cameras[1].offset == pytest.approx(views[1].offset, abs=0.01)
     [note] = [note for note in rig.notes if "sound says" in note]
     assert note.startswith("right: ")
-
-
-def test_sound_links_people_who_stand_still():
-    points = np.repeat(scenes.person(1)[60:61], 300, axis=0)
-    views = scenes.cameras(people=[points], seed=2)
-    still = [scenes.track(view, i, points) for i, view in enumerate(views)]
-    [link] = find_links(still, scenes.told(views), NAMES, Known(), [ClockHint(0, 1, 0.4, SOUND)])
-    assert link.lag == 0.4

@@ -1,7 +1,5 @@
 """Motions in a temporary file: equal to those in memory, byte for byte, and long ones take no memory."""
 
-import errno
-import tempfile
 import tracemalloc
 from dataclasses import fields, replace
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.errors import PoseError
 from pose.multiview.fused_motion import FusedMotion, row_type, scaled_motions, stored_motions
 from pose.multiview.motions import FusedTimes, contacts_of, find_motions, find_world, stature_of
 from pose.multiview.rig import Accuracy, Rig
@@ -117,12 +114,3 @@ def test_a_long_motion_and_what_is_computed_from_it_take_little_memory():
     joints = motion.joints.astype(np.float64)
     standing = BodyMotion((motion.joints - motion.joints[:, :1]).astype(np.float64), joints[:, 0], LINE.times)
     np.testing.assert_array_equal(world.rotation, find_gravity([standing]).rotation)
-
-
-def test_a_full_disk_ends_in_one_line(rig, in_files, monkeypatch):
-    def full(*args, **options):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(PoseError, match=r"No space left on device$"):
-        find_motions(rig, FusedTimes(np.arange(240) / 30, 0.0))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import MAX_KNOTS, WINDOWS, calibration_windows, shared_span
 
@@ -48,11 +47,3 @@ def test_a_person_is_shared_while_two_cameras_have_them(camera):
     assert shared_span({0: track(0, 0, 5), 1: track(1, 6, 9)}, cameras) is None
     begin, end = shared_span({0: track(0, 0, 5), 1: track(1, 2, 9), 2: track(2, 3, 7)}, cameras)
     assert (begin, end) == pytest.approx((2.0, 6.9), abs=0.11)
-
-
-def test_a_long_track_is_sampled_in_parts_with_the_same_result():
-    one = track(0, 0, 300)
-    instants = np.linspace(1, 290, BATCH_TIMES + 7)
-    whole, end = sample(one, instants), sample(one, instants[BATCH_TIMES - 3 :])
-    np.testing.assert_array_equal(whole.joints[BATCH_TIMES - 3 :], end.joints)
-    assert whole.present.shape == instants.shape

@@ -40,7 +40,3 @@ def test_suppression_keeps_the_best_of_what_overlaps(seed, overlap):
     for gone in set(range(30)) - set(kept.tolist()):
         better = kept[scores[kept] > scores[gone]]
         assert (box_iou(xyxy[better], xyxy[[gone]]) > overlap).any()
-
-
-def test_suppression_of_nothing():
-    assert suppress(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), 0.5).shape == (0,)

@@ -83,13 +83,6 @@ def test_a_crop_on_a_device_is_the_bilinear_mean_of_four_pixels(rng):
         np.testing.assert_allclose(crop[:, y, x], expected, atol=0.51)
 
 
-def test_no_person_to_crop_is_an_empty_batch(pictures):
-    none = np.zeros((0, 2, 3), np.float32)
-    for by_torch in (False, True):
-        samples = NetworkInput("cpu", by_torch=by_torch).cropped(pictures[:1], [none], (192, 256))
-        assert tuple(samples.shape) == (0, 3, 256, 192)
-
-
 def test_an_image_is_uploaded_once_for_all_stages_of_a_frame(pictures):
     with shared_uploads():
         first = upload(pictures[0], "cpu")

@@ -58,15 +58,6 @@ def test_cuda_that_does_not_start_is_refused(weights_dir, monkeypatch):
     assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="auto")).device == "cpu"
 
 
-def test_another_precision_is_refused(weights_dir):
-    with pytest.raises(PoseError, match="was exported in float32, not float16"):
-        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(precision="float16"))
-    assert (
-        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(precision="float32", threads=1)).dtype
-        == np.float32
-    )
-
-
 def test_what_is_not_a_network_is_named(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"not a network")
     with pytest.raises(PoseError, match=r"broken\.onnx: not a readable ONNX model"):

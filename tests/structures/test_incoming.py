@@ -38,11 +38,6 @@ def test_a_frame_that_cannot_be_right_raises_at_once(wrong, words):
     assert words in str(error.value)
 
 
-def test_the_first_time_must_be_a_number_too():
-    with pytest.raises(UsageError, match=r"frame 0: time nan s; expected seconds"):
-        IncomingFrames(SIZE).check(frame(0, math.nan))
-
-
 @pytest.mark.parametrize("step", [1.0, 33.4])
 def test_frame_numbers_and_milliseconds_are_told_once(step):
     incoming = IncomingFrames(SIZE)
@@ -53,14 +48,6 @@ def test_frame_numbers_and_milliseconds_are_told_once(step):
     (one,) = told
     assert one.category is PoseWarning
     assert "expected seconds, not frame numbers or milliseconds" in str(one.message)
-
-
-def test_slow_films_and_gaps_are_no_mistake():
-    incoming = IncomingFrames(SIZE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for index in range(20):
-            incoming.check(frame(index, index / 5 + (index > 9) * 60))
 
 
 def test_frames_of_which_a_busy_machine_drops_most_are_no_reason_to_warn():

@@ -24,12 +24,6 @@ def observed():
     )
 
 
-def test_mirroring_twice_changes_nothing(observed):
-    back = mirror_observations(mirror_observations(observed))
-    assert np.allclose(back.keypoints, observed.keypoints, atol=1e-3)
-    assert np.allclose(back.camera.matrix, LENS)
-
-
 def test_mirrored_image_shows_the_mirrored_body(observed):
     picture = mirror_observations(observed)
     assert np.allclose(seen(mirror_poses(BODY), picture.camera.matrix), picture.keypoints, atol=1e-3)

@@ -12,11 +12,6 @@ def test_flip_is_an_involution_that_swaps_sides(skeleton):
     assert [skeleton.side(j) for j in order] == [opposite[skeleton.side(j)] for j in range(len(skeleton))]
 
 
-def test_h36m17_pairs_are_the_published_ones():
-    order = H36M17.flip_order
-    assert [order[j] for j in (4, 5, 6, 11, 12, 13)] == [1, 2, 3, 14, 15, 16]
-
-
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)
 def test_conversion_keeps_named_joints_and_averages_the_rest(skeleton, rng):
     xy = rng.normal(size=(4, len(skeleton), 2)).astype(np.float32)

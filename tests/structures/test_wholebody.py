@@ -40,12 +40,6 @@ def test_flip_pairs_are_the_published_ones():
     assert [order[a] for a in range(17, 23)] == [20, 21, 22, 17, 18, 19]
 
 
-def test_sides_are_the_persons():
-    assert WHOLEBODY133.side(FACE) == "right"  # the first point of the jaw is at the right ear
-    assert WHOLEBODY133.side(FACE + 16) == "left"
-    assert WHOLEBODY133.side(FACE + 8) == "centre"
-
-
 def test_edges_reach_every_joint_but_go_nowhere_twice():
     edges = {frozenset(edge) for edge in WHOLEBODY133.edges}
     assert len(edges) == len(WHOLEBODY133.edges)

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.structures.types import Boxes
 from pose.tracking.background_change import MAX_SKIP_S, BackgroundChange
-from pose.tracking.untracked import count_untracked
 
 NO_BOXES = np.zeros((0, 4), np.float32)
 
@@ -43,20 +41,3 @@ def test_only_change_outside_tracked_boxes_counts(room):
     change.detect(with_person(room, 300, 200, 300), box, 0.0)
     assert not change.detect(with_person(room, 310, 200, 300), box + 10, 0.1)
     assert change.detect(with_person(with_person(room, 310, 200, 300), 700, 200, 300), box + 10, 0.2)
-
-
-def test_another_image_size_is_a_change(room):
-    change = BackgroundChange()
-    change.detect(room, NO_BOXES, 0.0)
-    assert change.detect(room[:, :600], NO_BOXES, 0.1)
-
-
-def test_untracked_people_are_counted_once():
-    found = Boxes(
-        np.array([[0, 0, 100, 300], [5, 5, 95, 290], [300, 0, 400, 300], [600, 0, 700, 300]], np.float32),
-        np.array([0.9, 0.8, 0.7, 0.4], np.float32),
-    )
-    tracked = np.array([[10, 10, 90, 280]], np.float32)
-    assert count_untracked(found, tracked) == 1  # the third: the second is the first again, the fourth is unsure
-    assert count_untracked(found, NO_BOXES) == 3
-    assert count_untracked(Boxes.empty(), tracked) == 0

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pose.structures.skeletons import H36M17
 from pose.tracking.box_trackers import BOX_TRACKERS
 from pose.tracking.identities import UNASSIGNED, Identities
 
@@ -94,20 +93,6 @@ def test_lost_person_keeps_the_id_when_the_others_were_swapped(tracker):
     assert scene.show([left, right], 12 * FRAME, ids=[1, 0]) == [1, 2]
 
 
-def test_weak_box_continues_a_person_but_starts_none():
-    scene = Scene()
-    assert scene.show([person(50), person(500)], 0.0, scores=[0.9, 0.2]) == [1, 0]
-    assert scene.show([person(52), person(500)], FRAME, scores=[0.2, 0.2]) == [1, 0]
-
-
-def test_irregular_times_and_slow_clips_keep_ids(rng):
-    scene = Scene()
-    time = 0.0
-    for step in range(60):
-        assert scene.show([person(50 + 60 * time), person(600 - 60 * time)], time) == [1, 2], step
-        time += rng.uniform(0.02, 0.15)
-
-
 def test_many_people_keep_their_ids(rng):
     scene = Scene()
     starts, speeds = np.arange(10) * 150.0, rng.uniform(-30, 30, 10)
@@ -118,22 +103,6 @@ def test_many_people_keep_their_ids(rng):
             expected = ids[np.argsort(order)]
             assert sorted(expected) == list(range(1, 11))
         np.testing.assert_array_equal(ids, expected[order])
-
-
-@pytest.mark.parametrize("tracker", BOX_TRACKERS)
-def test_people_who_are_gone_leave_nothing_behind(tracker):
-    """A square where people come and go for ever: what is kept does not grow with their number."""
-    scene = Scene(tracker, skeleton=H36M17)
-    for frame in range(40):  # each is seen in two frames, and another one stays
-        x = 200 + 150 * (frame // 2 % 4)
-        boxes = np.array([person(20, 60), person(x)], np.float32)
-        poses = np.ones((2, 17, 3), np.float32)
-        ids = np.full(2, UNASSIGNED, np.int64)
-        scene.identities.assign(boxes, np.full(2, 0.9, np.float32), ids, 2 * frame * FRAME * 10, PICTURE, poses)
-    assert scene.identities._next_id > 15
-    tracked = len(scene.identities._tracker.tracks)
-    assert len(scene.identities._person_of_track) <= tracked
-    assert len(scene.identities._similarity._last) <= tracked
 
 
 def test_unknown_tracker_is_refused_with_the_known_names():

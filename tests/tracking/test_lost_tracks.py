@@ -68,13 +68,6 @@ def test_no_person_is_made_up_of_the_blur_that_covers_who_stands_in_front():
     assert all(people.keys() == {1} for people in found[-10:])
 
 
-def test_who_stands_beside_a_person_is_found_though_the_detector_sees_one():
-    found = play((stands, lambda _: 410.0), 1.0, Sees())
-    assert all(people.keys() == {1, 2} for people in found)
-    assert found[-1][1] == pytest.approx(350, abs=15)
-    assert found[-1][2] == pytest.approx(410, abs=15)
-
-
 def test_who_fills_the_last_place_is_not_looked_past():
     assert max(len(people) for people in play((stands, lambda _: 410.0), 1.0, Sees(), max_people=1)) == 1
 

@@ -7,9 +7,9 @@ from pose_fakes import STANDING
 from pose.structures.skeletons import H36M17, SKELETONS
 from pose.structures.types import Keypoints2D, Regions
 from pose.tracking.id_swaps import IdSwapDetector, _Encounter
-from pose.tracking.masking import MAX_CROP_PX, MaskedCrop, PersonMasker
+from pose.tracking.masking import MaskedCrop, PersonMasker
 from pose.tracking.observations import Observations, PersonTrack, duplicates
-from pose.tracking.person_state import PersonModel, greedy_pairs
+from pose.tracking.person_state import PersonModel
 
 HEIGHT = 200
 PICTURE = np.full((300, 600, 3), 128, np.uint8)
@@ -54,39 +54,11 @@ def test_a_hidden_body_is_gone_and_the_rest_of_the_image_stays():
     np.testing.assert_array_equal(shown[:, :20], image[top:, left:][: len(shown), :20])
 
 
-@pytest.mark.parametrize("size", [MAX_CROP_PX - 1, 2 * MAX_CROP_PX, 5 * MAX_CROP_PX + 77])
-def test_large_parts_are_thinned_out_and_lead_back_to_the_same_place(size):
-    rows, columns = np.mgrid[:3000, :4000].astype(np.uint16)
-    image = np.stack([columns // 256, columns % 256, rows % 256], axis=2).astype(np.uint8)
-    where = Regions(np.array([[2000, 1500]], np.float32), np.full((1, 2), size, np.float32), np.zeros(1, np.float32))
-    part = PersonMasker(H36M17).mask(image, where, [])
-    assert max(part.image.shape) <= 2 * MAX_CROP_PX
-    inside = part.regions_to_crop(where)
-    pixel = np.rint(inside.centers).astype(int)
-    there = np.rint(pixel * part.step + part.corner).astype(int)[0]
-    np.testing.assert_array_equal(part.image[pixel[0, 1], pixel[0, 0]], image[there[1], there[0]])
-    ones = np.ones((1, 17), np.float32)
-    back = part.keypoints_to_image(
-        Keypoints2D(np.repeat(inside.centers[:, None], 17, axis=1), ones, ones[:, 0], inside)
-    )
-    np.testing.assert_allclose(back.xy[0, 0], [2000, 1500], atol=0.01)
-    np.testing.assert_allclose(back.next_regions.sizes, where.sizes)
-
-
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda skeleton: skeleton.name)
 def test_every_skeleton_can_be_hidden(skeleton):
     pose = np.random.default_rng(0).uniform(50, 250, (len(skeleton), 2)).astype(np.float32)
     part = PersonMasker(skeleton).mask(PICTURE, region(150), [pose])
     assert part.image.shape[2] == 3
-
-
-@pytest.mark.parametrize(("x", "y", "angle"), [(10, 150, 0.0), (599, 299, 0.7), (-500, -500, 0.0), (300, 150, 3.0)])
-def test_regions_beyond_the_image_have_a_part_of_it(x, y, angle):
-    where = Regions(np.array([[x, y]], np.float32), np.full((1, 2), 200, np.float32), np.array([angle], np.float32))
-    part = PersonMasker(H36M17).mask(PICTURE, where, [body(300)])
-    assert part.image.size > 0
-    assert (part.corner >= 0).all()
-    assert (part.corner < [600, 300]).all()
 
 
 def test_keypoints_of_a_part_lie_where_the_part_was():
@@ -110,13 +82,6 @@ def test_a_body_fits_the_person_who_was_there_and_wears_the_same():
     assert model.distance(people[300], image, body(104), FRAME) > 5 * near
     assert model.appearance_distance(people[300], image, body(100)) > 0.3
     assert model.appearance_distance(people[100], image, body(100, height=100)) > 0.3
-
-
-def test_the_most_similar_belong_together_once():
-    similar = np.array([[0.9, 0.8, 0.0], [0.85, 0.1, 0.2]], np.float32)
-    assert greedy_pairs(similar, 0.3) == [(0, 0)]
-    assert greedy_pairs(similar, 0.15) == [(0, 0), (1, 2)]
-    assert greedy_pairs(np.zeros((0, 3), np.float32), 0.3) == []
 
 
 def test_two_poses_in_one_place_are_one_person_unless_one_was_looked_for_behind_the_other():
@@ -179,19 +144,6 @@ def test_clothes_tell_who_is_who_after_a_long_embrace():
 
     assert Encounter((20, 230)).play((left, right), seconds=5) == []
     assert len(Encounter((20, 230)).play((left, right), seconds=5, slide=90)) == 1
-
-
-def test_who_is_seen_alone_is_the_other_for_their_motion_and_not_for_their_look():
-    """One of two comes out alone. Soon after, where they were going says who it is; later only light and pose would."""
-    crossing = (lambda t: 100 + 150 * t, lambda t: 400 - 150 * t)
-    found = Encounter().play(crossing, slide=30, lost=range(30, 60))
-    assert len(found) == 1
-    assert 30 <= found[0] < 45
-
-    def meets(start):
-        return lambda time: float(np.interp(time, [0, 1, 3, 4], [start, 250, 250, start]))
-
-    assert Encounter((128, 160)).play((meets(100), meets(400)), seconds=4.5, lit=60, lost=range(60, 200)) == []
 
 
 def test_what_was_noted_under_the_wrong_name_goes_to_the_right_one():

@@ -8,7 +8,6 @@ from pose.structures.skeletons import COCO17
 from pose.structures.types import Boxes, Keypoints2D, Regions
 from pose.tracking.config import TrackingConfig
 from pose.tracking.one_pass import OnePassPeople
-from pose.utils.times import StageTimes
 from pose.video import open_source
 
 IMAGE = np.zeros((200, 400, 3), np.uint8)
@@ -57,21 +56,9 @@ def test_a_person_who_comes_back_keeps_the_id():
     assert [people.ids.tolist() for people in run(*frames)] == [[1, 2], [1, 2], [1], [1, 2], [1, 3]]
 
 
-def test_a_person_that_the_network_finds_counts_whatever_the_score():
-    results = run([(10, 0.3)], [(11, 0.3)])
-    assert [people.ids.tolist() for people in results] == [[1], [1]]
-    np.testing.assert_allclose(results[0].box_scores, [0.3])
-
-
 def test_who_is_in_view_for_longest_stays():
     results = run([(10, 0.6)], [(200, 0.9), (11, 0.6)], [(200, 0.9), (12, 0.6)], max_people=1)
     assert [people.ids.tolist() for people in results] == [[1]] * 3
-
-
-def test_no_person():
-    people = run([])[0]
-    assert len(people) == 0
-    assert people.keypoints.shape == (0, 17, 2)
 
 
 def test_a_real_network_follows_the_crowd(weights_dir, videos):
@@ -84,10 +71,3 @@ def test_a_real_network_follows_the_crowd(weights_dir, videos):
     assert 1 in set.intersection(*(set(people.ids.tolist()) for people in results))  # the woman in front
     front = [people.boxes[people.ids.tolist().index(1)] for people in results]
     assert all(box[0] > 700 for box in front)
-
-
-def test_untracked_people_are_counted_and_the_network_is_timed():
-    times = StageTimes()
-    crowded, alone = run([(10, 0.9), (200, 0.8)], [(11, 0.9)], max_people=1, times=times)
-    assert (crowded.untracked, alone.untracked) == (1, 0)
-    assert list(times.seconds) == ["people and keypoints"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING
 
-from pose.structures.skeletons import COCO17, H36M17, SKELETONS
+from pose.structures.skeletons import H36M17
 from pose.tracking.box_trackers import BOX_TRACKERS
 from pose.tracking.identities import UNASSIGNED, Identities
-from pose.tracking.similarity import joint_sigmas, keypoint_similarity, move_pose
+from pose.tracking.similarity import joint_sigmas, keypoint_similarity
 
 PICTURE = np.zeros((432, 768, 3), np.uint8)
 
@@ -38,27 +38,6 @@ def test_similarity_counts_only_what_both_show():
     assert keypoint_similarity(a[None], b[None], area, sigmas)[0, 0] == 1
     b[:, 2] = 0
     assert keypoint_similarity(a[None], b[None], area, sigmas)[0, 0] == 0
-
-
-def test_similarity_of_one_joint_is_the_formula():
-    a, b = np.zeros((1, 17, 3), np.float32), np.zeros((1, 17, 3), np.float32)
-    wrist = COCO17.index("left_wrist")
-    a[0, wrist, 2], b[0, wrist] = 1, (3, 4, 1)
-    value = keypoint_similarity(a, b, np.array([1e4], np.float32), joint_sigmas(COCO17))[0, 0]
-    assert value == pytest.approx(np.exp(-25 / (2 * 1e4 * (2 * 0.062) ** 2)), rel=1e-5)
-
-
-@pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda s: s.name)
-def test_left_and_right_are_as_easy_to_place(skeleton):
-    sigmas = joint_sigmas(skeleton)
-    assert (sigmas > 0).all()
-    np.testing.assert_array_equal(sigmas, sigmas[list(skeleton.flip_order)])
-
-
-def test_moved_pose_fills_the_new_box():
-    points = pose(100)
-    there = np.array([300, 50, 420, 400], np.float32)
-    np.testing.assert_allclose(box(move_pose(points, box(points), there)), there, atol=1e-3)
 
 
 @pytest.mark.parametrize("tracker", ["bytetrack", "ocsort"])

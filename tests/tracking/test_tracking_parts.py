@@ -141,12 +141,6 @@ def test_detections_start_tracks_beside_the_tracked_people_up_to_the_limit():
     assert places(parts.initiation.add_detected(nobody, weak_first, image)) == pytest.approx([550], abs=15)
 
 
-def test_a_detection_of_a_part_of_a_tracked_person_starts_no_track():
-    parts, image = Parts(), picture([FRONT])
-    known = parts.follower.observe(image, [parts.track(FRONT)])
-    assert len(parts.initiation.add_detected(known, boxes_at(FRONT + 45), image)) == 1
-
-
 def test_a_person_that_the_detector_overlooks_is_found_with_the_others_masked_at_an_interval():
     parts, image = Parts([FRONT, 410.0]), picture([FRONT, 410.0])
     known = parts.follower.observe(image, [parts.track(FRONT)])
@@ -169,16 +163,6 @@ def due(schedule, tracks, times, images):
             found.append(round(time, 3))
         schedule.record_frame(tracks, detected=bool(found) and found[-1] == round(time, 3), time=time)
     return found
-
-
-def test_the_detector_runs_at_its_interval_and_only_when_the_image_changes():
-    times = np.arange(0, 0.5, 0.05)
-    still = [picture([FRONT])] * len(times)
-    moving = [picture([50.0 * i]) for i in range(len(times))]
-    tracks = [PersonTrack(region(FRONT))]
-    assert due(DetectionSchedule(0.2, 1.0), tracks, times, still) == [0]
-    assert due(DetectionSchedule(0.2, 1.0), tracks, times, moving) == [0, 0.2, 0.4]
-    assert len(due(DetectionSchedule(0.0, 1.0), tracks, times, still)) == len(times)  # 0: every frame
 
 
 def test_the_detector_runs_while_people_touch_and_in_every_frame_after_a_loss():

@@ -10,7 +10,6 @@ import torch
 
 from pose.lifting.config import LifterConfig
 from pose.structures.sequences import LiftBatch
-from pose.structures.skeletons import H36M17
 from pose.training.batches import TensorBatch, load, mirrored_joints
 from pose.training.trainer import Trainer
 
@@ -61,13 +60,6 @@ def test_the_mirrored_people_project_to_the_mirrored_image():
     twice = batch.mirrored()
     for name, got, want in zip(TensorBatch._fields, twice, TensorBatch.of(Numbered().batch(0)), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-3, msg=name)
-
-
-def test_left_is_right_in_a_mirror():
-    joints = torch.zeros(17, 3)
-    left, right = H36M17.names.index("left_wrist"), H36M17.names.index("right_wrist")
-    joints[left] = torch.tensor([0.4, 0.1, 0.2])
-    assert mirrored_joints(joints)[right].tolist() == pytest.approx([-0.4, 0.1, 0.2])
 
 
 def test_consistency_is_the_distance_between_the_answers_for_a_batch_and_for_its_mirror_image(tmp_path):

@@ -28,7 +28,6 @@ from pose.training.forecaster import (
     ForecasterTrainer,
     forecast_loss,
     measure_forecaster,
-    true_input_probability,
 )
 
 SMALL = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2)
@@ -84,14 +83,6 @@ def test_every_kind_learns_to_go_on(kind, tmp_path):
     )
     found = measure_forecaster(trainer.averaged_network.eval(), [measured])["mpjpe"]
     assert (found[1:] < 0.7 * still[1:]).all(), found / still
-
-
-def test_truth_is_told_less_and_less():
-    shares = [true_input_probability(step, 50) for step in range(0, 1000, 10)]
-    assert shares[0] > 0.97
-    assert shares == sorted(shares, reverse=True)
-    assert true_input_probability(int(50 * np.log(50)), 50) == pytest.approx(0.5, abs=0.01)
-    assert true_input_probability(10**6, 50) == pytest.approx(0)
 
 
 def test_loss_is_the_distance_and_near_moments_count_more():
@@ -155,38 +146,6 @@ def test_sigma_is_calibrated_for_exact_pasts_and_for_a_lifters_each():
     only = build_network(SMALL).eval()
     calibrate_forecaster(only, [[lifted]])
     assert torch.equal(*only.calibration)  # where nothing is known of exact pasts, they are taken as the others
-
-
-def test_no_condition_of_calibration_counts_more_for_having_more_moments():
-    torch.manual_seed(0)
-    networks = [build_network(SMALL).eval() for _ in range(2)]
-    networks[1].load_state_dict(networks[0].state_dict())
-    easy, hard = Swings().measured(0.01), Swings().measured(0.2)
-    calibrate_forecaster(networks[0], [[easy], [hard]])
-    calibrate_forecaster(networks[1], [[easy] * 5, [hard]])
-    few, many = (measure_forecaster(network, [easy, hard])["inside"] for network in networks)
-    assert np.allclose(few, many, atol=0.02)
-
-
-def test_speed_enters_sigma_where_errors_grow_with_it():
-    """Sigma that a network says is blind here, and errors are the larger the faster people are."""
-    network = build_network(SMALL).eval()
-    for parameter in network.parameters():
-        parameter.data.zero_()
-    batch = Swings().measured()
-    rng = np.random.default_rng(1)
-    size = 10 ** rng.uniform(-1, 1, len(batch.past))
-    batch = replace(
-        batch,
-        past=(batch.past * size[:, None, None]).astype(np.float32),
-        truth=(0.1 * size[:, None, None] * rng.normal(size=batch.truth.shape)).astype(np.float32),
-    )
-    calibrate_forecaster(network, [[batch]])
-    assert (network.calibration[0, :, 1] > 0.5).all()
-    slow = size < np.median(size)
-    for some in (slow, ~slow):
-        part = ForecastBatch(batch.past[some], batch.ahead[some], batch.truth[some], batch.steps[some])
-        assert np.allclose(measure_forecaster(network, [part])["inside"], 0.6827, atol=0.12)
 
 
 def trained_parts(tmp_path):

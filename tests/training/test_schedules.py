@@ -12,7 +12,6 @@ from pose.training.schedules import (
     WARMUPS,
     ScheduleConfig,
     build_schedule,
-    inverse_sqrt_decay,
     multiplier,
     noam,
     untuned_exponential_warmup,
@@ -49,10 +48,6 @@ def test_untuned_exponential_is_the_published_formula(beta2: float) -> None:
         assert untuned_exponential_warmup(t - 1, beta2) == pytest.approx(1 - math.exp(-(1 - beta2) * t), rel=1e-9)
 
 
-def test_inverse_sqrt_is_that_of_t_fixup() -> None:
-    assert [inverse_sqrt_decay(t, 4000) for t in (0, 4000, 12_000)] == pytest.approx([1, math.sqrt(0.5), 0.5])
-
-
 @pytest.mark.parametrize("warmup", WARMUPS)
 @pytest.mark.parametrize("decay", DECAYS)
 def test_rates_lie_above_zero_and_at_most_one(warmup: str, decay: str) -> None:
@@ -75,13 +70,6 @@ def test_decays_go_from_one_to_the_final_rate(decay: str) -> None:
     assert values[-1] == pytest.approx(0.1)
     middle = {"linear": 0.55, "exponential": math.sqrt(0.1), "cosine": 0.55}[decay]
     assert multiplier(50, ScheduleConfig(decay=decay, final=0.1), 101, 0.98) == pytest.approx(middle)
-
-
-def test_a_warm_up_multiplies_the_decay() -> None:
-    warm, cold = (rates(ScheduleConfig(warmup=name, warmup_steps=10)) for name in ("linear", "none"))
-    assert [a / b for a, b in zip(warm, cold, strict=True)][:12] == pytest.approx(
-        [t / 10 for t in range(1, 11)] + [1, 1]
-    )
 
 
 def test_a_run_of_one_step_and_steps_beyond_the_run_are_defined() -> None:

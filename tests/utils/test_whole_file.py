@@ -1,7 +1,6 @@
 """Files that appear only when they are whole."""
 
 import errno
-from pathlib import Path
 
 import pytest
 
@@ -53,12 +52,6 @@ def test_a_name_that_is_taken_by_a_folder_leaves_no_hidden_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-@pytest.mark.parametrize("name", ["n" * 255, "é" * 127])
-def test_the_longest_names_that_a_disk_takes_can_be_written(tmp_path, name):
-    write_whole(tmp_path / name, "é")
-    assert (tmp_path / name).read_bytes() == "é".encode()
-
-
 def test_two_writers_of_one_file_do_not_meet(tmp_path):
     first, second = WholeFile(tmp_path / "a"), WholeFile(tmp_path / "a")
     first.path.write_bytes(b"first")
@@ -66,15 +59,3 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path):
     second.commit()
     first.commit()
     assert (tmp_path / "a").read_bytes() == b"first"
-
-
-def test_no_other_module_renames_files_by_itself():
-    """One way to do it; what stays are downloads, which go on where they stopped."""
-    root = Path(__file__).parents[2]
-    renames = {
-        str(path.relative_to(root))
-        for folder in ("pose", "apps", "datasets", "detectors")
-        for path in (root / folder).rglob("*.py")
-        if any(word in path.read_text(encoding="utf-8") for word in ("os.replace(", 'f".{', '".part"'))
-    }
-    assert renames <= {"pose/utils/whole_file.py", "pose/networks/weights/store.py"}

@@ -38,19 +38,6 @@ def test_a_heic_image_is_read_upright_with_its_lens(tmp_path, rng):
     assert focal_35mm(tmp_path / "a.heic", (96, 60)) == 26
 
 
-def test_a_folder_of_photos_holds_heic_ones_too(tmp_path, rng):
-    write(tmp_path / "1.heic", picture(rng))
-    cv2.imwrite(str(tmp_path / "2.png"), picture(rng))
-    (tmp_path / "3.heif").write_bytes((tmp_path / "1.heic").read_bytes()[:300])
-    (tmp_path / "4.hif").write_text("no image")
-    with open_source(str(tmp_path)) as source:
-        assert [frame.index for frame in source] == [0, 1]
-        assert [problem.partition(": ")[0] for problem in source.problems] == [
-            str(tmp_path / "3.heif"),
-            str(tmp_path / "4.hif"),
-        ]
-
-
 def test_without_the_library_one_line_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.heic").write_bytes(b"x")
     monkeypatch.setattr(images, "find_spec", lambda name: None)

@@ -144,13 +144,6 @@ def test_the_track_of_a_video_says_it(tmp_path, value, kind):
     assert focal_35mm(movie(tmp_path / "a.mov", value, kind), SIZE) == 26
 
 
-def test_a_folder_of_images_has_the_lens_of_its_first(tmp_path):
-    for name in ("1.jpg", "2.jpg"):
-        jpeg(tmp_path / name, exif(28))
-    with open_source(str(tmp_path)) as source:
-        assert source.info.focal_35mm == 28
-
-
 def test_the_diagonal_says_what_a_focal_length_means():
     """36 x 24 mm film: 50 mm see 39.6 degrees of its width and 27.0 of its height."""
     camera = Camera.of((3600, 2400), intrinsics_from_focal((3600, 2400), 50))

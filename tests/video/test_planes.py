@@ -75,15 +75,6 @@ def test_planes_of_a_part_and_of_images(make_video, tmp_path):
             assert np.abs(rgb_of(planar.planes)[:21, :33].astype(int) - frame.image).mean() < 3
 
 
-def test_frames_that_are_kept_stay_as_they_were(make_video):
-    """The decoder gives its memory to us: it must not write later frames into it."""
-    path = make_video(waves(64, 48, 40))
-    with open_source(str(path)) as source:
-        kept = [frame.planes for frame in source.replay_planes()]
-        for planes, again in zip(kept, source.replay_planes(), strict=True):
-            assert np.array_equal(planes.y, again.planes.y)
-
-
 @pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT709, full_range=True)], ids=str)
 def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
     """A file says what its planes mean, and FFmpeg shows the colours that were put in."""

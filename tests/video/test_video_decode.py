@@ -6,10 +6,9 @@ from fractions import Fraction
 import cv2
 import numpy as np
 import pytest
-from memory_grown import megabytes_grown, needs_proc
 from picture_codes import corners, number_of, numbered, quadrants
 
-from pose.errors import PoseError, UsageError
+from pose.errors import UsageError
 from pose.video import open_source
 from pose.video.decode import DecodingPass
 from pose.video.source import RepairedTimeline
@@ -35,15 +34,6 @@ def test_real_clips(videos, clip, count, size, fps):
     assert source.problems == []
 
 
-def test_same_pixels_as_plain_pyav(videos):
-    import av
-
-    with open_source(str(videos / "street.mp4")) as source, av.open(str(videos / "street.mp4")) as container:
-        for frame, plain in zip(source, container.decode(video=0), strict=True):
-            assert frame.image.flags.c_contiguous
-            np.testing.assert_array_equal(frame.image, plain.to_ndarray(format="rgb24"))
-
-
 def test_replay_gives_the_same_frames(make_video):
     with open_source(str(make_video(numbered(12)))) as source:
         first = list(source)
@@ -51,15 +41,6 @@ def test_replay_gives_the_same_frames(make_video):
             for a, b in zip(first, again, strict=True):
                 assert (a.index, a.time) == (b.index, b.time)
                 np.testing.assert_array_equal(a.image, b.image)
-
-
-def test_two_passes_at_once(make_video):
-    with open_source(str(make_video(numbered(12)))) as source:
-        pairs = list(zip(source, source.replay(), strict=True))
-    assert len(pairs) == 12
-    for a, b in pairs:
-        assert a.time == b.time
-        np.testing.assert_array_equal(a.image, b.image)
 
 
 @pytest.mark.parametrize("kind", ["video", "pictures"])
@@ -198,23 +179,6 @@ def test_tagged_colours(make_video, transfer, primaries, matrix, full):
     np.testing.assert_allclose(levels, expected, atol=2)
 
 
-@pytest.mark.parametrize("pix_fmt", ["gray", "gray10le"])
-def test_gray(make_video, pix_fmt):
-    with open_source(str(make_video(numbered(5), "gray.mkv", codec="ffv1", pix_fmt=pix_fmt))) as source:
-        images = [frame.image for frame in source]
-    assert [number_of(image, 5) for image in images] == list(range(5))
-    assert all(np.ptp(image, axis=2).max() == 0 for image in images)
-
-
-def test_odd_size(make_video):
-    path = make_video([quadrants(63, 47)] * 2, "odd.mkv", codec="ffv1", pix_fmt="yuv420p")
-    with open_source(str(path)) as source:
-        images = [frame.image for frame in source]
-    assert source.info.size == (63, 47)
-    assert [image.shape for image in images] == [(47, 63, 3)] * 2
-    assert corners(images[0]) == COLOURS
-
-
 @pytest.mark.parametrize("name", ["fields.mp4", "fields.avi"])
 def test_interlaced_video_has_no_combs(make_video, name):
     images = []
@@ -304,42 +268,8 @@ def test_impossible_spans(make_video, start, end):
         open_source(path, start=start, end=end)
 
 
-def test_span_between_two_frames(make_video):
-    with (
-        open_source(str(make_video(numbered(30))), start=0.501, end=0.51) as source,
-        pytest.raises(PoseError, match="no frames found between"),
-    ):
-        list(source)
-
-
 def test_timeline_moves_only_what_it_must():
     timeline = RepairedTimeline(0.04)
     stamps = [0.0, 0.04, 0.04, 0.03, 0.12, None, 0.2]
     assert [timeline.add(stamp) for stamp in stamps] == pytest.approx([0.0, 0.04, 0.041, 0.042, 0.12, 0.16, 0.2])
     assert timeline.repaired == 2
-
-
-def test_timeline_continues_after_a_clock_reset():
-    timeline = RepairedTimeline(0.04)
-    assert [timeline.add(stamp) for stamp in [9.96, 10.0, 0.0, 0.04, 0.1]] == pytest.approx(
-        [9.96, 10.0, 10.04, 10.08, 10.14]
-    )
-    assert timeline.repaired == 1
-
-
-READ = """
-from pose.video import open_source
-
-def read():
-    with open_source(sys.argv[1]) as source:
-        assert sum(1 for _ in source) == 120
-
-read()
-"""
-
-
-@needs_proc
-def test_memory_stays_flat(make_video):
-    path = make_video(numbered(120, 640, 480), fps=60, options={"preset": "ultrafast"})
-    grown, _ = megabytes_grown(READ, "for _ in range(3): read()", path)
-    assert grown < 150  # MB; the 360 frames together are 316 MB

@@ -13,10 +13,6 @@ from pose.errors import PoseError
 from pose.video import VideoWriter, open_source
 
 
-def psnr(a: np.ndarray, b: np.ndarray) -> float:
-    return 10 * np.log10(255**2 / np.mean((a.astype(float) - b) ** 2))
-
-
 def copy(source, path, **options) -> list[float]:
     """Writes all frames of a source and returns their times."""
     info = source.info
@@ -39,25 +35,6 @@ def sound_of(path) -> tuple[str, float, float]:
         return stream.codec.canonical_name, frames[0][0], frames[-1][0] + frames[-1][1]
 
 
-def loudness_begins(path) -> float:
-    with av.open(str(path)) as container:
-        for frame in container.decode(audio=0):
-            if np.abs(frame.to_ndarray()).max() > 0.1:
-                return frame.time
-    raise AssertionError("silent")
-
-
-def test_round_trip_of_a_real_clip(videos, tmp_path):
-    out = tmp_path / "out.mp4"
-    with open_source(str(videos / "dance.mp4"), end=2.0) as source:
-        times = copy(source, out)
-        with open_source(str(out)) as written:
-            assert [frame.time for frame in written] == times
-            assert written.info.fps == 30
-            values = [psnr(a.image, b.image) for a, b in zip(source.replay(), written.replay(), strict=True)]
-    assert min(values) > 35
-
-
 def test_colours_survive(tmp_path):
     out = tmp_path / "out.mp4"
     image = quadrants(64, 48)
@@ -68,19 +45,6 @@ def test_colours_survive(tmp_path):
         for frame in source:
             assert np.abs(frame.image[4:20, 4:28].astype(int) - image[4:20, 4:28]).max() < 8
             assert np.abs(frame.image[28:44, 36:60].astype(int) - image[28:44, 36:60]).max() < 8
-
-
-def test_is_what_a_browser_plays(tmp_path):
-    out = tmp_path / "out.mp4"
-    with VideoWriter(out, (64, 48), fps=10) as writer:
-        for n, image in enumerate(numbered(30)):
-            writer.write(image, n / 10)
-    with av.open(str(out)) as container:
-        stream = container.streams.video[0]
-        assert (stream.codec_context.name, stream.pix_fmt) == ("h264", "yuv420p")
-    data = out.read_bytes()
-    assert data.index(b"moov") < data.index(b"mdat")
-    assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +67,6 @@ def test_variable_frame_rate_is_kept_exactly(make_video, tmp_path, stamps, time_
         frames = list(written)
     assert [frame.time for frame in frames] == pytest.approx(times, abs=1e-12)
     assert [number_of(frame.image, 8) for frame in frames] == list(range(8))
-
-
-def test_odd_size_is_padded(tmp_path):
-    out = tmp_path / "out.mp4"
-    with VideoWriter(out, (63, 47), fps=10) as writer:
-        for n, image in enumerate(numbered(3, 63, 47)):
-            writer.write(image, n / 10)
-    with open_source(str(out)) as source:
-        images = [frame.image for frame in source]
-    assert source.info.size == (64, 48)
-    assert max(np.abs(image[-1].astype(int) - image[-3]).max() for image in images) < 4
 
 
 def test_wrong_size_is_refused(tmp_path):

@@ -87,19 +87,6 @@ def test_whole_file_that_is_not_a_video_leaves_no_copy(videos, serve, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_file_over_http(tmp_path, serve):
-    address = serve(partial(Quiet, directory=tmp_path))
-    with pytest.raises(PoseError, match=r"/no\.mp4: .*404"):
-        open_source(f"{address}/no.mp4")
-
-
-def test_web_page_is_not_a_video(tmp_path, serve):
-    (tmp_path / "index.html").write_text("<html>hello</html>")
-    address = serve(partial(Quiet, directory=tmp_path))
-    with pytest.raises(PoseError, match="not a video"):
-        open_source(f"{address}/index.html")
-
-
 def test_playlist_cannot_reach_local_files(make_video, serve, tmp_path):
     path = make_video(numbered(5), "local.ts")
     site = tmp_path / "site"

@@ -8,7 +8,6 @@ from pose_fakes import seen_result
 
 from pose.structures.types import CameraView, Placed
 from pose.view.heading import camera_heading, heading_arrow
-from pose.view.inset import Inset
 
 
 def turned(degrees, tilt=0.0):
@@ -47,10 +46,3 @@ def test_a_camera_that_stands_or_looks_down_has_no_arrow():
     for result in (replace(moving, view=None), replace(moving, placed=None), straight_down, unknown):
         assert camera_heading(result) is None
         assert heading_arrow(result, np.zeros(3, np.float32), 1.0).shape == (0, 2, 3)
-
-
-def test_the_inset_shows_it():
-    moving = turned(30)
-    shown, without = Inset((200, 200)).render(moving), Inset((200, 200)).render(replace(moving, view=None))
-    changed = np.argwhere((shown != without).any(axis=2))
-    assert 10 < len(changed) < 400

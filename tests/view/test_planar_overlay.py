@@ -1,14 +1,12 @@
 """The overlay on planes of video: the same drawing as on RGB, and everything else untouched."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from pose_fakes import random_result, rgb_of, seen_result
 
 from pose.structures.skeletons import BLAZEPOSE33, H36M17
-from pose.structures.types import U8, FrameResult
-from pose.video.planes import BT470BG, BT709, SMPTE170M, Area, Colours, FullResolution, Planes
+from pose.structures.types import U8
+from pose.video.planes import BT470BG, BT709, SMPTE170M, Colours, Planes
 from pose.view.overlay import Overlay
 from pose.view.planar_overlay import PlanarOverlay
 
@@ -100,57 +98,8 @@ def test_what_is_not_drawn_on_passes_through_untouched(rng):
     assert not (outside & ~in_corner).any()
 
 
-def far_away(result: FrameResult) -> FrameResult:
-    people = result.people
-    keypoints = people.keypoints.copy()
-    keypoints[0, ::3] = 1e9
-    keypoints[0, 1::3] = np.nan
-    return replace(result, people=replace(people, keypoints=keypoints))
-
-
-def test_keypoints_far_outside_and_no_numbers(rng):
-    image = smooth((320, 240), rng)
-    result = far_away(seen_result([(0, 0, 4.0)], size=(320, 240)))
-    drawn = PlanarOverlay((320, 240), H36M17, Colours()).draw(source_planes(image, Colours()), result)
-    wanted = Planes.of_rgb(Overlay((320, 240), H36M17).draw(image, result))
-    apart = np.abs(drawn.y.astype(int) - wanted.y)
-    assert (apart > 4).sum() <= 3  # a pixel of an outline is rounded otherwise at some sizes of the body in the inset
-    assert apart.max() < 20
-
-
-def test_planes_of_another_size_are_refused(rng):
-    with pytest.raises(ValueError, match="expected an image of"):
-        PlanarOverlay((320, 240), H36M17, Colours()).draw(Planes.empty((322, 240), Colours()), random_result(rng, 0, 0))
-
-
 def test_planes_of_other_colours_are_refused(rng):
     with pytest.raises(ValueError, match="expected an image of"):
         PlanarOverlay((320, 240), H36M17, Colours()).draw(
             Planes.empty((320, 240), Colours(SMPTE170M)), random_result(rng, 0, 0)
         )
-
-
-@pytest.mark.parametrize("size", [(640, 360), (361, 641)])
-def test_memory_that_is_used_again_shows_nothing_of_earlier_images(rng, size):
-    fresh, saving = (PlanarOverlay(size, BLAZEPOSE33, Colours()) for _ in range(2))
-    for index in range(6):
-        planes, result = source_planes(smooth(size, rng), Colours()), random_result(rng, index, 2)
-        drawn = saving.draw(planes, result)
-        assert np.array_equal(drawn.packed, fresh.draw(planes, result).packed)
-        saving.take_back(drawn)
-    assert saving.draw(planes, random_result(rng, 6, 0)).packed is drawn.packed
-
-
-def test_what_is_loaded_and_stored_again_is_as_before(rng):
-    planes = Planes.empty((22, 14), Colours())
-    planes.packed[:] = rng.integers(0, 256, planes.packed.shape, np.uint8)
-    canvas, again = FullResolution((22, 14)), Planes.empty((22, 14), Colours())
-    again.packed[:] = 0
-    area = Area(4, 2, 20, 14)
-    canvas.load(planes, area)
-    canvas.store(again, area)
-    for mine, true in ((again.y, planes.y), (again.u, planes.u), (again.v, planes.v)):
-        inside = area if mine is again.y else Area(2, 1, 10, 7)
-        assert np.array_equal(inside.of(mine), inside.of(true))
-        inside.of(mine)[:] = 0
-        assert not mine.any()

@@ -13,7 +13,6 @@ from pose.structures.camera_rotations import to_matrix
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world import carried, placing
-from pose.world.camera_motion import structure
 from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.path import CameraPath
@@ -186,15 +185,6 @@ def test_free_without_the_extra_compensates_the_rotation_and_says_so(walk, decid
     assert "pip install 'pose-run[slam]'" in decision.translation
 
 
-def test_structure_that_gives_no_path_leaves_no_world(walk, decided, monkeypatch):
-    monkeypatch.setattr(carried, "has_colmap", lambda: True)
-    monkeypatch.setattr(carried, "_travel", lambda *_: "structure from motion registers only 20% of the key frames")
-    decided(TRANSLATING, MOVED, path_of(turns=TURNS))
-    there, decision = placed(walk, "auto")
-    assert not there
-    assert "registers only 20% of the key frames)" in decision.problem
-
-
 def test_a_path_that_feet_contradict_leaves_no_world(walk, decided, monkeypatch):
     wrong = path_of(3 * PLACES, TURNS)
     monkeypatch.setattr(carried, "_travel", lambda *_: (wrong, Scale(1.0, 0.05)))
@@ -213,8 +203,3 @@ def test_a_path_that_feet_support_gives_a_world(walk, decided, monkeypatch):
     length = np.linalg.norm(np.diff(PLACES, axis=0), axis=1).sum()
     assert decision.motion.distance == pytest.approx(length)
     assert decision.motion.distance_sigma == pytest.approx(0.05 * length)
-
-
-def test_has_colmap_says_what_is_installed(monkeypatch):
-    monkeypatch.setattr(structure, "find_spec", lambda name: None)
-    assert not structure.has_colmap()

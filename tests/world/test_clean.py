@@ -12,7 +12,7 @@ from pose.structures.sequences import mirror_poses
 from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to
 from pose.world.person import Person
 from pose.world.rules import RULES
 
@@ -43,16 +43,6 @@ def test_a_walk_stands_on_its_floor(noisy):
     assert (walker.moved > 0).all()
     assert not walker.filled.any()
     assert (walker.root_sigma > 0).all()
-
-
-def test_every_step_can_be_left_out(noisy):
-    nothing = Steps(depth=False, bones=False, fill=False, smooth=False, feet=False)
-    _, people = clean({1: noisy}, noisy.times, nothing)
-    np.testing.assert_allclose(people[1].joints, noisy.joints, atol=1e-9)
-    np.testing.assert_allclose(people[1].root, noisy.root, atol=1e-9)
-    for name in ("depth", "bones", "smooth", "feet"):
-        without = clean({1: noisy}, noisy.times, replace(Steps(), **{name: False}))[1][1]
-        assert np.abs(without.placed - clean({1: noisy}, noisy.times)[1][1].placed).max() > 1e-4, name
 
 
 def test_a_body_that_is_one_already_keeps_its_bones(noisy):
@@ -95,22 +85,6 @@ def test_a_given_vertical_and_height(noisy):
     assert people[1].root[:, 2].mean() / people[2].root[:, 2].mean() == pytest.approx(factor, rel=0.01)
 
 
-def test_sigma_of_the_distance_holds_what_is_not_known(noisy):
-    """The size, unless it is given; the lens, where it is assumed; nothing is said without the step that measures."""
-
-    def sigma(**known):
-        return clean({1: noisy}, noisy.times, Steps(**known))[1][1].root_sigma / 1000
-
-    one = clean({1: noisy}, noisy.times)[1][1]
-    depth = one.root[:, 2]
-    given, size, lens = sigma(heights={1: 1.76}), sigma(), sigma(camera_known=False)
-    np.testing.assert_allclose(
-        np.sqrt(size**2 - given**2), one.height_sigma / one.height * np.linalg.norm(one.root, axis=1), rtol=0.1
-    )
-    np.testing.assert_allclose(np.sqrt(lens**2 - size**2), RULES.depth.assumed_focal_sigma_share * depth, rtol=0.05)
-    assert np.isnan(sigma(depth=False)).all()
-
-
 def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     """People of other sizes than the lifter believes, seen with noise."""
     inside = []
@@ -122,18 +96,6 @@ def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
         one = clean({1: taken}, taken.times)[1][1]
         inside.append(np.abs(one.root[:, 2] - walker.root[:, 2]) < one.root_sigma / 1000)
     assert 0.5 < np.concatenate(inside).mean() < 0.95
-
-
-def test_a_given_height_leaves_the_image_as_it_was(noisy):
-    """Pose and root grow together."""
-
-    def pixels(person):
-        points = person.joints + person.root[:, None]
-        return points[..., :2] / points[..., 2:]
-
-    steps = Steps(feet=False, up=up_of(-10, 2))
-    own, taller = (clean({1: noisy}, None, replace(steps, heights=h))[1][1] for h in ({}, {None: 2.0}))
-    assert np.abs(pixels(own) - pixels(taller)).max() < 0.004
 
 
 def test_gaps_are_marked_and_carry_no_measure(noisy):
@@ -158,23 +120,8 @@ def test_two_people_share_a_floor_and_who_is_on_a_stage_does_not():
     assert people[3].raised == 0
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_a_person_of_few_frames(noisy, count):
-    short = replace(noisy, **{name: getattr(noisy, name)[:count] for name in noisy.__slots__})
-    _, people = clean({1: short}, short.times)
-    assert np.isfinite(people[1].placed).all()
-    assert len(people[1].times) == count
-
-
 def test_no_person():
     world, people = clean({}, np.arange(3.0))
     assert world.found_by == "unknown"
     assert people == {}
     assert not world.floor_known
-
-
-def test_stature_is_the_length_of_a_straight_body():
-    person = seen_person(standing())
-    lengths = [np.linalg.norm(person.joints[0, b] - person.joints[0, a]) for a, b in H36M17.edges]
-    assert stature(np.array(lengths)) == pytest.approx(0.88 + 0.7 + 0.18, abs=0.02)
-    assert stature(np.array(lengths) * scale_to(1.5, 1.76)) == pytest.approx(1.5, abs=0.02)

@@ -39,18 +39,6 @@ def test_a_knee_at_mid_thigh_flags_its_leg_alone(limb):
     assert not np.delete(added, [knee, ankle], axis=1).any()
 
 
-def test_a_moment_is_not_enough():
-    flags, _ = check_limbs(displaced(STANDER, "left_leg", frames=slice(0, 12)))
-    assert not flags.any()
-
-
-def test_what_is_not_seen_says_nothing():
-    person = displaced(STANDER, "left_leg")
-    scores = person.scores.copy()
-    scores[:, H36M17.index("left_knee")] = 0
-    assert not check_limbs(replace(person, scores=scores))[0].any()
-
-
 def test_cleaning_enlarges_sigma_and_keeps_the_flag():
     person = displaced(STANDER, "left_leg")
     knee = H36M17.index("left_knee")

@@ -54,23 +54,6 @@ def test_noise_in_depth_goes_and_walking_stays(walker, rng):
     assert np.ptp(found[:, 2]) == pytest.approx(np.ptp(walker.root[:, 2]), rel=0.1)
 
 
-def test_constant_speed_is_not_delayed():
-    times = np.arange(120) / 30
-    depth, _ = smooth_depths(4 + 0.8 * times, np.full(120, 0.01), times)
-    assert np.abs(depth - 4 - 0.8 * times)[20:-20].max() < 0.02
-
-
-def test_variance_is_that_of_the_errors(walker, rng):
-    """What one frame says of its own error holds for noise of the size that is assumed."""
-    noise = 0.01 * 0.5 / walker.root[:, 2, None, None]  # `picture` of a body's spread, as a ray
-    errors = []
-    for _ in range(20):
-        rays = walker.rays + noise * rng.standard_normal(walker.rays.shape)
-        seen = estimate_pelvis(replace(walker, rays=rays, sigma=np.full_like(walker.sigma, 0.1)))
-        errors.append((seen.depth - walker.root[:, 2]) ** 2 / seen.variance)
-    assert np.mean(errors) < 1  # errors of neighbouring frames are alike, so a frame claims less
-
-
 def test_a_jump_of_the_person_stays(rng):
     """Up and down, seen in the image: depth has no part in it."""
     world = standing(3.0)
@@ -93,11 +76,3 @@ def test_gaps_are_filled_up_to_a_length(walker):
     np.testing.assert_array_equal(filled.joints[~mask], person.joints)
     assert np.abs(filled.root[mask] - walker.root[20:25]).max() < 0.05
     assert [part.stop - part.start for part in stretches(filled.times)] == [60, 20]
-
-
-def test_without_gaps_nothing_is_filled(walker):
-    filled, mask = fill_gaps(walker, walker.times)
-    assert filled is walker
-    assert not mask.any()
-    before_and_after = np.concatenate([walker.times[:1] - 1, walker.times, walker.times[-1:] + 1])
-    assert fill_gaps(walker, before_and_after)[0] is walker

@@ -10,7 +10,6 @@ from pose.structures.two_bones import place_middle
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
 from pose.world.floor import common_floor, own_floor
-from pose.world.rules import RULES
 
 
 def locked(world):
@@ -62,12 +61,6 @@ def test_who_is_on_a_stool_stands_on_it_and_who_jumps_on_nothing():
     assert not find_contacts(world[:, ANKLES], times)[0][50:].any()
 
 
-def test_feet_of_a_handstand_stand_on_nothing():
-    world = standing(4.0)
-    world[..., 1] = 1.8 - world[..., 1]
-    assert (ground_below(world, np.arange(120) / FPS) == 0).all()
-
-
 def test_standing_feet_stop_sliding():
     true = walking(4.0)
     before = wobbling(true)
@@ -79,14 +72,6 @@ def test_standing_feet_stop_sliding():
         np.linalg.norm(after[:, 0] - true[:, 0], axis=-1).mean()
         < np.linalg.norm(before[:, 0] - true[:, 0], axis=-1).mean()
     )
-
-
-def test_legs_keep_their_length():
-    after, _ = locked(wobbling(walking(4.0)))
-    for side in ("left", "right"):
-        hip, knee, ankle = (after[:, H36M17.index(f"{side}_{part}")] for part in ("hip", "knee", "ankle"))
-        np.testing.assert_allclose(np.linalg.norm(knee - hip, axis=-1), BONE, atol=1e-6)
-        np.testing.assert_allclose(np.linalg.norm(ankle - knee, axis=-1), BONE, atol=1e-6)
 
 
 def test_a_held_foot_turns_the_leg_and_leaves_the_knee():
@@ -134,31 +119,12 @@ def test_a_jump_stays_a_jump():
     np.testing.assert_allclose(after[flying][..., 1], world[flying][..., 1], atol=0.01)
 
 
-def test_a_foot_that_leaps_is_not_carried_over():
-    """A mistake of a metre in one frame: nothing moves by more than the limit, and no step grows."""
-    world = standing(3.0)
-    world[45:] += [1.0, 0, 0]
-    after, _ = locked(world)
-    assert np.linalg.norm(after - world, axis=-1).max() < RULES.feet.max_foot_shift_m + 0.05
-    assert np.linalg.norm(after[45, 0] - after[44, 0]) > 0.9
-
-
 def test_mirrored_input_gives_mirrored_output():
     world = wobbling(walking(3.0))
     flip = list(H36M17.flip_order)
     mirrored = world[:, flip] * [-1, 1, 1]
     after, again = locked(world)[0], locked(mirrored)[0]
     np.testing.assert_allclose(again, after[:, flip] * [-1, 1, 1], atol=1e-9)
-
-
-def test_half_the_frame_rate_gives_the_same_correction():
-    true = wobbling(walking(4.0))
-    times = np.arange(len(true)) / FPS
-    stands = np.zeros((len(true), 2), bool)
-    stands[30:60, 0] = True
-    full = path_correction(true[:, ANKLES], stands, times)
-    half = path_correction(true[::2, ANKLES], stands[::2], times[::2])
-    assert np.abs(full[::2] - half).max() < 0.3 * np.abs(full).max()
 
 
 def test_floor_is_where_feet_stand_and_not_where_one_frame_says():
@@ -180,10 +146,3 @@ def test_feet_out_of_the_image_are_not_on_the_floor():
     assert own_floor(ankles, times, seen=seen) == pytest.approx(0.0, abs=0.01)
     assert own_floor(ankles, times) < -0.3
     assert own_floor(ankles, times, seen=np.zeros_like(seen)) < -0.3
-
-
-def test_a_stool_is_not_the_floor():
-    """Two seconds on the floor, three on a stool."""
-    low, high = standing(2.0), standing(3.0) + np.array([0, 0.45, 0])
-    world = np.concatenate([low, high])
-    assert own_floor(world[:, ANKLES], np.arange(len(world)) / FPS) == pytest.approx(0.0, abs=0.01)

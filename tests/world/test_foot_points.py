@@ -12,16 +12,14 @@ from pose.errors import UsageError
 from pose.result import load
 from pose.results import NpzWriter
 from pose.structures.camera import Camera, project
-from pose.structures.skeletons import BLAZEPOSE33, COCO17, HALPE26
+from pose.structures.skeletons import COCO17
 from pose.world.contacts import point_contacts
 from pose.world.foot_points import (
     ANKLE_SD,
     DEFAULT_SHAPE,
     ImageFeet,
     ankle_flexions,
-    extract_feet,
     foot_frames,
-    foot_joints,
     lift_feet,
 )
 
@@ -97,36 +95,6 @@ def test_without_an_image_a_standing_foot_is_level_and_another_one_square_to_its
     np.testing.assert_allclose((frames[:, :, 0] * frames[:, :, 1]).sum(axis=-1), 0, atol=1e-9)
 
 
-def test_what_is_not_seen_is_not_made_up():
-    joints, turn = pose(0.6)
-    seen = seen_of(joints, true_feet(joints, turn))
-    seen.scores[0, 0, 2] = 0.1
-    seen.pixels[0, 1, 1] = np.nan
-    found = lift_feet(joints, seen, UP, np.ones((1, 2)))
-    assert np.isfinite(found[0, 0, 0]).all()
-    assert np.isnan(found[0, 0, 1]).all()
-    assert np.isnan(found[0, 1, 0]).all()
-
-
-def test_a_miss_of_the_lifted_ankle_moves_the_foot_and_does_not_turn_it():
-    joints, turn = pose(0.6)
-    feet = true_feet(joints, turn)
-    seen = seen_of(joints, feet)
-    found = lift_feet(joints, replace(seen, pixels=seen.pixels + 15), UP, np.ones((1, 2)))
-    np.testing.assert_allclose(found, feet, atol=2e-3)
-
-
-def test_swapped_legs_swap_the_feet_of_the_image():
-    joints, turn = pose(0.6)
-    seen = seen_of(joints, true_feet(joints, turn, 0.3))
-    keypoints = np.full((1, 33, 2), np.nan)
-    keypoints[0, foot_joints(BLAZEPOSE33)] = seen.pixels[0, ::-1]
-    swapped = np.array([[True, False]])
-    found = extract_feet(BLAZEPOSE33, keypoints, np.ones((1, 33), np.float32), swapped, FOCAL)
-    np.testing.assert_allclose(found.pixels, seen.pixels)
-    assert extract_feet(COCO17, keypoints[:, :17], np.ones((1, 17), np.float32), swapped, FOCAL) is None
-
-
 @pytest.mark.parametrize("place", [(0, 0, 0.0), (0, 0, -2.0), (0, 0, 1e6)])
 def test_legs_in_odd_places_or_of_no_length_give_finite_directions(place):
     joints, turn = pose(0.6)
@@ -162,14 +130,7 @@ def test_heel_and_toe_stand_one_after_the_other():
     np.testing.assert_allclose(times[stands[:, 0, 1]][[0, -1]], (0.6, times[-1]), atol=0.05)
 
 
-def test_skeletons_with_feet_are_known():
-    assert foot_joints(BLAZEPOSE33).tolist() == [[27, 29, 31], [28, 30, 32]]
-    assert HALPE26.names[foot_joints(HALPE26)[0, 2]] == "left_big_toe"
-    assert foot_joints(COCO17) is None
-
-
-def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, weights_dir, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, at_hand, tmp_path):
     words = ["--end", "0.3", "--formats", "npz", "--quiet", "--out", str(tmp_path)]
     assert main([str(videos / "dance.mp4"), *words]) == 0
     result = load(tmp_path / "poses.npz")

@@ -23,11 +23,6 @@ def test_who_is_hidden_for_a_second_is_one_person():
     assert find_joins(broken(), [0.0]) == {5: 3}
 
 
-def test_three_pieces_are_one_person():
-    pieces = broken(slice(0, 40), slice(50, 80)) | {9: part(WALK, slice(95, 120))}
-    assert find_joins(pieces, [0.0]) == {5: 3, 9: 3}
-
-
 def test_nothing_is_joined_across_a_cut():
     assert find_joins(broken(), [0.0, 2.0]) == {}
 
@@ -42,18 +37,8 @@ def test_a_person_of_another_size_is_another_person():
     assert find_joins(broken(joints=0.8 * WALK.joints[80:]), [0.0]) == {}
 
 
-def test_a_person_in_another_pose_is_another_person():
-    turned = WALK.joints[80:] * np.array([-1, -1, 1])  # upside down
-    assert find_joins(broken(joints=turned), [0.0]) == {}
-
-
 def test_two_at_the_same_time_are_two():
     assert find_joins(broken(slice(0, 90), slice(80, 120)), [0.0]) == {}
-
-
-def test_the_nearer_person_continues():
-    beside = replace(part(WALK, slice(80, 120)), root=WALK.root[80:] + np.array([0.0, 0.0, 0.4]))
-    assert find_joins(broken() | {7: beside}, [0.0]) == {5: 3}
 
 
 def test_a_long_time_is_too_long():

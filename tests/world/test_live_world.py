@@ -70,35 +70,6 @@ def test_gravity_is_unknown_at_first_then_found_and_never_jumps():
     assert np.abs(joints[90:, ANKLES, 1].min(axis=1) - 0.08).mean() < 0.03
 
 
-def test_the_frames_world_is_where_its_people_are():
-    lifted, seen, _ = filmed(walking(), pitch=-10)
-    world = LiveWorld(seen.camera)
-    for result in frames(lifted, seen):
-        placed = world.place(result, H36M17)
-        again = world.world.place(placed.poses.joints[0] + placed.poses.root[0])
-        np.testing.assert_allclose(placed.placed.joints[0], again, atol=1e-5)
-
-
-def test_a_given_vertical_stands_from_the_first_frame():
-    lifted, seen, up = filmed(walking(1.0), pitch=-20)
-    _, ups = run(LiveWorld(seen.camera, Steps(up=up_of(-20, 0))), frames(lifted, seen))
-    np.testing.assert_allclose(ups, np.tile(up, (len(ups), 1)), atol=1e-6)
-
-
-def test_bones_settle_and_then_stay(rng):
-    lifted, seen = noisy(rng, *filmed(walking(16.0), distance=25)[:2])
-    placed, _ = run(LiveWorld(seen.camera), frames(lifted, seen))
-    lengths = bones(stacked(placed))
-    flip = np.array(H36M17.flip_order)
-    mirrored = [H36M17.edges.index((flip[a], flip[b])) for a, b in H36M17.edges]
-    np.testing.assert_allclose(lengths, lengths[:, mirrored], atol=1e-5)
-    steps = np.abs(np.diff(lengths, axis=0)).max(axis=1)
-    assert steps[:30].max() < 0.04  # they settle
-    assert steps[60:].max() < 0.004
-    assert np.ptp(lengths[-90:], axis=0).max() < 1e-5  # settled after ten seconds of clear view
-    assert np.ptp(bones(lifted.joints)[-90:], axis=0).min() > 0.03  # as lifted they breathe
-
-
 def test_a_height_that_is_known_scales_pose_and_distance(rng):
     lifted, seen, _ = filmed(walking(2.0))
     world = LiveWorld(seen.camera, Steps(heights={7: 1.2, None: 2.0}))
@@ -161,15 +132,6 @@ def test_a_frame_without_a_view_does_not_move_a_person_away():
     assert sigma[69] > sigma[59]
 
 
-def test_a_person_far_away_who_is_hardly_seen_at_first_is_in_the_room():
-    lifted, seen, _ = filmed(standing(1.0))
-    scores = np.zeros_like(seen.scores)
-    scores[:, 13] = 1
-    film = replace(lifted, root=lifted.root * 60), replace(seen, scores=scores)
-    placed, _ = run(LiveWorld(seen.camera), frames(*film))
-    assert max(one.poses.root[0, 2] for one in placed) < 30
-
-
 def test_mirrored_people_give_mirrored_people():
     lifted, seen, _ = filmed(walking(4.0), pitch=-8, roll=2)
     side, flip = np.array([-1, 1, 1], np.float32), np.array(H36M17.flip_order)
@@ -193,21 +155,6 @@ def test_who_has_no_3d_has_no_place_and_is_taken_up_again():
     assert np.isfinite(stacked(placed)[33:]).all()
 
 
-def test_frames_without_people_have_a_world_too():
-    lifted, seen, _ = filmed(standing(1.0))
-    (first, *_) = frames(lifted, seen)
-    none = slice(0, 0)
-    people = first.people
-    empty = People(0, 0.0, people.ids[none], people.boxes[none], people.box_scores[none], people.keypoints[none],
-                   people.scores[none])  # fmt: skip
-    world = LiveWorld(seen.camera)
-    result = world.place(
-        FrameResult(empty, Poses3D(first.poses.joints[none], first.poses.root[none], first.poses.sigma[none])), H36M17
-    )
-    assert len(result.placed.joints) == 0
-    assert world.heights == {}
-
-
 def test_people_who_are_gone_are_forgotten_but_not_the_world():
     """Forty visitors, one after the other: memory has room for fewer."""
     lifted, seen, up = filmed(walking(1.0), pitch=-12)
@@ -220,15 +167,6 @@ def test_people_who_are_gone_are_forgotten_but_not_the_world():
     assert angle_between(world.world.up, up) < 3
     poses = sum(len(one.poses) for one in world._ground._people.values())
     assert poses <= (RULES.live.max_people + 1) * (RULES.live.memory_s / RULES.live.store_interval_s + 1)
-
-
-def test_after_a_gap_nothing_of_before_is_smoothed_in():
-    lifted, seen, _ = filmed(standing(1.0))
-    world = LiveWorld(seen.camera, Steps(up=up_of(0, 0), depth=False))
-    run(world, frames(lifted, seen))
-    away = replace(lifted, root=lifted.root + np.array([1.5, 0, 0], np.float32))
-    (first, *_), _ = run(world, frames(away, seen, start=1.8))
-    np.testing.assert_allclose(first.poses.root[0, 0], away.root[0, 0], atol=1e-3)
 
 
 @pytest.mark.parametrize(

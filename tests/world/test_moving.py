@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from walker import ANKLES, LENS, SIZE, filmed, walking
+from walker import LENS, SIZE, filmed, walking
 
 from pose.body.tracks import Recording
 from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
@@ -84,13 +84,6 @@ def test_a_turning_camera_gives_the_world_of_a_still_one(walk, turns):
     assert off.max() < 0.04
 
 
-def test_a_path_without_motion_changes_nothing(walk):
-    still, world = placed(results_of(*walk))
-    same, found = placed(results_of(*walk), path_of())
-    np.testing.assert_allclose(found.up, world.up, atol=1e-9)
-    assert np.abs(joints_of(same) - joints_of(still)).max() < 0.001
-
-
 @pytest.mark.parametrize("degrees", [75, 150])
 def test_a_wide_pan_keeps_the_distance(walk, degrees):
     """The person ends far from the first view: there the depth along that view says nothing of the distance."""
@@ -106,14 +99,6 @@ def test_a_wide_pan_keeps_the_distance(walk, degrees):
     off = [np.linalg.norm(after.poses.root - before.poses.root) for before, after in pairs]
     assert np.median(off) < 0.05
     assert max(off) < 0.2
-
-
-def test_without_the_path_it_is_wrong(walk, turns):
-    """What is compensated must matter: the feet of the uncompensated walk leave the floor."""
-    still, _ = placed(results_of(*walk))
-    moving, _ = placed(results_of(*walk, turns))
-    off = np.linalg.norm(joints_of(moving) - joints_of(still), axis=-1)
-    assert np.median(off) > 0.1
 
 
 def test_zoom_does_not_bring_people_nearer(walk):
@@ -158,12 +143,6 @@ def test_files_and_exports_hold_the_static_world(walk, turns, tmp_path):
     camera_frame = Recording(table, "walk", space="camera")
     (span,) = camera_frame.track(1, camera_frame.timeline).spans()
     np.testing.assert_allclose(span.joints, camera, atol=1e-6)
-
-
-def test_ankles_of_a_walk_stay_on_the_floor(walk, turns):
-    moving, _ = placed(results_of(*walk, turns), path_of(turns))
-    lower = joints_of(moving)[:, ANKLES, 1].min(axis=1) - 0.08
-    assert (np.abs(lower) < 0.03).mean() > 0.95
 
 
 def test_a_result_without_a_world_is_not_exported_into_one(walk, tmp_path):

@@ -58,12 +58,6 @@ def test_cameras_of_different_tilt_and_height_share_one_floor(placed):
     assert heights == pytest.approx([1.4, 3.0], abs=0.15)
 
 
-def test_a_scene_is_placed_as_if_it_were_alone(placed):
-    alone = joints_of(placed(clip(HIGH)))
-    after = joints_of(placed(clip(LOW, HIGH)))[len(alone) :]
-    assert after == pytest.approx(alone, abs=1e-4)
-
-
 def test_the_view_of_every_frame_leads_to_the_common_world(placed):
     results = clip(LOW, HIGH)
     run = placed(results, steps=Steps(feet=False))
@@ -107,11 +101,6 @@ def test_a_scene_without_standing_bodies_takes_the_vertical_of_the_others(placed
     assert [scene.found_by == UNKNOWN for scene in info.scenes] == [False, False, True]
     assert run.scenes[2].ground.world.up == pytest.approx(run.scenes[0].ground.world.up, abs=0.05)
     assert "gravity unknown, taken from all scenes together, from 6.0 s on" in scenes_line(info)
-
-
-def test_a_given_vertical_is_that_of_all_scenes(placed):
-    run = placed(clip(LOW, HIGH), steps=Steps(up=np.array([0, -1.0, 0])))
-    assert all(scene.ground.world.up == pytest.approx([0, -1, 0]) for scene in run.scenes)
 
 
 def test_files_keep_scenes_and_views(placed, tmp_path):

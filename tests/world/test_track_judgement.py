@@ -27,11 +27,6 @@ def test_a_detection_a_long_pause_and_a_few_frames_show_no_person(shown):
     assert not person_frames(ghost, SCENES).any()
 
 
-@pytest.mark.parametrize("frames", [[(60, 62)], [(60, 61), (64, 65), (90, 91), (110, 112)]])
-def test_frames_that_are_far_apart_show_no_person(frames):
-    assert not person_frames(part(*frames), SCENES).any()
-
-
 def test_only_the_part_that_shows_no_person_goes():
     track = part((60, 61), (80, 82), (120, 200))
     np.testing.assert_array_equal(person_frames(track, SCENES), track.times >= WALK.times[120])
@@ -52,13 +47,6 @@ def test_who_enters_or_leaves_at_the_ends_stays_but_is_doubtful(frames):
     track = part(frames)
     assert person_frames(track, SCENES).all()
     assert is_doubtful(track, SCENES)
-
-
-def test_who_enters_at_a_cut_stays():
-    scenes = SceneTimes.of(WALK.times, [float(WALK.times[100])])
-    assert person_frames(part((100, 104)), scenes).all()
-    assert person_frames(part((96, 100)), scenes).all()
-    assert not person_frames(part((60, 64)), scenes).any()
 
 
 def test_the_frame_rate_changes_nothing():
@@ -85,11 +73,6 @@ def test_few_joints_or_few_frames_make_a_track_doubtful():
     assert is_doubtful(part((60, 70)), SCENES)
 
 
-def test_a_short_clip_alone_makes_no_person_doubtful():
-    short = part((0, 8))
-    assert not is_doubtful(short, SceneTimes.of(short.times))
-
-
 def jumping(person, share):
     """The person with joints that jump in every frame by this share of the body's height."""
     jumps = np.random.default_rng(5).normal(0, share, person.rays.shape)
@@ -103,12 +86,6 @@ def test_a_walking_person_does_not_jitter_at_any_frame_rate(every):
     slow = replace(WALK, **{name: getattr(WALK, name)[rows] for name in WALK.__slots__})
     assert not jitters(slow, SceneTimes.of(slow.times))
     assert not jitters(jumping(slow, 0.004), SceneTimes.of(slow.times))
-
-
-def test_jumping_joints_jitter_and_unseen_ones_do_not():
-    assert jitters(jumping(part((60, 90)), 0.04), SCENES)
-    assert not jitters(jumping(part((60, 90), shown=0.0), 0.04), SCENES)
-    assert not jitters(jumping(part((60, 61), (80, 81), (100, 101)), 0.04), SCENES)  # no consecutive frames
 
 
 def test_only_a_short_track_over_a_long_one_lies_over_it():

@@ -7,7 +7,7 @@ from walker import ANKLES, seen_person, walking
 
 from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
-from pose.world.trim import fully_visible, partial_frames
+from pose.world.trim import partial_frames
 
 LEGS = [1, 2, 3, 4, 5, 6]
 
@@ -31,19 +31,8 @@ def test_frames_below_the_floor_are_partial_wherever_they_are():
     assert flags([0.1, 0.1, -0.01, 0.0], [1, 1, 1, 1]) == [False, False, True, False]
 
 
-def test_every_visit_is_judged_by_itself():
-    assert flags([0.1] * 6, [0, 1, 0, 0, 1, 1], slice(0, 3), slice(3, 6)) == [True, False, True, True, False, False]
-
-
 def test_who_is_never_seen_fully_is_judged_by_the_floor_alone():
     assert flags([0.1, -0.1, 0.1], [0, 0, 0]) == [False, True, False]
-
-
-def test_full_view_needs_an_ankle_and_most_joints():
-    scores = np.ones((3, 17))
-    scores[0, ANKLES] = 0.1
-    scores[1, [*LEGS[:2], *range(11, 15)]] = 0.2
-    assert fully_visible(scores).tolist() == [False, False, True]
 
 
 def test_who_walks_in_with_hidden_legs_is_marked():

@@ -8,11 +8,6 @@ from pose_apps.batch.schedule import WorkerEvent
 from pose_apps.batch.work import BatchTask, Job, Worker
 
 
-@pytest.fixture
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
-
-
 class OneWorkerHere:
     """An engine whose only worker runs in this process, since each new process loads the libraries again."""
 

@@ -117,16 +117,6 @@ def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, vide
     assert {name: line["cached"] for name, line in lines_of(out).items()} == {"dance": "people", "day/squats": "people"}
 
 
-@pytest.mark.slow
-def test_shards_together_do_everything(clips, batch, tmp_path, capsys):
-    (clips / "bad.mp4").unlink()
-    for index in range(2):
-        assert batch(clips, *QUICK, "--shard", f"{index}/2") == 0
-    capsys.readouterr()
-    assert batch(clips, *QUICK) == 0
-    assert "2 of them already done" in capsys.readouterr().out
-
-
 @pytest.mark.usefixtures("in_this_process")
 def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, batch, tmp_path, capsys):
     """The index in front and the end missing, as a download that broke off leaves it."""
@@ -215,12 +205,6 @@ def test_ctrl_c_keeps_what_is_finished_and_no_worker_stays(videos, clips, starte
     assert errors == "interrupted: 1 of 2 clips finished and kept; run the command again for the rest\n"
     waited_for(lambda: not any(map(alive, workers)))
     assert list(lines_of(tmp_path / "out")) == ["dance"]
-
-
-def test_a_folder_without_clips_is_one_line(batch, tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
-    assert batch(tmp_path / "empty") == 2
-    assert "no clips in" in capsys.readouterr().err
 
 
 def test_the_folder_of_the_clips_is_refused_as_the_folder_of_results(tmp_path, capsys):

@@ -131,16 +131,6 @@ def crash_batches(count: int, seed: int, command_line, videos, weights_dir, tmp_
 
 
 @pytest.mark.slow
-def test_pose_run_survives_kill_9(command_line, videos, weights_dir, tmp_path):
-    crash_runs(3, 1, command_line, videos, weights_dir, tmp_path)
-
-
-@pytest.mark.slow
-def test_pose_batch_survives_kill_9(command_line, videos, weights_dir, tmp_path):
-    crash_batches(2, 2, command_line, videos, weights_dir, tmp_path)
-
-
-@pytest.mark.slow
 def test_pose_run_survives_many_kills(command_line, videos, weights_dir, tmp_path):
     crash_runs(MANY, 3, command_line, videos, weights_dir, tmp_path)
 

@@ -1,14 +1,12 @@
 """Untrusted clip lists: every line is a clip, or the call is one line."""
 
 import codecs
-import json
 import os
 
 import pytest
 from pose_apps.batch.clips import find_clips
-from pose_apps.batch.manifest import Manifest
 
-from pose.errors import PoseError, UsageError
+from pose.errors import UsageError
 
 NAME = "séance 1.mp4"
 
@@ -84,42 +82,3 @@ def test_no_clip_is_called_as_the_manifest(folder):
     (folder / "Manifest-0-of-2.jsonl.mp4").touch()
     names = [clip.name for clip in find_clips([str(folder)], folder / "out")]
     assert names == ["Manifest-0-of-2.jsonl-clip", "manifest.jsonl-clip", "séance 1"]
-
-
-LINE = {"path": "a.mp4", "name": "a", "key": "0", "status": "ok"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": 3}, {"outputs": "a"}, {"outputs": [3]}, {"seconds": "1"}, {"frames": 1.5}, {"frames": True},
-        {"status": "maybe"}, {"signature": [None]}, {"warnings": {}}, {"path": None}, {"key": []}, {"job": 0},
-        {"seconds": float("nan")}, {"people": 10**30},
-    ],
-)  # fmt: skip
-def test_lines_of_the_wrong_types_are_no_lines_and_kept(tmp_path, change, capsys):
-    good = json.dumps(LINE | {"name": "good"})
-    content = f"{json.dumps(LINE | change)}\n{good}\n"
-    (tmp_path / "manifest.jsonl").write_text(content)
-    manifest = Manifest(tmp_path, None)
-    assert list(manifest.lines) == ["good"]
-    with manifest.writing():
-        pass
-    assert (tmp_path / "manifest.jsonl.kept").read_text() == content
-    assert [json.loads(line)["name"] for line in (tmp_path / "manifest.jsonl").read_text().splitlines()] == ["good"]
-    assert "kept as manifest.jsonl.kept" in capsys.readouterr().err
-
-
-def test_a_line_that_was_cut_off_is_dropped_without_a_word(tmp_path, capsys):
-    (tmp_path / "manifest.jsonl").write_text(f"{json.dumps(LINE)}\n{json.dumps(LINE)[:20]}")
-    with Manifest(tmp_path, None).writing():
-        pass
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "manifest.jsonl"]
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-def test_a_manifest_that_is_not_a_file_is_one_line(tmp_path, make):
-    make(tmp_path / "manifest.jsonl")
-    with pytest.raises(PoseError, match=r"manifest.jsonl: not a file"):
-        Manifest(tmp_path, None)

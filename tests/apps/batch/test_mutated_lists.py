@@ -1,13 +1,9 @@
 """Clip lists and manifests of which bytes and values are changed: read, or refused in one line."""
 
-import json
-from dataclasses import asdict
-
 import pytest
 from hypothesis import strategies as st
-from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
+from mutations import damaged, one_line, quick_and_long, try_mutations
 from pose_apps.batch.clips import find_clips
-from pose_apps.batch.manifest import Line, Manifest
 
 from pose.errors import PoseError
 
@@ -37,32 +33,6 @@ def test_damaged_lists(tmp_path, examples):
 
     path.write_bytes(LIST)
     assert len(find_clips([str(path)], tmp_path / "out")) == 4
-    try_mutations(check, examples)
-
-
-LINE = asdict(
-    Line(
-        path="a.mp4", name="a", key="ab" * 32, status="ok", seconds=1.5, frames=30, people=2, outputs=["a/poses.json"],
-        cached="people", warnings=["one line"], job="cd" * 32, signature=[1, 2, 3],
-    )
-)  # fmt: skip
-
-
-@quick_and_long(50, 10_000)
-def test_mutated_manifests(tmp_path, examples):
-    path = tmp_path / "manifest.jsonl"
-
-    def check(data: st.DataObject) -> None:
-        text = json.dumps(other_value(data, LINE)).encode() + b"\n"
-        path.write_bytes(text if data.draw(st.booleans()) else damaged(data, text * 2))
-        try:
-            manifest = Manifest(tmp_path, None)
-        except PoseError as error:
-            one_line(error)
-            return
-        for name, line in manifest.lines.items():
-            assert name == line.name
-
     try_mutations(check, examples)
 
 

@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +10,11 @@ from hypothesis import strategies as st
 from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _process_tasks
 from pose_apps.batch.manifest import Line, Manifest
-from pose_apps.batch.report import BatchProgress, table
+from pose_apps.batch.report import table
 from pose_apps.batch.schedule import Schedule, StartError, WorkerEvent
-from pose_apps.batch.work import BatchTask, Job, TaskResult, Worker, _motion_facts
-from pose_apps.clip import RunConfig
-from pose_apps.support.summary import NOBODY, Tally
+from pose_apps.batch.work import BatchTask, TaskResult
 
-from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
-from pose.world.camera_motion.verdict import FIXED, ROTATING, CameraMotion
 
 
 def touch(folder, *names):
@@ -112,34 +107,6 @@ def test_facts_of_a_clip_come_back(tmp_path):
         manifest.add(line("b", video={"width": "wide"}))
         manifest.add(two := line("c", quality=quality | {"motion": camera}))
     assert Manifest(tmp_path, None).lines == {"a": one, "c": two}
-
-
-def test_facts_of_the_motion_are_numbers_or_null():
-    """JSON has no NaN, which stands for what was not measured."""
-    tally = Tally()
-    assert _motion_facts(tally) is None
-    tally.motion = CameraMotion(FIXED)
-    assert _motion_facts(tally) is None
-    tally.motion = CameraMotion(ROTATING, known=0.98, pan=12.345, tilt=3.0, roll=1.0, zoom=1.25)
-    expected = {"rotation_degrees": 12.35, "zoom_percent": 25.0, "known": 0.98, "focal_ratio": None}
-    assert _motion_facts(tally) == pytest.approx(expected)
-
-
-def test_a_clip_without_people_has_a_warning(monkeypatch):
-    worker, task = Worker(Job(RunConfig(), PipelineConfig(), Path(), "k")), BatchTask(BatchClip("/a.mp4", "a"))
-    for people, warnings in ((0, [NOBODY]), (2, [])):
-        monkeypatch.setattr(
-            worker, "_process_clip", lambda clip, base, *_, n=people: replace(base, status="ok", people=n)
-        )
-        assert worker.process(task).line.warnings == warnings
-
-
-def test_half_a_line_alone_does_not_spoil_the_next(tmp_path):
-    manifest = Manifest(tmp_path, None)
-    manifest.path.write_text('{"path": "/c.mp4", "na')
-    with manifest.writing():
-        manifest.add(line("a"))
-    assert list(Manifest(tmp_path, None).lines) == ["a"]
 
 
 @pytest.mark.parametrize("torn", ['{"path": "/c.mp4", "na', "null", "[]", '{"name": 3}', "\x00\xff"])
@@ -289,29 +256,6 @@ def test_workers_that_never_begin_end_the_call():
     engine.events = lambda timeout: iter([WorkerEvent(0, "died", "no memory")])
     with pytest.raises(StartError, match="no memory"):
         list(Schedule(engine, [BatchTask(BatchClip("/a", "a"))], time_limit=1, retries=0).lines())
-
-
-def test_the_bar_shows_progress_within_clips(monkeypatch):
-    monkeypatch.setattr("pose.utils.progress.is_shown", lambda: True)
-    with BatchProgress(2, 1, hidden=False) as progress:
-        progress.frames("walk", 30, 120)
-        progress.frames("walk", 30, 120)
-        assert progress._bar.n == 0.5
-        assert progress._bar.postfix.endswith("walk 50%")
-        progress.finished(line("walk"))
-        progress.frames("camera", 30, None)  # of unknown length
-        assert progress._bar.n == 1
-        assert progress._bar.postfix.endswith("frames/s, camera")
-
-
-def test_a_worker_names_the_clip_of_its_frames():
-    told = []
-    engine = Fake(1, {"a": ["ok"]})
-    schedule = Schedule(
-        engine, [BatchTask(BatchClip("/a", "a"))], time_limit=10, retries=0, on_frames=lambda *said: told.append(said)
-    )
-    list(schedule.lines())
-    assert told == [("a", 5, 20)]
 
 
 def test_the_table_lists_everything_or_what_failed(tmp_path):

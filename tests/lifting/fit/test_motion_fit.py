@@ -165,24 +165,6 @@ def test_log_without_2d_states_no_distance():
     assert log.line == f"fit to the 2D keypoints: {len(answer)} poses, changed by 0.0 mm (median over joints)"
 
 
-def test_log_is_the_same_frame_by_frame():
-    _, answer, seen = scene(1.5 * WINDOW_S, rate=6.0)
-    whole, stepwise = FitLog(), FitLog()
-    fit_motion(answer, seen, whole)
-    fit = PersonFit(H36M17, CAMERA, stepwise)
-    for frame in frames_of(answer, seen):
-        fit.push([frame])
-    fit.end()
-    np.testing.assert_allclose(stepwise.windows, whole.windows, rtol=1e-5)
-
-
-def test_log_without_a_fit_has_no_line():
-    _, answer, seen = scene(0.5)
-    log = FitLog()
-    fit_motion(answer, seen, log)
-    assert log.line == ""
-
-
 def test_windows_meet_without_a_step():
     _, answer, seen = scene(1.5 * WINDOW_S, rate=6.0)
     moved = fit_motion(answer, seen).joints - answer.joints
@@ -233,13 +215,6 @@ def test_noise_is_told_by_what_lasts_and_what_shakes(rng):
     assert exact.max() < 0.01
     np.testing.assert_allclose(shaking, 0.03, rtol=0.3)
     assert np.median(lasting) > 2 * np.median(shaking)
-
-
-def test_a_joint_that_is_off_has_more_noise_than_the_others():
-    off = np.zeros((100, 17, 2))
-    off[:, 13] = 0.1
-    noise = noise_of(off, np.ones((100, 17), bool))
-    assert noise[13] > 10 * np.delete(noise, 13).max()
 
 
 def test_known_lengths_stay_and_the_step_is_that_of_dense_algebra(rng):

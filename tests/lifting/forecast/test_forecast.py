@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.errors import UsageError
 from pose.lifting.forecast import DampedVelocity, Past, ZeroVelocity, forecast, load_forecaster
 from pose.lifting.forecast.baselines import LIMB_TIME_CONSTANT_S, ROOT_TIME_CONSTANT_S, recent_velocity
 from pose.structures.sequences import Sequence3D
@@ -123,27 +122,11 @@ def test_the_clocks_origin_does_not_matter(forecaster):
     assert np.allclose(one.joints, other.joints, atol=1e-4)
 
 
-def test_a_moment_that_has_passed_is_the_last_frame(forecaster):
-    past = Past.from_sequences([line(np.arange(30) / 30)])
-    found = forecaster.predict(past, np.array([[0.1, 29 / 30]]))
-    assert np.array_equal(found.joints[0], np.repeat(past.joints[:, -1], 2, axis=0))
-    assert (found.ahead == 0).all()
-
-
 def test_frames_keep_the_pace_of_the_sequence_and_end_at_the_horizon():
     found = forecast(line(np.arange(50) / 50), 0.13)
     assert np.allclose(found.ahead, [0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.13])
     assert np.allclose(forecast(line(np.arange(50) / 50), 0.1).ahead, [0.02, 0.04, 0.06, 0.08, 0.1])
     assert np.allclose(forecast(line([0.0]), 0.1).ahead, [1 / 30, 2 / 30, 0.1])
-
-
-def test_only_the_last_second_counts(forecaster):
-    long = line(np.arange(90) / 30)
-    short = Sequence3D(long.joints[-31:], long.root[-31:], long.sigma[-31:], long.times[-31:])
-    assert np.array_equal(
-        forecast(long, 0.5, forecaster=forecaster).sequence.joints,
-        forecast(short, 0.5, forecaster=forecaster).sequence.joints,
-    )
 
 
 @pytest.mark.parametrize("horizon", [0, -1, float("nan"), [], [0.2, 0.1], [[0.1]]])
@@ -162,8 +145,3 @@ def test_pasts_that_cannot_be():
         replace(past, joints=past.joints * np.nan)
     with pytest.raises(ValueError, match="1 people"):
         ZeroVelocity().predict(past, np.zeros((2, 1)))
-
-
-def test_an_unknown_forecaster_is_refused():
-    with pytest.raises(UsageError, match="damped-velocity"):
-        load_forecaster("oracle")

@@ -7,7 +7,7 @@ import pytest
 
 from pose.lifting.forecast import Past
 from pose.lifting.forecast.features import describe, displacements, restore, seconds_ahead
-from pose.lifting.forecast.format import AGES, COORDINATES, FEATURES
+from pose.lifting.forecast.format import AGES, COORDINATES
 from pose.structures.sequences import Sequence3D, mirror_lifted
 from pose.structures.skeletons import H36M17
 
@@ -69,14 +69,6 @@ def test_pace_does_not_matter(fps):
     assert np.abs(tokens - others)[..., :COORDINATES].max() < 2e-3  # m; what lies between frames is on the line
 
 
-def test_the_last_place_is_nothing_but_the_pose():
-    past = Past.from_sequences([walk(np.arange(31) / 30)])
-    tokens, view = describe(past)
-    assert tokens.shape == (1, len(AGES), FEATURES)
-    assert np.allclose(tokens[0, -1, 48:51], 0)
-    assert np.allclose(tokens[0, -1, :48].reshape(16, 3) @ view.rotation[0], past.joints[0, -1, 1:], atol=1e-6)
-
-
 def test_gaps_are_bridged_and_told():
     whole = Past.from_sequences([walk(np.arange(51) / 50)])
     valid = whole.valid.copy()
@@ -90,12 +82,6 @@ def test_gaps_are_bridged_and_told():
     assert np.allclose(gap[~hidden], tokens[0, ~hidden, -4] / 10, atol=0.021)
     assert np.isfinite(holed).all()
     assert np.abs(tokens - holed)[0, ~hidden, :48].max() < 0.01
-
-
-def test_before_the_first_frame_it_is_held():
-    tokens = describe(Past.from_sequences([walk(np.arange(10) / 30)]))[0][0]
-    assert np.allclose(tokens[0, :48], tokens[10, :48])
-    assert np.allclose(tokens[0, -4] / 10, 0.96 - 0.3, atol=1e-4)
 
 
 def test_ways_and_restored_are_inverses():

@@ -10,7 +10,7 @@ from pose.lifting.forecast.build import save_forecaster
 from pose.lifting.forecast.config import ForecasterConfig
 from pose.lifting.forecast.exchange import EXPORTED, export_forecaster
 from pose.lifting.forecast.folded import folded
-from pose.lifting.forecast.format import FEATURES, FORMAT, PAST_STEPS
+from pose.lifting.forecast.format import FEATURES, PAST_STEPS
 from pose.lifting.forecast.runtime import OnnxForecaster
 from pose.networks.weights import sha256_of
 
@@ -63,13 +63,6 @@ def test_exported_it_says_the_same_of_any_number(blended):
             expected = whole(*given)
         for found, true in zip(exported.run_network(*(array.numpy() for array in given)), expected, strict=True):
             assert np.abs(found - true.numpy()).max() < 1e-5
-
-
-@pytest.mark.slow
-def test_a_file_holds_no_folder_of_this_machine(blended):
-    written = blended[1].with_suffix(".onnx").read_bytes()
-    assert FORMAT.encode() in written
-    assert b".py" not in written
 
 
 def test_who_rolls_out_is_not_exported(tmp_path):

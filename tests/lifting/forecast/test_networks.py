@@ -24,13 +24,10 @@ from pose.lifting.forecast.format import (
 )
 from pose.lifting.forecast.network import (
     Displacements,
-    interpolate_horizons,
     interpolate_steps,
     lifted_weight,
     log_speed,
-    step_times,
 )
-from pose.lifting.forecast.residual_mlp import cosine_transform
 from pose.lifting.initialization import initialize_decoder
 
 SIGMAS = slice(2 * COORDINATES, 2 * COORDINATES + SIGMA_FEATURES)
@@ -170,14 +167,6 @@ def test_moments_between_steps_are_on_the_line():
     assert torch.allclose(found.log_sigma[0, :, 0], torch.tensor([0, 0, 0, 0.75, 24]), atol=1e-4)
 
 
-def test_what_is_known_at_horizons_is_read_on_the_line_between():
-    values = torch.randn(2, len(HORIZONS), 3)
-    assert torch.allclose(interpolate_horizons(values, torch.tensor([HORIZONS, HORIZONS])), values, atol=1e-5)
-    between = interpolate_horizons(values, torch.tensor([[0.0, 0.24, 2.0]] * 2))
-    expected = torch.stack([values[:, 0], (values[:, 1] + values[:, 2]) / 2, values[:, -1]], dim=1)
-    assert torch.allclose(between, expected, atol=1e-5)
-
-
 def test_calibration_scales_sigma_at_its_horizon_alone():
     net, past, ahead = network("one-shot"), pasts(2), torch.tensor([HORIZONS] * 2)
     past[0, :, SIGMAS], past[1, :, SIGMAS] = 0, SIGMA_SCALE * math.log(50)
@@ -199,15 +188,6 @@ def test_what_a_past_is_and_how_fast_people_are_in_it():
     past[..., 2 * COORDINATES - 3 : 2 * COORDINATES] = 9
     found = log_speed(past)
     assert torch.allclose(found[1:] - found[0], torch.tensor(math.log(0.53 / 0.03)), atol=1e-4)
-
-
-def test_cosine_transform_is_orthonormal_and_of_cosines():
-    dct = cosine_transform(PAST_STEPS)
-    assert torch.allclose(dct @ dct.mT, torch.eye(PAST_STEPS), atol=1e-5)
-    wave = torch.cos(torch.pi * 3 * (torch.arange(PAST_STEPS) + 0.5) / PAST_STEPS)
-    found = dct @ wave
-    assert found[3] > 3
-    assert found[[0, 1, 2, 4, 5]].abs().max() < 1e-4
 
 
 def test_t_fixup_scales_a_decoder_by_its_own_factor():
@@ -248,7 +228,3 @@ def test_a_checkpoint_is_the_network(kind, tmp_path):
     (tmp_path / "two.safetensors").write_bytes(b"not one")
     with pytest.raises(PoseError, match="not a readable forecaster"):
         load_network(tmp_path / "two.safetensors")
-
-
-def test_steps_are_at_their_times():
-    assert torch.allclose(step_times(torch.device("cpu"))[0, [0, -1]], torch.tensor([0.04, 1.0]))

@@ -2,7 +2,6 @@
 
 import base64
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +12,11 @@ from web_pages import opened, pixels, wait_for_text
 from pose.body.character.look import moving_bones
 from pose.body.character.model import body_model
 from pose.body.character.posing import pose_character, skin
-from pose.body.fitted_bodies import LIVE_PEOPLE, FittedBodies
+from pose.body.fitted_bodies import FittedBodies
 from pose.live import LiveResult
 from pose.live.result import Stream
 from pose.live.web.bodies import PageBodies
-from pose.structures.hand_points import Hands
 from pose.structures.skeletons import H36M17
-from pose.structures.types import Placed
 from pose.world.upright import Upright
 
 
@@ -81,33 +78,6 @@ def test_the_page_gets_the_pose_that_the_exports_have():
     same = np.abs((turns * posed.quaternions[0, moving_bones(character.model, fingers=True)]).sum(axis=1))
     np.testing.assert_allclose(same, 1, atol=1e-3)  # q and -q are the same rotation
     assert abs(skin(character, posed, 0)[:, 1].min()) < 0.1  # on the floor of the 3D view
-
-
-def test_a_turned_world_turns_the_body_and_its_hands_alike():
-    result = seen_result(np.array([[0, 0, 4.0]], np.float32))
-    shapes = 0.08 * np.random.default_rng(0).standard_normal((1, 2, 21, 3)).astype(np.float32)
-    hands = Hands(np.zeros((1, 2, 21, 2), np.float32), np.ones((1, 2, 21), np.float32), shapes)
-    result = replace(result, people=replace(result.people, hands=hands))
-    turn = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], np.float32)
-    joints = (result.poses.joints + result.poses.root[:, None]) * (1, -1, -1)
-    worlds = (joints.astype(np.float32), (joints @ turn.T).astype(np.float32))
-    placed = [replace(result, placed=replace(Placed.unknown(1), joints=at)) for at in worlds]
-    poses = []
-    for one in placed:
-        bodies = PageBodies()
-        poses.append(np.array(bodies.of(live_result(one), [0], Upright().place(one, np.array([0])))[0]["pose"]))
-    # only the root of the body turns: all bones below it keep their rotations
-    assert np.abs(poses[0][:6] - poses[1][:6]).max() > 100
-    assert np.abs(poses[0][6:] - poses[1][6:]).max() <= 40
-
-
-def test_only_the_nearest_people_have_bodies_on_the_page():
-    roots = np.array([(0, 0, 6.0 - 0.5 * at) for at in range(LIVE_PEOPLE + 2)], np.float32)
-    live = live_result(seen_result(roots))
-    rows = list(range(len(roots)))
-    bodies = PageBodies()
-    assert sorted(bodies.of(live, rows, Upright().place(live.result, np.array(rows)))) == rows[2:]
-    assert len(bodies.shapes) == LIVE_PEOPLE
 
 
 def test_a_shape_is_refined_when_bones_turn_out_longer_and_old_people_are_forgotten():

@@ -114,28 +114,6 @@ def test_frozen_source_does_not_look_alive(launch):
         assert "record" in enabled(page)
 
 
-def test_pause_becomes_resume(launch):
-    with in_thread(source=Clip(size=SIZE, fps=25)) as address, opened(launch(), address) as page:
-        wait_for_text(page, "people", "^1$")
-        page.get_by_role("button", name="Pause").click()
-        wait_for_text(page, "connection", "Paused")
-        page.get_by_role("button", name="Resume").click()
-        wait_for_text(page, "connection", "Connected")
-        page.get_by_role("button", name="Pause").wait_for()
-
-
-def test_status_is_above_the_fold_of_a_phone(launch):
-    phone = {"width": 390, "height": 844}
-    with (
-        in_thread(source=Clip(size=SIZE, fps=25)) as address,
-        opened(launch(), address, viewport=phone) as page,
-    ):
-        wait_for_text(page, "people", "^1$")
-        for what in ("#status", "#views", "#tools"):
-            box = page.locator(what).bounding_box()
-            assert 0 <= box["y"] <= box["y"] + box["height"] <= phone["height"], what
-
-
 def test_buttons_are_off_until_they_can_do_something(launch):
     with in_thread() as address, opened(launch(), address) as page:
         wait_for_text(page, "connection", "Connected")
@@ -196,16 +174,3 @@ def test_nothing_wraps_or_collides_at_320_px(launch):
             assert boxes["#scene"][1] <= boxes["figcaption.below"][0]
             assert len({round(boxes[f"#{tool}"][0]) for tool in TOOLS}) == 1
             keep(page, "narrow.png")
-
-
-def test_forced_colours_tell_the_chosen_view(launch):
-    with (
-        in_thread(source=Clip(size=SIZE, fps=25)) as address,
-        opened(launch(), address, forced_colors="active") as page,
-    ):
-        wait_for_text(page, "people", "^1$")
-        chosen = style(page, ".choice input:checked + span", "backgroundColor")
-        assert chosen != style(page, ".choice input:not(:checked) + span", "backgroundColor")
-        page.locator("#mirror").click()
-        assert style(page, "#mirror", "backgroundColor") == chosen
-        keep(page, "forced.png")

@@ -85,26 +85,6 @@ def test_a_person_dances_before_the_camera(launch, server, fake_camera, tmp_path
         wait_for_text(page, "people", "^–$")
 
 
-SLOW_TO_ENCODE = """() => {
-  const encode = HTMLCanvasElement.prototype.toBlob;
-  HTMLCanvasElement.prototype.toBlob = function (done, ...how) {
-    encode.call(this, (blob) => setTimeout(done, 400, blob), ...how);
-  };
-}"""
-
-
-def test_an_image_that_is_being_encoded_does_not_leave_after_the_stop(launch, server, fake_camera):
-    browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
-    with opened(browser, server) as page:
-        wait_for_text(page, "connection", "Connected")
-        page.evaluate(SLOW_TO_ENCODE)
-        page.get_by_role("button", name="Start camera").click()
-        wait_for_text(page, "people", "^1$")
-        page.get_by_role("button", name="Stop camera").click()
-        page.wait_for_timeout(2000)
-        assert page.text_content("#people") == "\u2013"
-
-
 def _turns_the_3d_view(page) -> None:
     page.keyboard.press(" ")
     assert page.get_by_role("button", name="Resume").get_attribute("aria-pressed") == "true"

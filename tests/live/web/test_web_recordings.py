@@ -3,9 +3,7 @@
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import av
@@ -28,7 +26,7 @@ from web_fakes import (
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, PushedFrames
-from pose.live.web.recording import ALL_BROWSERS, MAX_RECORDINGS, FinishedRecording, RecordingStore, RunningRecording
+from pose.live.web.recording import ALL_BROWSERS, MAX_RECORDINGS, FinishedRecording, RecordingStore
 from pose.results import load_poses
 from pose.results.json import SCHEMA_PATH
 
@@ -202,46 +200,6 @@ def test_recording_is_offered_until_all_of_it_was_downloaded():
     run(test)
 
 
-def test_recording_that_runs_is_part_of_the_status():
-    """Its clock is that of what was recorded, and stands still with the camera."""
-
-    async def test():
-        async with serving() as browser, browser.live() as live:
-            assert (await receive(live, "status"))[0]["recording"] is None
-            await live.send_str('{"type":"record","on":true}')
-            name = (await receive(live, "recording"))[0]["name"]
-            for number in range(3):
-                await live.send_bytes(picture_message(number / 10))
-                await receive(live, "result")
-            status: dict = {"recording": {"frames": 0}}
-            while status["recording"]["frames"] < 3:
-                status, _ = await receive(live, "status")
-            assert status["recording"]["name"] == name
-            later, _ = await receive(live, "status")
-            assert later["recording"] == status["recording"]
-            assert later["frame_age_s"] > status["frame_age_s"]
-            await live.send_str('{"type":"record","on":false}')
-            assert (await receive(live, "recorded"))[0]["name"] == name
-
-    run(test)
-
-
-def test_server_that_is_stopped_finishes_the_recording(tmp_path):
-    async def test():
-        async with serving(source=Clip(fps=50), out=str(tmp_path)) as browser, browser.live() as live:
-            await recording_begins(browser, live)
-            for _ in range(5):
-                await receive(live, "result")
-            browser.running.cancel()
-            await asyncio.wait([browser.running], timeout=PATIENCE)
-            return [kept.folder for kept in browser.server.finished_recordings()]
-
-    (folder,) = run(test)
-    assert len(load_poses(folder / "poses.npz")) >= 4
-    assert json.loads((folder / "poses.json").read_text())["complete"] is True
-    assert not list(folder.glob("unfinished-*"))
-
-
 def kept_in(folder: Path, *, expires: float = 1e12) -> FinishedRecording:
     folder.mkdir()
     files = {f"{folder.name}-{name}": folder / name for name in ("poses.json", "poses.npz")}
@@ -282,23 +240,6 @@ def test_no_recording_is_deleted_for_another_one_before_it_was_downloaded(tmp_pa
         assert [one.folder.exists() for one in kept] == [number != 7 for number in range(MAX_RECORDINGS)]
 
     run(test)
-
-
-def test_many_begin_to_record_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "strftime", lambda form: form)
-    loop = LiveLoop(FakePipeline(), PushedFrames("test"))
-    together = threading.Barrier(16)
-
-    def start(_):
-        together.wait()
-        return RunningRecording(loop, ALL_BROWSERS, tmp_path, 1.0)
-
-    with ThreadPoolExecutor(16) as threads:
-        running = list(threads.map(start, range(16)))
-    assert len({one.name for one in running}) == 16
-    for recording in running:
-        recording.close(1.0)
-    assert list(tmp_path.iterdir()) == []  # nothing was recorded
 
 
 @pytest.mark.parametrize("step", ["start", "finish"])
@@ -351,15 +292,3 @@ def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path):
             await receive(live, "result")
 
     run(test)
-
-
-def test_recording_without_images_says_so(tmp_path):
-    async def test():
-        async with serving(out=str(tmp_path)) as browser, browser.live() as live:
-            await live.send_str('{"type":"record","on":true}')
-            await live.send_str('{"type":"record","on":false}')
-            recorded, _ = await receive(live, "recorded")
-            assert (recorded["files"], recorded["problem"]) == ([], "nothing was recorded")
-
-    run(test)
-    assert list(tmp_path.iterdir()) == []

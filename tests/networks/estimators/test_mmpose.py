@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from pose.config import PipelineConfig
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError
 from pose.networks.estimators.mmpose import MMPose
 from pose.networks.estimators.mmpose_import import MissingOperatorError, _OperatorFinder
 from pose.networks.estimators.rtmpose import RTMPose
 from pose.networks.estimators.rtmpose_net import RTMPoseNetwork
 from pose.networks.options import StageOptions
-from pose.registry import ESTIMATORS, build
 from pose.structures.types import Boxes, Regions
 
 INSTALLED = importlib.util.find_spec("mmpose") is not None
@@ -111,9 +109,3 @@ def test_an_operator_that_is_missing_says_its_name_when_it_is_used():
 def test_half_precision_is_refused(tmp_path):
     with pytest.raises(PoseError, match="float32"):
         MMPose(model=tmp_path / "model.pth", options=StageOptions(precision="float16"))
-
-
-def test_a_file_must_be_named():
-    config = PipelineConfig(estimator="mmpose")
-    with pytest.raises(UsageError, match="name a file of your own"):
-        build(ESTIMATORS, config.estimator, config.stage_options)

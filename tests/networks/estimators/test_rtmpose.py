@@ -72,11 +72,6 @@ def test_equals_mmpose_with_the_same_weights(case):
     np.testing.assert_allclose(points, case["keypoints"], atol=0.01)
 
 
-def test_number_of_parameters_is_the_published_one():
-    with torch.device("meta"):
-        assert sum(p.numel() for p in RTMPoseNetwork("t", 17).parameters()) == 3_337_007
-
-
 @pytest.mark.parametrize(("size", "joints", "crop"), [("t", 26, (192, 256)), ("s", 17, (288, 384))])
 def test_checkpoint_says_what_it_is(size, joints, crop, tmp_path):
     network = RTMPoseNetwork(size, joints, crop)
@@ -122,17 +117,6 @@ def test_batch_gives_what_single_crops_give(by_onnx, people):
         np.testing.assert_allclose(together[0].scores[row], alone.scores[0], atol=1e-5)
 
 
-def test_file_with_a_fixed_batch_gives_the_same(tiny, by_onnx, people, tmp_path):
-    random_weights.export_onnx(tiny, tmp_path / "fixed.onnx", batch=1)
-    images, boxes = people
-    regions = [by_onnx.regions(rows) for rows in boxes]
-    fixed = RTMPose(model=tmp_path / "fixed.onnx", options=StageOptions(device="cpu", threads=1)).estimate(
-        images, regions
-    )
-    for a, b in zip(by_onnx.estimate(images, regions), fixed, strict=True):
-        np.testing.assert_allclose(a.xy, b.xy, atol=0.01)
-
-
 @pytest.mark.parametrize("counts", [[], [0], [0, 0]])
 def test_no_person_needs_no_work(by_onnx, dance, counts):
     found = by_onnx.estimate(dance[: len(counts)], [Regions.empty() for _ in counts])
@@ -165,20 +149,6 @@ def test_crops_made_by_torch_give_the_same_joints(file, request, people):
         assert distances.max() <= 0.71
 
 
-def test_threads_reach_torch(checkpoint, people):
-    images, boxes = people
-    estimator = RTMPose(model=checkpoint, options=StageOptions(device="cpu", threads=1))
-    seen = []
-    estimator._network._network.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        estimator.estimate(images[:1], [estimator.regions(boxes[0])])
-        assert (seen, torch.get_num_threads()) == ([1], 2)
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_precision_that_a_file_does_not_have_is_refused(onnx_file):
     with pytest.raises(PoseError, match="exported in float32, not float16"):
         RTMPose(model=onnx_file, options=StageOptions(device="cpu", precision="float16"))
@@ -198,12 +168,6 @@ def test_decoding_finds_the_peaks():
     points, scores = decode(x, y)
     np.testing.assert_array_equal(points[0], [[50.5, 20], [191.5, 255.5]])
     np.testing.assert_allclose(scores[0], [0.6, 1])
-
-
-def test_a_joint_that_the_network_never_saw_has_score_zero():
-    points, scores = decode(np.full((1, 1, 4), -0.2, np.float32), np.full((1, 1, 4), 0.5, np.float32))
-    assert points.shape == (1, 1, 2)
-    assert scores[0, 0] == 0
 
 
 @pytest.mark.parametrize(
@@ -287,11 +251,6 @@ def test_wrong_checkpoint_is_one_clear_line(content, tmp_path):
     with pytest.raises(PoseError, match=r"bad\.pth: ") as error:
         RTMPose(model=path, options=StageOptions(device="cpu"))
     assert "\n" not in str(error.value)
-
-
-def test_another_onnx_file_is_refused(weights_dir):
-    with pytest.raises(PoseError, match="not an export of RTMPose"):
-        RTMPose(model=weights_dir / "yolox-nano-coco-416.onnx", options=StageOptions(device="cpu", threads=1))
 
 
 def test_another_number_of_joints_is_refused(tmp_path):

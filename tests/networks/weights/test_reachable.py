@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pose.networks.weights import CorruptWeightError, FetchError, Store, reachable
+from pose.networks.weights import FetchError, Store, reachable
 from pose.networks.weights.catalogue import WEIGHTS, Weight, ZipMember
 from pose.networks.weights.reachable import locate_if_reachable
 from pose.utils.written_files import RECORD
@@ -123,14 +123,6 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
 
-def test_a_caller_that_asks_for_it_by_name_is_not_told_yesterdays_answer(served, tmp_path):
-    store = a_store(tmp_path, served.url)
-    reachable.record_failure(store, store.weight("small"), "no network")
-    assert locate_if_reachable(store, "small") == "no network"
-    assert store.fetch("small").read_bytes() == CONTENT
-    assert locate_if_reachable(store, "small") == store.cache / "small.onnx"
-
-
 def test_a_server_that_hangs_is_given_up_in_time(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(reachable, "MAX_WAIT_S", 0.3)
@@ -141,14 +133,6 @@ def test_a_server_that_hangs_is_given_up_in_time(tmp_path, monkeypatch):
     assert re.search(r"within 0\.3 s|timed out", answer)
     with pytest.raises(FetchError):
         a_store(tmp_path, "http://127.0.0.1:9/all.zip").fetch("small")
-
-
-def test_a_damaged_file_of_ones_own_is_an_error(tmp_path, served):
-    store = a_store(tmp_path, served.url)
-    own = Store((tmp_path,), store.cache, store.catalogue, store.schemes)
-    (tmp_path / "small.onnx").write_bytes(b"damaged")
-    with pytest.raises(CorruptWeightError):
-        locate_if_reachable(own, "small")
 
 
 def test_whatever_may_be_missing_has_a_stand_in_that_comes_from_the_package_index():

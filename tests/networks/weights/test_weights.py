@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pose.errors import PoseError, UsageError
+from pose.errors import UsageError
 from pose.networks.weights import CorruptWeightError, FetchError, Store, UnverifiedWeightError, locate
 from pose.networks.weights.catalogue import WEIGHTS, Download, ManualSource, Weight, WheelMember, ZipMember
-from pose.networks.weights.download import claim_partial
 from pose.networks.weights.packaged import packaged_weights
 from pose.utils.written_files import RECORD
 
@@ -200,11 +199,6 @@ def test_an_unknown_name_is_a_usage_error_with_a_hint():
         locate("blazepose-detektor")
 
 
-def test_locate_uses_the_environment(monkeypatch, weights_dir):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
-    assert locate("movenet-lightning-int8") == weights_dir / "movenet-lightning-int8.tflite"
-
-
 def test_a_weight_without_address_says_where_to_put_it(tmp_path):
     store = a_store(tmp_path, a_weight(ManualSource("an export")))
     with pytest.raises(FetchError, match="an export") as caught:
@@ -244,20 +238,6 @@ def test_a_failed_download_goes_on_in_the_next_run(tmp_path, server):
     assert store.locate("model").read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=300000-", "bytes=300000-"]
     assert visible(store) == ["model.bin"]
-
-
-def test_an_old_beginning_is_in_use_once_it_is_taken_up(tmp_path, server):
-    """Another process that fetches meanwhile removes what is a day old, and not this."""
-    server.cuts = [300_000, 0]
-    store = a_store(tmp_path, a_weight(Download(server.url)))
-    with pytest.raises(FetchError):
-        store.locate("model")
-    [partial] = store.cache.iterdir()
-    os.utime(partial, (0, 0))
-    with claim_partial(partial) as private:
-        store._remove_partial()
-        assert private.read_bytes() == CONTENT[:300_000]
-    assert partial.exists()
 
 
 def test_only_what_this_program_left_is_removed(tmp_path, server):
@@ -413,7 +393,3 @@ def test_an_unverified_file_put_there_by_hand_needs_its_hash_beside_it(tmp_path)
     assert store.locate("model", allow_unverified=True) == path
     (tmp_path / "model.bin.sha256").write_text(f"{sha256(CONTENT)} *model.bin\n")
     assert store.locate("model") == path
-
-
-def test_a_pose_error_is_what_every_failure_is():
-    assert all(issubclass(kind, PoseError) for kind in (CorruptWeightError, FetchError, UnverifiedWeightError))

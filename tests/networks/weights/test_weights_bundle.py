@@ -54,14 +54,6 @@ def test_round_trip(full, empty, tmp_path):
     assert sorted(path.name for path in empty.cache.iterdir()) == [RECORD, "a.bin", "b.bin"]
 
 
-def test_equal_weights_give_equal_bundles(full, tmp_path):
-    write_bundle(full, ["a", "b"], tmp_path / "one.zip")
-    (full.cache / "a.bin").touch()
-    write_bundle(full, ["b", "a", "a"], tmp_path / "two.zip")
-    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
-    assert len(list(tmp_path.glob(".*"))) == 0
-
-
 def test_a_bundle_says_what_it_holds(full, tmp_path):
     write_bundle(full, ["a"], tmp_path / "w.zip")
     with zipfile.ZipFile(tmp_path / "w.zip") as archive:

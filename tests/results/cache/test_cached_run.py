@@ -24,10 +24,7 @@ from pose.structures.skeletons import BLAZEPOSE33
 from pose.structures.types import People, Poses3D
 from pose.video import open_source
 
-
-@pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+pytestmark = pytest.mark.usefixtures("at_hand")
 
 
 class Opened:
@@ -44,11 +41,6 @@ class Opened:
             opens(network, path, *arguments, **options)
 
         return init
-
-
-@pytest.fixture
-def dance(videos) -> str:
-    return str(videos / "dance.mp4")
 
 
 def files(folder):

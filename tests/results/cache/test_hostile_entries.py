@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 import pytest
 from pose_fakes import random_result
 
@@ -109,13 +108,3 @@ def test_a_cache_of_another_user_is_refused_and_entries_are_private(tmp_path, mo
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(PoseError, match="belongs to another user"), Cache(tmp_path):
         pass
-
-
-def test_nan_is_allowed_where_a_pose_is_not_known(tmp_path, rng):
-    whole = results(rng)
-    for result in whole:
-        result.people.keypoints[0] = np.nan
-    with Cache(tmp_path) as cache:
-        entry = kept(cache, KEY, content_of(whole), SAID)
-        check_people(entry, JOINTS)
-        entry.close()

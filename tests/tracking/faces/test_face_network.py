@@ -53,8 +53,7 @@ def test_a_wall_is_not_a_face(network, image, place):
 
 
 @pytest.mark.slow
-def test_a_run_with_faces_writes_them_and_a_cache_gives_them_back(videos, weights_dir, network, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_run_with_faces_writes_them_and_a_cache_gives_them_back(videos, at_hand, network, tmp_path):
     cached = ["--face", "--cache", str(tmp_path / "cache"), "--formats", "npz,faces", "--end", "0.5", "--quiet"]
     for out in ("first", "second"):
         assert main([str(videos / "squats.mp4"), "--out", str(tmp_path / out), *cached]) == 0

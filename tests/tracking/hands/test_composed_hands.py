@@ -84,63 +84,6 @@ def test_a_pasted_hand_is_found_and_the_other_arm_gets_none(hand, step):
     assert apart(hands.points[0, RIGHT], here) < 0.25
 
 
-def test_six_people_have_six_hands(hand, step):
-    patch, points = hand
-    middles = [(220 + 400 * (k % 3), 180 + 360 * (k // 3)) for k in range(6)]
-    hands = step(scene(*((patch, middle) for middle in middles)), arms(*((at(points, m), None) for m in middles)))
-    assert hands.detected[:, RIGHT].all()
-    assert not hands.detected[:, 1 - RIGHT].any()
-    for row, middle in enumerate(middles):
-        assert apart(hands.points[row, RIGHT], at(points, middle)) < 0.25
-
-
-def test_a_mirrored_image_gives_the_mirrored_hand_to_the_other_side(hand, step):
-    patch, points = hand
-    here = at(points, (400, 360))
-    flipped = np.ascontiguousarray(scene((patch, (400, 360)))[:, ::-1])
-    mirrored = here * (-1, 1) + (SIZE[0] - 1, 0)
-    hands = step(flipped, arms((None, mirrored)))
-    assert hands.detected[0].tolist() == [True, False]
-    assert apart(hands.points[0, 0], mirrored) < 0.3
-
-
-def test_the_hand_of_a_doll_beside_the_wrist_is_ignored(hand, step):
-    patch, points = hand
-    here = at(points, (400, 360))
-    hands = step(scene((patch, (400, 360)), (patch, (660, 360))), arms((here, None)))
-    assert apart(hands.points[0, RIGHT], here) < 0.25
-    alone = step(scene((patch, (660, 360))), arms((here, None)))
-    assert not alone.detected.any(), "the doll's hand is not taken for the missing one"
-
-
-@pytest.mark.parametrize("colour", [(30, 60, 220), (20, 20, 20), (245, 245, 245), (230, 120, 30)])
-def test_gloves_are_found_or_not_and_never_elsewhere(hand, step, colour):
-    patch, points = hand
-    here = at(points, (400, 360))
-    mask = np.zeros((SIDE, SIDE), np.uint8)
-    cv2.fillConvexPoly(mask, cv2.convexHull(points.astype(np.float32)).astype(np.int32), 1)
-    mask = cv2.dilate(mask, np.ones((9, 9), np.uint8))[..., None] == 1
-    glove = np.where(mask, (0.4 * patch + 0.6 * np.array(colour)).astype(np.uint8), patch)
-    hands = step(scene((glove, (400, 360))), arms((here, None)))
-    assert not hands.detected[0, 0]
-    if hands.detected[0, RIGHT]:
-        assert apart(hands.points[0, RIGHT], here) < 0.5
-
-
-@pytest.mark.parametrize("middle", [(1240, 360), (400, 700), (30, 360), (1275, 715)])
-def test_hands_beyond_the_edge_have_no_score_there(hand, step, middle):
-    patch, points = hand
-    hands = step(scene((patch, middle)), arms((at(points, middle), None)))
-    outside = (hands.points[0] < -0.5).any(axis=2) | (hands.points[0] > np.array(SIZE) - 0.5).any(axis=2)
-    assert not hands.scores[0][outside].any()
-    assert np.isfinite(hands.points).all()
-
-
-def test_a_wrist_outside_the_image_has_no_hand(hand, step):
-    _, points = hand
-    assert not step(scene(), arms((at(points, (1600, 360)), None))).detected.any()
-
-
 def test_hands_that_cross_stay_with_their_arms(hand, networks):
     """Two hands pass in front of each other within a second; the nearer one covers the other."""
     patch, points = hand

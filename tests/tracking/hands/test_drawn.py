@@ -24,19 +24,3 @@ def test_hands_that_are_seen_are_drawn_where_they_are_and_others_are_not():
     near_hand = (changed >= (550, 390)).all(axis=1)
     assert near_hand.any()
     assert not (changed[:, 0] < 100).any()
-
-
-def test_swapped_arms_draw_the_hand_in_the_colour_of_the_lifted_side():
-    result = seen_result([(0, 0, 4)])
-    hands = Hands.undetected(1)
-    hands.points[0, 0] = (560, 400) + 30 * np.random.default_rng(0).random((21, 2))
-    hands.scores[0, 0] = 1
-    blank = np.full((480, 640, 3), 128, np.uint8)
-    colours = []
-    for swapped in (False, True):
-        poses = replace(result.poses, swapped=np.array([[False, swapped]]))
-        one = replace(result, people=replace(result.people, hands=hands), poses=poses)
-        drawn = Overlay((640, 480), H36M17, inset="off").draw(blank, one)
-        colours.append(drawn[395:440, 555:595].reshape(-1, 3).astype(float).mean(axis=0))
-    assert colours[0][2] - colours[0][0] > 5  # blue on the left
-    assert colours[1][0] - colours[1][2] > 5  # orange on the right

@@ -17,10 +17,7 @@ def hand_weights():
         pytest.skip(str(error))
 
 
-def test_a_run_with_hands_writes_them_and_a_cache_gives_them_back(
-    videos, weights_dir, hand_weights, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def test_a_run_with_hands_writes_them_and_a_cache_gives_them_back(videos, at_hand, hand_weights, tmp_path, capsys):
     clip = videos / "dance.mp4"
     cached = ["--hands", "--cache", str(tmp_path / "cache"), "--formats", "npz", "--end", "0.2", "--quiet"]
     for out in ("first", "second"):

@@ -59,12 +59,6 @@ def test_the_report_holds_the_hands_on_their_wrists(recording, frames, tmp_path)
     np.testing.assert_allclose(apart, 1000 * np.linalg.norm(expected[:, None] - expected, axis=2), atol=2)
 
 
-def test_a_report_of_a_result_without_hands_has_none(recording, tmp_path):
-    recording.table = replace(recording.table, hand_keypoints=None, hand_scores=None, hand_joints3d=None)
-    (made,) = export(recording, ["html"], tmp_path, "page")
-    assert 'id="p1-hands"' not in made.path.read_text(encoding="utf-8")
-
-
 def test_rerun_recordings_hold_the_hands(recording, tmp_path):
     pytest.importorskip("rerun")
     (made,) = export(recording, ["rrd"], tmp_path, "poses")

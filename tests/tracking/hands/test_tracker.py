@@ -5,7 +5,7 @@ import pytest
 
 from pose.networks.hands import HandOutputs, tracked_regions
 from pose.structures.hand_filter import HandFilter
-from pose.structures.hand_points import LITTLE_KNUCKLE, POINTS
+from pose.structures.hand_points import POINTS
 from pose.structures.skeletons import BLAZEPOSE33, COCO17
 from pose.structures.types import People, Regions
 from pose.tracking.hands.tracker import HandTracker
@@ -81,13 +81,6 @@ def test_six_people_keep_their_hands_apart():
     np.testing.assert_allclose(hands.points.reshape(12, POINTS, 2), scene)
 
 
-def test_no_person_and_no_hand_give_nothing():
-    tracker = HandTracker(SceneNetwork(), None, COCO17)
-    assert len(tracker.step(IMAGE, people())) == 0
-    assert not tracker.step(IMAGE, people(300, time=0.1)).scores.any()
-    assert not tracker.step(IMAGE, people(300, time=0.2, score=0.0)).scores.any()
-
-
 def test_one_hand_is_never_given_to_two_arms():
     """The wrists lie together: the hand belongs to the arm whose wrist is nearer."""
     only = hand((300, 302))
@@ -124,15 +117,6 @@ def test_a_hand_is_followed_while_its_wrist_is_not_seen_and_forgotten_at_a_cut()
     assert not tracker.step(IMAGE, people(300, time=0.06, score=0.1, cut=True)).detected.any()
 
 
-def test_points_outside_the_image_have_no_score():
-    body = people(300, wrists={(0, "left_elbow"): (300, 410), (0, "left_wrist"): (300, 460)})
-    hands = HandTracker(SceneNetwork(hand((300, 462))), None, COCO17).step(IMAGE, body)
-    below = hands.points[0, 0, :, 1] > 479.5
-    assert below.any()
-    assert not hands.scores[0, 0, below].any()
-    assert (hands.scores[0, 0, ~below] > 0.9).all()
-
-
 class PalmAt:
     """A palm detector that knows one region, and counts its runs."""
 
@@ -164,16 +148,6 @@ def test_the_palm_detector_finds_what_the_arm_misses_and_not_in_every_frame():
     for step in range(30):
         nothing.step(IMAGE, people(300, time=step / 30))
     assert palms.runs == 2 * 4  # 0.3 s apart, for both arms
-
-
-def test_the_next_crop_is_turned_with_the_hand():
-    upright = hand((300, 200))
-    (down,) = tracked_regions(upright[None]).angles.tolist()
-    assert abs(abs(down) - np.pi) < 1e-3  # fingers down: the upright crop makes half a turn
-    turned = (upright - upright[0]) @ np.array([[0, 1], [-1, 0]], np.float32) + upright[0]
-    (side,) = tracked_regions(turned[None]).angles.tolist()
-    assert abs(np.mod(side - down, 2 * np.pi) - np.pi / 2) % np.pi < 1e-3
-    assert upright[LITTLE_KNUCKLE, 0] > upright[5, 0]
 
 
 def test_the_filter_calms_rest_follows_motion_and_counts_seconds():

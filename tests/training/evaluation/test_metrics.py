@@ -80,13 +80,6 @@ def test_frames_without_truth_are_left_out(measure, poses):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_batches_are_one_mean_over_all_frames(measure, poses):
-    pred, true = (np.stack([part[:20], part[20:]]) for part in poses)
-    parts = [measure(pred[i], true[i]) for i in range(2)]
-    assert measure(pred, true) == pytest.approx(np.mean(parts), rel=1e-12)
-
-
-@pytest.mark.parametrize("measure", MEASURES)
 def test_nothing_to_measure_is_nan(measure, poses):
     pred, true = poses
     assert math.isnan(measure(pred, true, np.zeros(FRAMES, bool)))
@@ -104,23 +97,6 @@ def test_unequal_shapes_are_refused(poses):
     pred, true = poses
     with pytest.raises(ValueError, match=r"same shape, got \(39, 17, 3\) and \(40, 17, 3\)"):
         metrics.mpjpe(pred[1:], true)
-
-
-def test_known_distances():
-    true = np.zeros((5, JOINTS, 3))
-    pred = true + np.array([0.003, 0.004, 0.0])
-    assert metrics.mpjpe(pred, true) == pytest.approx(5.0)
-    ramp = pred * np.arange(5)[:, None, None]
-    assert metrics.mpjve(ramp, true) == pytest.approx(5.0)
-    assert metrics.accel_error(ramp, true) == pytest.approx(0.0, abs=1e-12)
-    assert metrics.accel_error(pred * (np.arange(5) ** 2)[:, None, None], true) == pytest.approx(10.0)
-
-
-def test_similar_poses_have_no_aligned_error(rng):
-    true = rng.normal(size=(100, JOINTS, 3)) * 0.4
-    moved = 0.3 * true @ rotation_about([1, 2, 3], 2.5) + [0.4, -2.0, 5.0]
-    assert metrics.p_mpjpe(moved, true) < 1e-9
-    assert metrics.n_mpjpe(0.3 * true, true) < 1e-9
 
 
 def test_mirrored_pose_is_not_aligned_away(rng):
@@ -175,9 +151,3 @@ def test_pck_and_auc(rng):
     nothing = metrics.counts_below(sample[:0])
     assert math.isnan(metrics.auc(nothing, 0))
     assert math.isnan(metrics.pck(nothing, 0))
-
-
-def test_root_relative_moves_the_root_to_the_origin(poses):
-    relative = metrics.root_relative(poses[0], root=4)
-    assert np.array_equal(relative[:, 4], np.zeros((FRAMES, 3)))
-    assert np.allclose(relative[:, 9] - relative[:, 2], poses[0][:, 9] - poses[0][:, 2])

@@ -81,18 +81,6 @@ def test_frames_without_truth_do_not_count():
     assert not matched.sequences[0].counted[[0, 4]].any()
 
 
-def test_without_a_lens_the_largest_person_is_the_known_one():
-    answers = [result(t, TIMES[t], [FAR[t], LEFT[t]]) for t in range(FRAMES)]
-    matched = match(answers, H36M17, LEFT[:, None], TIMES, Camera.of(SIZE))
-    assert np.allclose(matched.poses[0], LEFT, atol=1e-5)
-
-
 def test_several_people_need_a_lens():
     with pytest.raises(PoseError, match="ground truth of 2 people needs `intrinsics`"):
         match([], H36M17, np.stack([LEFT, RIGHT], axis=1), TIMES, Camera.of(SIZE))
-
-
-def test_empty_images_find_no_person():
-    answers = [result(t, TIMES[t], []) for t in range(FRAMES)]
-    matched = match(answers, H36M17, LEFT[:, None], TIMES, CAMERA)
-    assert (matched.known, matched.found) == (6, 0)

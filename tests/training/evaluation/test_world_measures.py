@@ -80,10 +80,3 @@ def test_angle_and_f1():
     pred, true = np.array([True, True, False, False]), np.array([True, False, True, False])
     assert world.f1_score(world.f1_counts(pred, true)) == pytest.approx(0.5)
     assert np.isnan(world.f1_score(np.zeros(3, np.int64)))
-
-
-def test_bones_that_breathe(true):
-    assert world.bone_variation(np.repeat(true[:1], 5, axis=0)).max() < 1e-9
-    breathing = true[:1] * (1 + 0.1 * np.array([-1, 1, -1, 1]))[:, None, None]
-    length = np.linalg.norm(true[0, 2] - true[0, 1])
-    assert world.bone_variation(breathing)[1] == pytest.approx(100 * length, rel=1e-6)

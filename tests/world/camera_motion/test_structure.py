@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.moving_camera import ROOMS, lens, motion_of, render
 from pose.structures.camera_rotations import to_matrix
-from pose.world.camera_motion import structure
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.structure import KeyImage, Structure, reconstruct
 from pose.world.camera_motion.travel import choose_keys, scaled_matrix, with_translation
@@ -113,27 +112,3 @@ def test_cuts_end_the_structure():
 def test_reduced_images_keep_their_rays():
     matrix = scaled_matrix(lens(size=(1280, 720)), 0.5)
     np.testing.assert_allclose(matrix, lens(size=(640, 360)), atol=1e-9)
-
-
-def test_progress_is_shown_to_the_end(monkeypatch):
-    pytest.importorskip("pycolmap", reason="needs the extra slam")
-    done = []
-
-    class Bar:
-        def __init__(self, what, total, unit, **_):
-            assert what == "camera path"
-            self.total = total
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def update(self):
-            done.append(self.total)
-
-    monkeypatch.setattr(structure, "progress_bar", Bar)
-    images, _, _, matrix = filmed("walking, 0.5 m/s", np.arange(9) / 3)
-    assert isinstance(reconstruct(images, matrix, focal_known=True), Structure)
-    assert done[0] - 2 <= len(done) <= done[0]  # the first pair is registered at once
