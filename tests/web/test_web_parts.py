@@ -9,11 +9,12 @@ from pose_fakes import seen_result
 
 from pose.errors import UsageError
 from pose.live import LiveResult, LiveStatus
+from pose.live.access import is_loopback, token_from
 from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.web import messages
 from pose.web.clock import MIN_STEP_S, BrowserClock
 from pose.web.messages import ProtocolError
-from pose.web.settings import WebSettings, is_loopback, token_from
+from pose.web.settings import WebSettings
 from pose.world.upright import Upright
 
 TOKEN = "0123456789abcdef"
