@@ -93,6 +93,30 @@ def test_missing_file_over_http(tmp_path, serve):
         open_source(f"{address}/no.mp4")
 
 
+class Trickling(BaseHTTPRequestHandler):
+    """Sends one byte in each response, and counts the requests."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        Trickling.requests += 1
+        first = int(self.headers.get("Range", "bytes=0-").partition("=")[2].partition("-")[0])
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first}/1000000")
+        self.send_header("Content-Length", "1")
+        self.end_headers()
+        self.wfile.write(b"G")
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing on the terminal."""
+
+
+def test_a_server_that_sends_one_byte_per_request_is_left_alone(serve):
+    with pytest.raises(PoseError, match="its server sends too little per request"):
+        open_source(f"{serve(Trickling)}/a.mp4")
+    assert Trickling.requests < 10
+
+
 def test_web_page_is_not_a_video(tmp_path, serve):
     (tmp_path / "index.html").write_text("<html>hello</html>")
     address = serve(partial(Quiet, directory=tmp_path))
