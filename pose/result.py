@@ -24,6 +24,7 @@ from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.structures.types import F64, I64, FrameResult
+from pose.utils.written_files import saving
 from pose.world.camera_motion.decision import AUTO
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
@@ -350,17 +351,20 @@ class Result:
             frames.append(pandas.DataFrame(values, columns=names))
         return pandas.concat(frames[1:] or frames, ignore_index=True)
 
-    def save(self, path: Path | str) -> Path:
+    def save(self, path: Path | str, *, overwrite: bool = False) -> Path:
         """Write a `poses.npz`, which `load`, `pose-view` and `pose-convert` read.
 
         Args:
-            path: File to write.
+            path: File to write. A file that this package wrote, and that has not changed since, is replaced.
+            overwrite: Whether the result may take the name of any other file, which is renamed to `NAME.kept`, with a
+                warning.
 
         Returns:
             The path.
 
         Raises:
-            UsageError: If the result was loaded from a file of `pose-lift`, which contains no metadata of a run.
+            UsageError: If the result was loaded from a file of `pose-lift`, which contains no metadata of a run, or the
+                path is an existing file of the user.
             PoseError: If the file cannot be written.
         """
         if self.table.run is None:
@@ -368,7 +372,8 @@ class Result:
                 f"{self.name}: cannot be saved as poses.npz, because a file of pose-lift has no metadata of a run"
             )
         target = Path(path)
-        _write(target, self.table, self.table.run, self.table.complete)
+        with saving(target, overwrite=overwrite):
+            _write(target, self.table, self.table.run, self.table.complete)
         return target
 
     def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:

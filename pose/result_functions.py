@@ -10,6 +10,7 @@ from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.result import Result, load
 from pose.structures.defaults import STEM
+from pose.utils.shown import shown
 from pose.utils.whole_file import file_errors
 
 
@@ -67,6 +68,8 @@ def convert(
     """
     names = [formats] if isinstance(formats, str) else list(formats)
     check_formats(names, "formats")
+    if stem in ("", ".", "..") or Path(stem).name != stem:
+        raise UsageError(f"stem: {shown(stem, 60)!r} is not the start of a file name; give the folder with out")
     one = result if isinstance(result, Result) else load(result)
     recording, folder = one.recording(space, heights), Path(out)
     chosen = recording.people if people is None else list(people)

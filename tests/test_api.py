@@ -102,6 +102,25 @@ def test_conversion_is_that_of_pose_convert(processed, tmp_path):
         convert(result, "csv", tmp_path / "python")
 
 
+@pytest.mark.parametrize("stem", ["../x", "a/b", "", "..", "/x"])
+def test_a_stem_that_leaves_the_folder_is_refused(processed, tmp_path, stem):
+    with pytest.raises(UsageError, match="is not the start of a file name"):
+        convert(processed[1], "csv", tmp_path / "out", stem=stem)
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_saving_replaces_what_it_wrote_and_no_other_file(processed, tmp_path):
+    result, path = processed[1], tmp_path / "poses.npz"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="give overwrite=True"):
+        result.save(path)
+    assert path.read_text() == "mine"
+    with pytest.warns(UserWarning, match=r"kept as poses\.npz\.kept"):
+        result.save(path, overwrite=True)
+    assert (tmp_path / "poses.npz.kept").read_text() == "mine"
+    assert load(result.save(path)).people == result.people
+
+
 def test_a_table_of_everything(processed):
     pandas = pytest.importorskip("pandas")
     folder, result = processed

@@ -13,6 +13,7 @@ from pose.options import option, overwrite_option, quiet_option
 from pose.structures.defaults import IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.utils.progress import hidden_progress
+from pose.utils.written_files import check_not_input
 from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
@@ -204,6 +205,7 @@ def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
     """
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
+    check_not_input([*outputs.files.values()], [config.video])
     if not config.overwrite:
         outputs.check_free()
     if outputs.exports:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -28,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "Export a lifter: offline lifters take windows, streaming lifters single frames."
     options = config_of(ExportOptions, parse_arguments(command_parser("pose-export", about, ExportOptions), argv))
     out = Path(options.out)
-    if out.exists() and not options.overwrite:
-        raise UsageError(f"--out {out} exists; give --overwrite to replace it")
+    check_target(out, [options.lifter], overwrite=options.overwrite)
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder: {out.parent}")
     with StatusLine("exporting"):
@@ -40,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_research_lifters(options.lifter)
 
         lifter = TorchLifter.load(options.lifter)
-        difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)
+        with writing([out]):
+            difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, maximum difference to PyTorch {difference:.1e}")
     return 0

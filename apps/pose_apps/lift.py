@@ -1,9 +1,7 @@
 """`pose-lift`: lift 2D keypoints from any source to 3D."""
 
-import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -13,7 +11,7 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
-from pose.utils.written_files import writing
+from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
@@ -101,8 +99,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log=fits,
     )
     shown = log if not config.quiet else lambda text: None
-    named = config.out is not None and targets == [Path(config.out)]
-    with nullcontext() if named else writing(targets):
+    with writing(targets):
         for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
             part = slice(at, at + len(one))
             placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
@@ -228,10 +225,7 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
             raise UsageError(f"--out {out}: expected a .npz file, or a folder that exists")
         if target in targets[:place]:
             raise UsageError(f"two inputs would both be written to {target}; give them different names")
-        if any(target.exists() and target.samefile(path) for path in inputs if path.exists()):
-            raise UsageError(f"{target}: the result would replace an input; choose another file with --out")
-        if os.path.lexists(target) and not config.overwrite:
-            raise UsageError(f"{target} exists; give --overwrite to replace it, or another file with --out")
+        check_target(target, inputs, overwrite=config.overwrite)
     return targets
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
+from pose.utils.written_files import check_not_input
 from pose.view.insets import AUTO
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.outputs import Outputs, default_folder, known_files
@@ -75,6 +76,7 @@ def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", conte
     with open_source(request.pictures) as source, Interrupts(context.handles_interrupts) as interrupts:
         if not isinstance(source, ImageSource):
             raise UsageError(f"--stills: {request.pictures} is not an image, nor a folder or glob of images")
+        check_not_input(folder.glob(GALLERY.format("*")), source.paths)
         if not request.overwrite:
             _check_free(source, folder)
         with outputs.ready_folder(_names(source)) as written:

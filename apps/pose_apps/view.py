@@ -10,6 +10,7 @@ from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.shown import shown
+from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.save is None:
         show(Path(options.poses))
         return 0
-    target = _target(Path(options.save), options.overwrite)
+    target = _target(Path(options.save), Path(options.poses), options.overwrite)
     render(Path(options.poses), target, _size(options.size or "1280x720"), options.fps, options.speed or 1.0)
     return 0
 
@@ -83,7 +84,8 @@ def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, 
 
         stage = _stage(poses)
         check_off_screen()
-    save_video(stage, target, size, fps=fps, speed=speed, progress=_progress)
+    with writing([target]):
+        save_video(stage, target, size, fps=fps, speed=speed, progress=_progress)
     print(shown(target))
 
 
@@ -97,11 +99,10 @@ def _stage(poses: Path) -> "SceneData":
     return SceneData(table)
 
 
-def _target(path: Path, overwrite: bool) -> Path:
+def _target(path: Path, poses: Path, overwrite: bool) -> Path:
     if path.suffix.lower() != ".mp4":
         raise UsageError(f"--save {path}: the name of the video must end in .mp4")
-    if path.exists() and not overwrite:
-        raise UsageError(f"--save {path} exists; give --overwrite to replace it")
+    check_target(path, [poses], overwrite=overwrite)
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--save {path}: no such folder: {path.parent}")
     return path

@@ -17,6 +17,7 @@ from pose.networks.weights.bundle import install_bundle, write_bundle
 from pose.networks.weights.catalogue import Download, Source, ZipMember
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.json_values import Json
+from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 
@@ -136,9 +137,10 @@ class Bundle(Command):
     def run(self, store: Store) -> int:
         """Write the weights in `store` to an archive, and return the exit status."""
         path = Path(self.out)
-        if path.exists() and not self.overwrite:
-            raise UsageError(f"--out {path} exists; give --overwrite to replace it")
-        weights = write_bundle(store, self.names or _default_names(store), path, allow_unverified=self.allow_unverified)
+        check_target(path, overwrite=self.overwrite)
+        names = self.names or _default_names(store)
+        with writing([path]):
+            weights = write_bundle(store, names, path, allow_unverified=self.allow_unverified)
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(weight.name for weight in weights)}")
         print(f"on the other machine: pose-weights fetch --from-bundle {path.name}")
         return 0

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,13 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return [f"metres, {axes_note(recording)}"]
 
 
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")  # what spreadsheets take for a formula
+
+
 def _quoted(cell: str) -> str:
-    """Return a CSV cell, quoted if necessary."""
+    """Return a CSV cell, quoted if necessary, which no spreadsheet takes for a formula."""
+    if _FORMULA.match(cell):
+        cell = f"'{cell}"
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="").writerow([cell])
     return buffer.getvalue()

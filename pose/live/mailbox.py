@@ -41,12 +41,17 @@ class Mailbox(Generic[Item]):
         """Whether the mailbox is closed. Remaining items can still be taken."""
         return self._closed
 
+    def limit(self, maxlen: int) -> None:
+        """Reduce the maximum number of items to `maxlen`, at least 1, from the next `put` on."""
+        with self._changed:
+            self._maxlen = max(1, min(self._maxlen, maxlen))
+
     def put(self, item: Item) -> bool:
         """Add an item without blocking, and return whether it was accepted. A closed mailbox accepts none."""
         with self._changed:
             if self._closed:
                 return False
-            if len(self._items) == self._maxlen:
+            while len(self._items) >= self._maxlen:
                 self._items.popleft()
                 self.dropped += 1
             self._items.append(item)

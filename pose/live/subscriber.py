@@ -53,6 +53,10 @@ class Subscriber:
         """Number of results dropped because `work` was too slow."""
         return self._mailbox.dropped
 
+    def limit(self, maxlen: int) -> None:
+        """Reduce the capacity of the queue to `maxlen` results."""
+        self._mailbox.limit(maxlen)
+
     def close(self) -> None:
         """Process the queued results and end. May be called twice."""
         self._loop.unsubscribe(self._mailbox)

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
+from pose.live.access import check_token, is_loopback, same_secret
 from pose.live.base import Loop
 from pose.live.mailbox import Mailbox
 from pose.live.messages import messages
@@ -40,17 +41,22 @@ class WebSocketSink:
         problem: Error that ended the sink for good; None without one.
     """
 
-    def __init__(self, loop: Loop, host: str, port: int) -> None:
+    def __init__(self, loop: Loop, host: str, port: int, token: str | None = None) -> None:
         """Start the server and subscribe to the loop.
 
         Args:
             loop: Loop whose results are sent.
             host: Address to bind.
             port: Port to bind; 0 lets the system choose.
+            token: Secret that clients must send if `host` is not loopback: `Authorization: Bearer TOKEN`, or the query
+                `?token=TOKEN`.
 
         Raises:
+            UsageError: If other computers can reach the address, and there is no token of at least 16 characters.
             PoseError: If the address cannot be bound, or aiohttp is not installed.
         """
+        check_token("ws", host, token)
+        self._token = None if is_loopback(host) else token
         try:
             from aiohttp import web
         except ImportError as error:
@@ -129,6 +135,8 @@ class WebSocketSink:
         origin = request.headers.get("Origin")
         if origin is not None and not ORIGIN.fullmatch(origin):
             raise self._web.HTTPForbidden(text="only pages of this computer may connect")
+        if self._token is not None and not same_secret(_token_of(request), self._token):
+            raise self._web.HTTPUnauthorized(text="the token is missing or wrong")
         client = self._web.WebSocketResponse(
             heartbeat=HEARTBEAT_SECONDS, compress=False, max_msg_size=1024, timeout=CLOSE_SECONDS
         )
@@ -182,6 +190,12 @@ class WebSocketSink:
     def close(self) -> None:
         """Stop the server. This takes a few seconds at most, even if clients do not respond."""
         self._subscriber.close()
+
+
+def _token_of(request: "web.Request") -> str:
+    """Return the token of a request; empty without one."""
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else request.query.get("token", "")
 
 
 async def _read_to_end(client: "web.WebSocketResponse", mailbox: Mailbox[list[str]]) -> None:

@@ -7,6 +7,7 @@ are rejected.
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,9 @@ MAX_BYTES = 1 << 20
 MAX_DISTANCE_M = 30.0  # if two cameras are farther apart, the unit of the file is mm
 MAX_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
 MAX_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
+_MAX_KEY_PARTS = 8
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
@@ -116,6 +120,8 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     text = path.read_text(encoding="utf-8")
     if suffix in (".xml", ".txt"):
         return read_qualisys(text)
+    if suffix == ".toml" and _DEEP_KEY.search(text):  # each part of a dotted key costs memory for all parts before it
+        raise ValueError(f"a key with more than {_MAX_KEY_PARTS} parts")
     data = tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     if not isinstance(data, Mapping):
         raise ValueError("expected an object of cameras")

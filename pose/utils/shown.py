@@ -3,6 +3,8 @@
 import html
 import unicodedata
 
+from pose.errors import without_credentials
+
 MAX_CHARS = 400  # maximum number of characters of a text
 MAX_ERROR_CHARS = 200  # maximum number of characters of an exception's message
 # Cc: control characters, which move the cursor, colour or clear a terminal. Cf: invisible ones, some of which change
@@ -11,12 +13,12 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 
 
 def shown(text: object, max_chars: int = MAX_CHARS) -> str:
-    r"""Return one line that any terminal and any Unicode encoding can display.
+    r"""Return one line that any terminal and any Unicode encoding can display, without passwords of addresses.
 
     Invisible characters become Python escapes such as ``\x1b``, and line ends become spaces. Text beyond `max_chars`
     characters is replaced by an ellipsis.
     """
-    whole = str(text)
+    whole = without_credentials(str(text))
     line = " ".join(filter(None, map(str.strip, whole[: max_chars + 1].splitlines())))
     line = line[: max_chars - 3] + "..." if len(whole) > max_chars else line
     return "".join(map(_visible, line))

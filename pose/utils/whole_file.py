@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pose.errors import PoseError
 
+SPECIAL = "is a device, a pipe or a socket, which is never replaced; choose another file"
 _MAX_NAME_CHARS = 50  # characters of the target's name in the hidden name, which may have at most 255 bytes
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
@@ -31,6 +32,13 @@ class WholeFile:
     """
 
     def __init__(self, target: Path) -> None:
+        """Choose the temporary path.
+
+        Raises:
+            PoseError: If the target is a device, a pipe or a socket.
+        """
+        if is_special(target):
+            raise PoseError(f"{target}: {SPECIAL}")
         self.target = target
         self.path = target.with_name(f".{target.name[:_MAX_NAME_CHARS]}.{uuid.uuid4().hex[:8]}.part")
 
@@ -63,6 +71,15 @@ class WholeFile:
     def discard(self) -> None:
         """Delete the temporary file. This has no effect after `commit` or an earlier `discard`."""
         self.path.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path exists and is none of a file, a folder or a link."""
+    try:
+        mode = path.lstat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
 def target_of_part(name: str, targets: Collection[str]) -> str | None:

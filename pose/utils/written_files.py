@@ -3,8 +3,7 @@
 A hidden file contains the names and SHA-256 hashes of the written files. Files that are not recorded, or have changed
 since, belong to the user. If a new file needs the name of a user's file, the user's file is renamed, never deleted.
 `writing` applies this to the files that a command writes.
-
-The only exception is a single file that the user allows the program to replace (`--out FILE --overwrite`).
+This includes a file that the user names, with `--out FILE --overwrite`. Devices, pipes and sockets are left alone.
 """
 
 import hashlib
@@ -13,13 +12,14 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
 from pose.utils.shown import shown
-from pose.utils.whole_file import file_errors, write_whole
+from pose.utils.whole_file import SPECIAL, file_errors, is_special, write_whole
 
 RECORD = ".pose-run-files.json"
 KEPT = ".kept"  # suffix of the user's files that were renamed
@@ -78,9 +78,15 @@ class WrittenFiles:
             self._hashes[path.name] = [_sha256(path)]
 
     def move_user_file(self, path: Path) -> None:
-        """Rename a file at `path` to an unused name in the same folder, if this program did not write it."""
+        """Rename a file at `path` to an unused name in the same folder, if this program did not write it.
+
+        Raises:
+            PoseError: If it cannot be renamed, or is a device, a pipe or a socket.
+        """
         if not os.path.lexists(path) or self.owns(path):
             return
+        if is_special(path):
+            raise PoseError(f"{path}: {SPECIAL}")
         kept = _free_name(path)
         with file_errors(path):
             path.rename(kept)
@@ -115,6 +121,60 @@ class WrittenFiles:
         )
         with suppress(PoseError):
             write_whole(self._folder / RECORD, text + "\n")
+
+
+def check_target(path: Path, inputs: Iterable[Path | str] = (), *, overwrite: bool, folder: bool = False) -> None:
+    """Check, before any work, that a call may write a file.
+
+    Args:
+        path: File to write.
+        inputs: Files that the same call reads.
+        overwrite: Whether an existing file may be replaced. `writing` keeps those that this program did not write.
+        folder: Whether a folder is written instead of a file.
+
+    Raises:
+        UsageError: If the path is an input, or exists without `overwrite`, or cannot be replaced by a file.
+    """
+    check_not_input([path], inputs)
+    if is_special(path):
+        raise UsageError(f"{path}: {SPECIAL}")
+    if path.is_dir() and not path.is_symlink() and not folder:
+        raise UsageError(f"{path}: is a folder; give the name of the file to write")
+    if os.path.lexists(path) and not overwrite:
+        raise UsageError(f"{path} exists; give --overwrite to replace it, or choose another file")
+
+
+def check_not_input(paths: Iterable[Path], inputs: Iterable[Path | str]) -> None:
+    """Check that no file that a call would write is one of its inputs.
+
+    Raises:
+        UsageError: If one is.
+    """
+    read = [Path(name) for name in inputs]
+    for path in paths:
+        with suppress(OSError, ValueError):
+            if path.exists() and any(one.exists() and path.samefile(one) for one in read):
+                raise UsageError(f"{path}: the result would replace an input; choose another file or folder")
+
+
+@contextmanager
+def saving(path: Path, *, overwrite: bool) -> Iterator[None]:
+    """Return a context manager for a block that writes a file for a caller of the Python API.
+
+    Args:
+        path: File to write. It is replaced if this program wrote it.
+        overwrite: Whether any other file may be renamed to make room, with a warning.
+
+    Raises:
+        UsageError: If there is another file, and `overwrite` is False.
+    """
+    owned = WrittenFiles(path.parent).owns(path)
+    if path.is_dir() or is_special(path):
+        check_target(path, overwrite=True)
+    if os.path.lexists(path) and not (owned or overwrite):
+        raise UsageError(f"{path} exists; give overwrite=True to replace it")
+    with writing([path], lambda message: warnings.warn(message, UserWarning, stacklevel=4)):
+        yield
 
 
 @contextmanager

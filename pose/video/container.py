@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import av
 from av.stream import Disposition
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, without_credentials
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -129,12 +129,10 @@ def url_target(url: str) -> Target:
         raise UsageError(f"cannot read this address: {str(error).lower()}") from error
     if not named:
         raise UsageError(f"cannot read this address: {parts.scheme}:// must be followed by a host, and a port above 0")
-    host = parts.netloc.rpartition("@")[2]
-    display_name = urlunsplit((parts.scheme, host, parts.path, "", ""))
     is_rtsp = parts.scheme.startswith("rtsp")
     options = {"rtsp_flags": "prefer_tcp"} if is_rtsp else {}
     is_live = not parts.scheme.startswith("http")
-    return Target(url, display_name, is_network=True, is_live=is_live, options=options)
+    return Target(url, without_credentials(url), is_network=True, is_live=is_live, options=options)
 
 
 def camera_target(number: int) -> Target:

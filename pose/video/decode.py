@@ -26,7 +26,7 @@ from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
-from pose.video.server_copy import ServerCopy
+from pose.video.server_copy import ServerCopy, check_server
 from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
 from pose.video.upright import StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
 
@@ -135,6 +135,7 @@ class StreamSource(Source):
 
     def _begin(self) -> None:
         """Open the target and decode its first frame; if FFmpeg cannot read it from its server, use a local copy."""
+        check_server(self._target)
         try:
             self._opened = self._open()
             self._first_frames = self._prepare(self._opened)

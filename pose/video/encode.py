@@ -62,7 +62,7 @@ class VideoWriter:
         self._container: OutputContainer | None = None
         with self._guarded():
             self._container = output = av.open(
-                str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"}
+                f"file:{self._whole.path}", "w", format="mp4", options={"movflags": "faststart"}
             )
             self._encoder = ImageEncoder(output, size, fps, time_base, colours)
             if not self._encoder.is_h264:

@@ -52,7 +52,7 @@ class GrowingVideo:
         self._container: OutputContainer | None = None
         self._failed = False
         try:
-            self._container = av.open(str(part), "w", format="mp4", options=OPTIONS)
+            self._container = av.open(f"file:{part}", "w", format="mp4", options=OPTIONS)
             self._encoder = ImageEncoder(self._container, size, fps, DEFAULT_TIME_BASE, low_latency=True)
             self._container.start_encoding()
         except (av.FFmpegError, OSError) as error:
@@ -164,8 +164,8 @@ def _whole_fragments(path: Path) -> int:
 def _remux(source: Path, target: Path) -> None:
     """Write the same video with one index at the front, which many players require."""
     with (
-        av.open(str(source)) as container,
-        av.open(str(target), "w", format="mp4", options={"movflags": "faststart"}) as output,
+        av.open(f"file:{source}") as container,
+        av.open(f"file:{target}", "w", format="mp4", options={"movflags": "faststart"}) as output,
     ):
         stream = container.streams.video[0]
         copy = output.add_stream_from_template(stream)

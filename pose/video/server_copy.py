@@ -5,17 +5,44 @@ servers, such as Python's own, do not support them.
 """
 
 import http.client
+import re
 import shutil
 import tempfile
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from pose.errors import PoseError
 from pose.video.container import TIMEOUT, Target
 
+_FILE = re.compile(r"https?://[^?#]*\.(mp4|m4v|mov|mkv|webm|avi|gif|webp|mpg|wmv|flv|ogv|3gp)([?#]|$)", re.IGNORECASE)
+MIN_PORTION = 1 << 14  # minimum number of bytes of a response, unless the file is shorter
 BLOCK = 1 << 18  # bytes per read
+
+
+def check_server(target: Target) -> None:
+    """Check that the server of a video file does not answer with so few bytes that thousands of requests would follow.
+
+    Only files are asked for in advance, because some cameras accept a single connection.
+
+    Raises:
+        PoseError: If it does.
+    """
+    if not _FILE.match(target.url):
+        return
+    with suppress(OSError, http.client.HTTPException, ValueError), _whole_file(target) as response:
+        found = re.fullmatch(r"bytes 0-(\d+)/(\d+)", response.headers.get("Content-Range", "").strip())
+        if found is not None and (portion := int(found[1]) + 1) < min(int(found[2]), MIN_PORTION):
+            raise PoseError(f"cannot read {target.display_name}: its server sends too little per request ({portion} B)")
+
+
+def _whole_file(target: Target) -> http.client.HTTPResponse:
+    """Request all bytes of a file on a server."""
+    request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-run"})
+    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
+    return response
 
 
 class ServerCopy:
@@ -58,9 +85,8 @@ class ServerCopy:
         """
         if not target.url.lower().startswith(("http://", "https://")):
             return None
-        request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-run"})
         try:
-            response = urllib.request.urlopen(request, timeout=TIMEOUT)
+            response = _whole_file(target)
         except (OSError, http.client.HTTPException, ValueError):
             return None
         with response:

@@ -70,8 +70,7 @@ class SceneWorlds:
             between = world.rotation.T @ own.rotation
             rotations[rows] = between @ path.rotations[rows]
             positions[rows] = positions[rows] @ between.T + (world.floor - own.floor) * world.up
-        moved = path.positions is not None or bool(positions.any())
-        return replace(path, rotations=rotations, positions=positions if moved else None)
+        return replace(path, rotations=rotations, positions=positions)
 
     def scaled(self, path: CameraPath) -> CameraPath:
         """Return the path with the positions of each scene at the scale of its people."""

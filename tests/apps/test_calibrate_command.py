@@ -1,6 +1,7 @@
 """`pose-calibrate`: what it refuses in one line, and that it writes what `--cameras` reads."""
 
 import json
+from pathlib import Path
 
 import pytest
 from command_errors import error_line
@@ -74,3 +75,10 @@ def test_two_real_views_in_python(videos, at_hand):
     assert result.people == (1, 2)
     assert result.has_world
     assert [camera["name"] for camera in result.table.run.cameras] == ["view-a", "view-b"]
+
+
+def test_a_video_is_no_file_to_write_cameras_to(clips, capsys):
+    before = Path(clips[0]).read_bytes()
+    assert main([*map(str, clips), "--out", str(clips[0]), "--overwrite"]) == 2
+    assert "would replace an input" in capsys.readouterr().err
+    assert Path(clips[0]).read_bytes() == before

@@ -187,7 +187,7 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
             "--image-size: applies only to JSON keypoints",
         ),
         (["in.npz", "--device", "tpu"], 2, "--device: expected one of auto, cpu, cuda, got tpu"),
-        (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere/out.npz: "),
+        (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere: "),
     ],
 )
 def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):

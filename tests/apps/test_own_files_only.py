@@ -64,13 +64,15 @@ def test_pose_lift_keeps_files_that_it_names_itself(keypoints, tiny_lifter, seve
     assert "kept as one.npz.kept" in capsys.readouterr().err
 
 
-def test_pose_lift_replaces_the_one_file_that_it_was_told(keypoints, tiny_lifter):
+def test_pose_lift_keeps_even_the_file_that_it_was_told_to_replace(keypoints, tiny_lifter):
     out = keypoints / "out.npz"
     out.write_text(MINE)
     before = everything(keypoints)
-    assert lifted(keypoints, tiny_lifter, str(keypoints / "one.npz"), "--out", str(out)) == 0
+    for _ in range(2):
+        assert lifted(keypoints, tiny_lifter, str(keypoints / "one.npz"), "--out", str(out)) == 0
     after = everything(keypoints)
-    assert after.keys() == before.keys()
+    assert after.keys() == before.keys() | {"out.npz.kept"}
+    assert after["out.npz.kept"] == MINE
     assert {name for name in before if before[name] != after[name]} == {"out.npz"}
 
 

@@ -1,6 +1,8 @@
 """COCO and OpenPose JSON, and the Rerun recording."""
 
+import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,3 +81,14 @@ def test_rerun_recordings_hold_every_frame(tmp_path):
         assert entity.encode() in said
     assert rerun is not None
     assert len(results) == 5
+
+
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://h","a")', "+1+1", "-1+1", "@SUM(1)", "\t=1", " =1", "\uff1d1"])
+def test_no_cell_of_a_table_is_a_formula(tmp_path, name):
+    results = [random_result(np.random.default_rng(3), 0, 1, H36M17)]
+    with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), source=name)) as writer:
+        for result in results:
+            writer.write(result)
+    with write(open_recording(tmp_path / "poses.npz"), "csv", tmp_path).open(encoding="utf-8", newline="") as file:
+        videos = {row["video"] for row in csv.DictReader(file)}
+    assert videos == {f"'{name}"}

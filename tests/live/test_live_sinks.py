@@ -5,6 +5,7 @@ import json
 import socket
 import time
 from contextlib import ExitStack
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -103,6 +104,31 @@ def served(source):
     sink = WebSocketSink(loop, "127.0.0.1", 0)
     with loop:
         yield loop, sink, f"ws://127.0.0.1:{sink.port}"
+    sink.close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "*", "192.0.2.1", "somewhere"])
+def test_websocket_that_other_computers_reach_needs_a_token(source, host):
+    for token, why in ((None, "--token or POSE_WEB_TOKEN is required"), ("short", "minimum: 16")):
+        with pytest.raises(UsageError, match=why):
+            WebSocketSink(LiveLoop(FakePipeline(), source), host, 0, token)
+
+
+def test_websocket_with_a_token_serves_only_who_knows_it(source):
+    token, loop = "a secret of 16 or more", LiveLoop(FakePipeline(), source, backlog=100)
+    sink = WebSocketSink(loop, "0.0.0.0", 0, token)
+    address = f"ws://127.0.0.1:{sink.port}"
+    with loop:
+        for path, headers in (("", {}), ("?token=wrong", {}), ("", {"Authorization": "Bearer wrong"})):
+            with pytest.raises(InvalidStatus, match="401"):
+                connect(address + "/" + path, additional_headers=headers)
+        with (
+            connect(f"{address}/?token={quote(token)}") as one,
+            connect(address, additional_headers={"Authorization": f"Bearer {token}"}) as two,
+        ):
+            wait_until(lambda: len(sink._clients) == 2)
+            source.push(picture(0))
+            assert [json.loads(client.recv(timeout=60))["frame"] for client in (one, two)] == [0, 0]
     sink.close()
 
 

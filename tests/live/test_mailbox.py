@@ -51,3 +51,13 @@ def test_close_wakes_who_waits_and_refuses_more():
 def test_a_mailbox_without_room_is_refused():
     with pytest.raises(ValueError, match="at least 1, got 0"):
         Mailbox(0)
+
+
+def test_a_smaller_capacity_drops_the_oldest_items():
+    mailbox = Mailbox[int](8)
+    for number in range(8):
+        mailbox.put(number)
+    mailbox.limit(3)
+    mailbox.put(8)
+    assert [mailbox.take() for _ in range(4)] == [6, 7, 8, None]
+    assert mailbox.dropped == 6

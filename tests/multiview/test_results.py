@@ -9,7 +9,7 @@ import scenes
 
 from pose.errors import PoseError
 from pose.export import export, open_recording
-from pose.multiview.calibration_files import read_cameras
+from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
@@ -99,6 +99,17 @@ translation = [ 1.0, 0.0, 2.0,]
 [metadata]
 adjusted = true
 """
+
+
+@pytest.mark.parametrize(
+    "key", ["a." * 40_000 + "a", '"a b" . ' * 20_000 + "c", "'\\'." * 20_000 + "c", '"\\"".' * 20_000 + "c"]
+)
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", "a = {{ {} = 1 }}"])
+def test_a_key_of_thousands_of_parts_is_refused_before_it_takes_memory(tmp_path, key, form):
+    path = tmp_path / "bomb.toml"
+    path.write_text(form.format(key))
+    with pytest.raises(PoseError, match="a key with more than 8 parts"):
+        check_cameras(path, NAMES)
 
 
 def test_toml_of_other_programs(tmp_path):

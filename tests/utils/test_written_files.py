@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pose.utils.whole_file import WholeFile
+from pose.errors import PoseError, UsageError
+from pose.utils.whole_file import WholeFile, write_whole
 from pose.utils.work_folder import work_folder
-from pose.utils.written_files import RECORD, WrittenFiles, writing
+from pose.utils.written_files import RECORD, WrittenFiles, check_target, writing
 
 
 def written(folder: Path, **files: str) -> WrittenFiles:
@@ -69,7 +70,8 @@ def test_links_and_devices_are_never_ours(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("a", "pipe"):
         record.remove(tmp_path / name)
-        record.move_user_file(tmp_path / name)
+        assert os.path.lexists(tmp_path / name)
+    record.move_user_file(tmp_path / "a")
     assert (tmp_path / "a.kept").is_symlink()
     assert (target / "mine").read_text() == "mine"
 
@@ -153,3 +155,40 @@ def test_only_parts_of_our_own_files_are_leftovers(tmp_path):
         path.write_text("x")
     WholeFile.remove_leftovers(tmp_path, "poses.npz".__eq__)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
+@pytest.fixture
+def pipe(tmp_path) -> Path:
+    path = tmp_path / "poses.npz"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: WrittenFiles(path.parent).move_user_file(path),
+        lambda path: write_whole(path, "text"),
+        lambda path: check_target(path, overwrite=True),
+    ],
+)
+def test_devices_and_pipes_are_neither_renamed_nor_replaced(pipe, write):
+    with pytest.raises(PoseError, match="is a device, a pipe or a socket"):
+        write(pipe)
+    assert pipe.is_fifo()
+    assert [path.name for path in pipe.parent.iterdir()] == ["poses.npz"]
+
+
+def test_a_target_is_no_input_of_the_call(tmp_path):
+    clip, link = tmp_path / "a.mp4", tmp_path / "link.npz"
+    clip.write_text("film")
+    link.symlink_to(clip)
+    for target in (clip, link):
+        with pytest.raises(UsageError, match="would replace an input"):
+            check_target(target, [clip], overwrite=True)
+    check_target(tmp_path / "new.npz", [clip], overwrite=False)
+
+
+def test_a_folder_is_no_file_to_write(tmp_path):
+    with pytest.raises(UsageError, match="is a folder; give the name of the file"):
+        check_target(tmp_path, overwrite=True)

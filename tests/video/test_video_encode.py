@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import av
 import numpy as np
@@ -11,6 +12,7 @@ from picture_codes import number_of, numbered, quadrants
 
 from pose.errors import PoseError
 from pose.video import VideoWriter, open_source
+from pose.video.growing import GrowingVideo
 
 
 def copy(source, path, **options) -> list[float]:
@@ -161,3 +163,18 @@ except PoseError as error:
     assert done.stderr == ""
     assert done.stdout.strip() == f"cannot write {tmp_path / 'out.mp4'}: file too large"
     assert list(tmp_path.iterdir()) == []
+
+
+def growing(path: Path, size: tuple[int, int], fps: float) -> GrowingVideo:
+    return GrowingVideo(path, Path(f"{path}.part"), size, fps=fps)
+
+
+@pytest.mark.parametrize("writer", [VideoWriter, growing])
+def test_a_colon_in_a_relative_path_is_no_protocol(tmp_path, monkeypatch, writer):
+    monkeypatch.chdir(tmp_path)
+    Path("12:30").mkdir()
+    video = writer(Path("12:30/a:b.mp4"), (64, 48), fps=30)
+    for number in range(3):
+        video.write(np.full((48, 64, 3), 60 * number, np.uint8), number / 30)
+    video.close()
+    assert [path.name for path in Path("12:30").iterdir()] == ["a:b.mp4"]

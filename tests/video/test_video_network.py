@@ -87,6 +87,30 @@ def test_whole_file_that_is_not_a_video_leaves_no_copy(videos, serve, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+class Trickling(BaseHTTPRequestHandler):
+    """Sends one byte in each response, and counts the requests."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        Trickling.requests += 1
+        first = int(self.headers.get("Range", "bytes=0-").partition("=")[2].partition("-")[0])
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{first}/1000000")
+        self.send_header("Content-Length", "1")
+        self.end_headers()
+        self.wfile.write(b"G")
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing on the terminal."""
+
+
+def test_a_server_that_sends_one_byte_per_request_is_left_alone(serve):
+    with pytest.raises(PoseError, match="its server sends too little per request"):
+        open_source(f"{serve(Trickling)}/a.mp4")
+    assert Trickling.requests < 10
+
+
 def test_playlist_cannot_reach_local_files(make_video, serve, tmp_path):
     path = make_video(numbered(5), "local.ts")
     site = tmp_path / "site"

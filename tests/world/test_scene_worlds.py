@@ -86,6 +86,29 @@ def test_one_scene_with_people_needs_no_alignment(placed):
     assert scenes_line(WorldInfo.of(run)) == ""
 
 
+def shortened(results, lengths):
+    """These scenes of 90 frames, of which only the first `lengths` of each stay; numbered again."""
+    kept = [results[90 * scene + t] for scene, length in enumerate(lengths) for t in range(length)]
+    return [
+        replace(one, people=replace(one.people, index=at, time=at / 30, cut=one.people.cut and at > 0))
+        for at, one in enumerate(kept)
+    ]
+
+
+@pytest.mark.parametrize("lengths", [(90, 1), (1, 90), (90, 2), (1, 1), (2, 1), (90, 1, 90), (1,) * 6])
+def test_scenes_of_any_length_are_written(placed, tmp_path, lengths):
+    run = placed(shortened(clip(*[(LOW, HIGH)[n % 2] for n in range(len(lengths))]), lengths))
+    motion = MotionInfo(CameraMotion(STATIC), True)
+    info = RunInfo(source="a.mp4", fps=30.0, camera=CAMERA, skeleton=H36M17, world=WorldInfo.of(run), motion=motion)
+    with NpzWriter(tmp_path / "poses.npz", info) as writer:
+        for result in run:
+            writer.write(result)
+        writer.close()
+    table = load_poses(tmp_path / "poses.npz")
+    assert len(table.frames) == sum(lengths)
+    assert table.camera_position.shape == (sum(lengths), 3)
+
+
 def test_a_scene_without_standing_bodies_takes_the_vertical_of_the_others(placed):
     lying = standing(SECONDS)[:, :, [1, 0, 2]]  # x and y swapped
     results = clip(LOW, {**LOW, "roll": 0.0})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, without_credentials
 from pose.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
@@ -196,7 +196,7 @@ def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[l
         good = line is not None and line.status == "ok" and line.job == job.key
         if line is None or not good or not all((manifest.folder / path).exists() for path in line.outputs):
             tasks.append(BatchTask(clip))
-        elif line.path == clip.path and line.signature == clip.signature():
+        elif line.path == without_credentials(clip.path) and line.signature == clip.signature():
             done.append(line)
         else:
             tasks.append(BatchTask(clip, existing=line))  # compare the content

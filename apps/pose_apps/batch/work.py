@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
-from pose.errors import PoseError
+from pose.errors import PoseError, without_credentials
 from pose_apps.batch.clips import BatchClip
 from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
 from pose_apps.cameras.command import process_cameras
@@ -98,7 +98,12 @@ class Worker:
         clip = task.clip
         warned: list[str] = []
         base = Line(
-            path=clip.path, name=clip.name, key=None, status="failed", attempts=task.attempts, job=self._job.key
+            path=without_credentials(clip.path),
+            name=clip.name,
+            key=None,
+            status="failed",
+            attempts=task.attempts,
+            job=self._job.key,
         )
         base = replace(base, signature=clip.signature())
         retry = False
@@ -307,4 +312,4 @@ def _rounded(value: float, digits: int) -> float | None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return without_credentials(" ".join(text.split()))

@@ -1,7 +1,7 @@
 """`pose-calibrate`: calibrate the cameras of several videos from the people in them."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.progress import hidden_progress
-from pose.utils.written_files import writing
+from pose.utils.written_files import check_target, writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
@@ -71,8 +71,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         raise UsageError("no videos: give 2 to 8 videos of the same moment, or a folder of them")
     videos = camera_videos(config.videos, "auto" if Path(config.videos[0]).is_dir() else None)
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
-    if target.exists() and not config.overwrite:
-        raise UsageError(f"{target} exists; give --overwrite to replace it, or another file with --out")
+    check_target(target, videos, overwrite=config.overwrite)
     from pose.camera_runs import camera_workers, with_threads
 
     names, workers = camera_names(videos), camera_workers(len(videos), networks.device)
@@ -96,8 +95,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
             raise KeyboardInterrupt("no cameras written")
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, context)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with nullcontext() if config.out else writing([target]):
+    with writing([target]):
         write_cameras(target, scene.cameras)
     if not config.quiet:
         for line in [*camera_lines(scene), f"cameras: {target}"]:

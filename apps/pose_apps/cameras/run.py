@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
+from pose.utils.written_files import check_not_input
 from pose_apps.cameras.options import CamerasConfig, camera_names, read_distance, read_offsets
 from pose_apps.cameras.tracking import TalliedCamera, track_cameras
 from pose_apps.support.interrupts import Interrupts
@@ -96,6 +97,7 @@ def run_cameras(
     """
     from pose.results.cameras import CAMERAS_FILE, result_cameras
 
+    check_not_input([*outputs.files.values(), outputs.folder / CAMERAS_FILE], request.videos)
     if not overwrite:
         outputs.check_free()
     names = camera_names(request.videos)

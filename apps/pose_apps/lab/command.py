@@ -11,6 +11,7 @@ from jsonargparse import ArgumentParser
 from pose.config import presets_folder
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.written_files import check_target
 from pose_apps.lab.options import LogOptions, RunOptions
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
@@ -118,8 +119,7 @@ class Maps(Command):
         from pose_apps.lab.maps import draw
 
         out = Path(self.out)
-        if out.exists() and not self.overwrite:
-            raise UsageError(f"--out {out} exists; give --overwrite to replace it")
+        check_target(out, [self.checkpoint, self.clip], overwrite=self.overwrite)
         print(draw(self.checkpoint, Path(self.clip), self.start, self.frames, out))
 
 

@@ -121,7 +121,7 @@ def open_live_outputs(loop: "Loop", config: WebcamConfig) -> Iterator[LiveOutput
     """
     outputs = LiveOutputs(loop, config)
     with ExitStack() as stack:
-        for option, sink in open_sinks(loop, config):
+        for option, sink in open_sinks(loop, config, config.token):
             outputs.sinks[option] = sink
             stack.callback(_close, option, sink)
         stack.callback(outputs.stop_recording)

@@ -38,7 +38,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     """
     interrupted = False
     check_live_source(config)
-    check_sinks(config)
+    check_sinks(config, config.token)
     check_report(config)
     Horizon.parse(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)

@@ -42,25 +42,33 @@ class SinkConfig:
     """Options of the sinks. All sinks are off by default."""
 
     udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
-    ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
+    ws: str | None = option(
+        None,
+        "serve each pose as JSON to WebSocket clients at [HOST:]PORT; see --host",
+    )
     rerun: bool = option(False, "show poses in Rerun (extra [rerun])")
 
 
-def check_sinks(config: SinkConfig) -> None:
+def check_sinks(config: SinkConfig, token: str | None) -> None:
     """Check the addresses of the sinks before networks are loaded.
 
+    Args:
+        config: Options of the sinks.
+        token: Value of `--token`.
+
     Raises:
-        PoseError: If an address is invalid.
+        PoseError: If an address is invalid, or needs a token.
     """
+    from pose.live.access import check_token, token_from
     from pose.live.sinks import LOOPBACK, find_receiver, read_address
 
     if config.udp is not None:
         find_receiver(*read_address("udp", config.udp))
     if config.ws is not None:
-        read_address("ws", config.ws, LOOPBACK)
+        check_token("ws", read_address("ws", config.ws, LOOPBACK)[0], token_from(token))
 
 
-def open_sinks(loop: "Loop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
+def open_sinks(loop: "Loop", config: SinkConfig, token: str | None) -> Iterator[tuple[str, Sink]]:
     """Open the requested sinks, and yield each with the name of its option.
 
     Raises:
@@ -71,10 +79,11 @@ def open_sinks(loop: "Loop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
     if config.udp is not None:
         yield "--udp", UdpSink(loop, *read_address("udp", config.udp))
     if config.ws is not None:
+        from pose.live.access import token_from
         from pose.live.websocket import WebSocketSink
 
         host, port = read_address("ws", config.ws, LOOPBACK)
-        websocket = WebSocketSink(loop, host, port)
+        websocket = WebSocketSink(loop, host, port, token_from(token))
         print(f"poses at ws://{host}:{websocket.port}", flush=True)
         yield "--ws", websocket
     if config.rerun:

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.live.web.settings import WebSettings, ip_address, is_loopback, token_from
+from pose.live.access import ip_address, is_loopback, token_from
+from pose.live.web.settings import WebSettings
 from pose_apps.webcam.live_outputs import finish_interrupted_recordings, world_steps
 from pose_apps.webcam.options import WebcamConfig, open_loop
 

@@ -4,14 +4,14 @@ The Host check prevents DNS rebinding. The Origin check rejects pages of other s
 a WebSocket to any server. A browser that has sent the token gets a cookie, which is valid until the server ends.
 """
 
-import hmac
 import secrets
 import socket
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from pose.live.web.settings import WebSettings, ip_address, is_loopback
+from pose.live.access import ip_address, is_loopback, same_secret
+from pose.live.web.settings import WebSettings
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -70,13 +70,13 @@ class Guard:
 
     def token_is_valid(self, token: str) -> bool:
         """Return whether a token is correct. The comparison takes constant time."""
-        return self._token is not None and _same(token, self._token)
+        return self._token is not None and same_secret(token, self._token)
 
     def is_authorised(self, request: web.Request) -> bool:
         """Return whether this browser has sent the token, or no token is required."""
         if self._token is None:
             return True
-        return _same(request.cookies.get(self._cookie_name, ""), self._cookie)
+        return same_secret(request.cookies.get(self._cookie_name, ""), self._cookie)
 
     def authorise(self, response: web.StreamResponse) -> None:
         """Set the cookie that authorises this browser until the server ends."""
@@ -93,15 +93,6 @@ class Guard:
 
     def _set_cookie(self, response: web.StreamResponse, name: str, value: str) -> None:
         response.set_cookie(name, value, httponly=True, samesite="Strict", secure=self._secure)
-
-
-def _same(given: str, secret: str) -> bool:
-    """Compare strings in constant time.
-
-    Text from JSON and cookies may contain lone surrogates, which UTF-8 cannot encode. Such text is unequal to any
-    secret.
-    """
-    return hmac.compare_digest(given.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -1,17 +1,12 @@
 """Options of the web server. A server that other computers can reach needs a token."""
 
-import ipaddress
-import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
+from pose.live.access import check_token
 from pose.options import option
-
-TOKEN_VARIABLE = "POSE_WEB_TOKEN"
-MIN_TOKEN_CHARS = 16
-MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, so that other dataclasses can inherit from it and further bases
@@ -31,7 +26,7 @@ class WebOptions:
         out: Folder for recordings and snapshots.
     """
 
-    host: str = option("127.0.0.1", "--web: address to listen on; an address other than loopback requires --token")
+    host: str = option("127.0.0.1", "--web: address to listen on; here and in --ws, others than loopback need --token")
     port: int = option(8000, "--web: port to listen on; 0 chooses a free port", minimum=0, maximum=65535)
     token: str | None = option(None, "--web: secret that a browser must enter; or set POSE_WEB_TOKEN")
     cert: str | None = option(None, "--web: TLS certificate (PEM), for https")
@@ -54,15 +49,7 @@ class WebSettings(WebOptions):
     """
 
     def __post_init__(self) -> None:
-        if self.token is None and not is_loopback(self.host):
-            raise UsageError(
-                f"--host {self.host} accepts connections from other computers, so --token or {TOKEN_VARIABLE} is "
-                f"required (make one: {MAKE_TOKEN})"
-            )
-        if self.token is not None and len(self.token) < MIN_TOKEN_CHARS:
-            raise UsageError(
-                f"--token: has {len(self.token)} characters; minimum: {MIN_TOKEN_CHARS} (make one: {MAKE_TOKEN})"
-            )
+        check_token("host", self.host, self.token)
         if (self.cert is None) != (self.key is None):
             raise UsageError("--cert and --key must be used together: the certificate and its key, as PEM files")
         for name, file in (("cert", self.cert), ("key", self.key)):
@@ -91,27 +78,3 @@ class WebSettings(WebOptions):
                 f"--cert {self.cert}, --key {self.key}: not a certificate and its key ({error})"
             ) from error
         return context
-
-
-def token_from(given: str | None) -> str | None:
-    """Return the given token, or that of the environment variable `POSE_WEB_TOKEN`; None without a token.
-
-    Unlike an option, the variable does not appear in lists of processes.
-    """
-    return given or os.environ.get(TOKEN_VARIABLE) or None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether `host` is a loopback address or `localhost`, which only this computer can reach."""
-    if host == "localhost":
-        return True
-    address = ip_address(host)
-    return address is not None and address.is_loopback
-
-
-def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an IP address, with or without the brackets of IPv6; return None for a host name."""
-    try:
-        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return None

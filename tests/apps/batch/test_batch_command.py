@@ -258,3 +258,12 @@ def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypa
     assert default_workers(job) == 2
     monkeypatch.setattr("pose.utils.resources.available_megabytes", lambda: 100.0)
     assert default_workers(job) == 1
+
+
+def test_the_manifest_has_no_passwords_of_addresses(call, tmp_path):
+    address = "http://me:SECRET@127.0.0.1:9/clip.mp4?token=SECRET"
+    done = call("batch", address, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    written = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert "http://127.0.0.1:9/clip.mp4" in "".join(written)
+    assert "SECRET" not in "".join([done.stdout, done.stderr, *written])

@@ -9,10 +9,11 @@ from pose_fakes import seen_result
 
 from pose.errors import UsageError
 from pose.live import LiveResult
+from pose.live.access import is_loopback
 from pose.live.web import messages
 from pose.live.web.clock import BrowserClock
 from pose.live.web.messages import ProtocolError
-from pose.live.web.settings import WebSettings, is_loopback
+from pose.live.web.settings import WebSettings
 from pose.structures.skeletons import BLAZEPOSE33, H36M17
 from pose.world.upright import Upright
 
