@@ -153,6 +153,13 @@ def test_long_clips_and_big_subjects_do_not_dominate():
     assert weight[2] < weight[1]  # standing still
 
 
+def test_laboratories_can_have_equal_shares():
+    clips = [waving_clip(subject, 4.0) for subject in ("01", "02", "03", "snu-woody", "uiprmd-s01", "uiprmd-s02")]
+    weight = clip_weights(clips, equal_laboratories=True)
+    assert [weight[:3].sum(), weight[3], weight[4:].sum()] == pytest.approx([1 / 3] * 3)
+    assert clip_weights(clips)[3] < 0.25
+
+
 def test_frame_rates(rng):
     times = random_times(rng, 2000, 50, variable=0.1)
     steps = np.diff(times, axis=1)
