@@ -264,7 +264,7 @@ def _train(trainer: "TrainingLoop[Any, Any, Any]", quiet: bool) -> None:
 
 
 def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
-    """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
+    """Calibrate sigma on the validation subjects, save the model, and report the errors on them."""
     from pose.lifting.checkpoint import save_checkpoint
     from pose.training.measure import measure
     from pose.training.sigma import calibrate
@@ -273,8 +273,8 @@ def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     calibrate(network, source.calibration())
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
-    for name, batches in source.evaluation("test").items():
-        print(f"test subjects, {name} 2D: {measure(network, batches)}")
+    for name, batches in source.evaluation("validation").items():
+        print(f"validation subjects, {name} 2D: {measure(network, batches)}")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
@@ -312,8 +312,8 @@ def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Cal
     def report() -> None:
         network, path = trainer.averaged_network.eval(), out / "final.safetensors"
         save_checkpoint(network.lifter, path)
-        found = measure_objective(network, source.evaluation("test")["detector"])
-        print(f"test subjects: {found['nats']:.2f} nats per coordinate, error / spread {found['distance']:.3f}")
+        found = measure_objective(network, source.evaluation("validation")["detector"])
+        print(f"validation subjects: {found['nats']:.2f} nats per coordinate, error / spread {found['distance']:.3f}")
         print(f"simple baseline: error / spread {found['simple']:.3f}")
         print(f"{path}: continue with pose-train lifter --train.start_from {path}")
 
@@ -365,7 +365,7 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
 
 
 def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
-    """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
+    """Calibrate sigma on the validation subjects, save the model, and report the errors on them."""
     from pose.lifting.forecast.build import save_forecaster
     from pose.lifting.forecast.format import HORIZONS
     from pose.training.forecast_sigma import calibrate_forecaster
@@ -376,9 +376,9 @@ def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> 
     path = trainer.folder / "final.safetensors"
     save_forecaster(network, path)
     moments = ", ".join(f"{1000 * horizon:.0f}" for horizon in HORIZONS)
-    for name, batches in source.evaluation("test").items():
+    for name, batches in source.evaluation("validation").items():
         errors = ", ".join(f"{error:.1f}" for error in measure_forecaster(network, batches)["mpjpe"])
-        print(f"test subjects, from the {name}: MPJPE {errors} mm after {moments} ms")
+        print(f"validation subjects, from the {name}: MPJPE {errors} mm after {moments} ms")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 

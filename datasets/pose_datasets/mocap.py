@@ -1,4 +1,4 @@
-"""Motion capture clips: reading of databases, cleaning, resampling, storage in one file, and the split by subject.
+"""Motion capture clips: reading of databases, cleaning, resampling, storage in one file, and the split by body.
 
 Clips contain the 19 points of `pose_datasets.mapping`. They are in a world frame: metres, y up, floor near y = 0.
 """
@@ -6,7 +6,7 @@ Clips contain the 19 points of `pose_datasets.mapping`. They are in a world fram
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -17,12 +17,17 @@ from pose.structures.types import F32, Array
 from pose.utils.archives import open_archive, open_arrays, write_arrays
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
+from pose_datasets.bodies import to_bones
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
+from pose_datasets.vectors import norm
 
 F64 = NDArray[np.float64]
 
-TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10", "snu-vsports-s008", "snu-woody-tennis")
-VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")
+# Split by body: no body of one part is in another. CMU subjects 06, 07, 12, 13, 60 and 94 have recordings on one common
+# figure (`bodies_in_several_parts` finds such cases), so they are all in the training data.
+TEST_SUBJECTS = ("08", "16", "35", "uiprmd-s09", "uiprmd-s10", "snu-woody")
+VALIDATION_SUBJECTS = ("05", "09", "17", "39", "131", "135", "uiprmd-s07", "snu-girl")
+_BODY_TOLERANCE_M = 5e-4  # equal bones of two recordings differ by less
 
 FPS = 60.0  # rate of the clips; above 30 Hz there is mostly marker noise
 _MAX_SPEED_M_S = 13.0  # m/s; faster points are tracking errors
@@ -52,13 +57,47 @@ def split(clips: list[Clip], part: str) -> list[Clip]:
     Raises:
         ValueError: If `part` is unknown.
     """
-    subjects = {"test": TEST_SUBJECTS, "validation": VALIDATION_SUBJECTS}
-    if part == "train":
-        held_out = {*TEST_SUBJECTS, *VALIDATION_SUBJECTS}
-        return [clip for clip in clips if clip.subject not in held_out]
-    if part not in subjects:
+    if part not in ("train", "validation", "test"):
         raise ValueError(f"part: expected train, validation or test, got {part!r}")
-    return [clip for clip in clips if clip.subject in subjects[part]]
+    return [clip for clip in clips if _part_of(clip.subject) == part]
+
+
+def _part_of(subject: str) -> str:
+    if subject in TEST_SUBJECTS:
+        return "test"
+    return "validation" if subject in VALIDATION_SUBJECTS else "train"
+
+
+def laboratory(subject: str) -> str:
+    """Return the laboratory that recorded a subject: "cmu" for a number, otherwise the name's prefix, such as "snu"."""
+    return "cmu" if subject.isdigit() else subject.partition("-")[0]
+
+
+def bodies_in_several_parts(clips: list[Clip]) -> list[tuple[str, str]]:
+    """Return pairs of subjects that are in different parts of the data but have the same bone lengths.
+
+    Args:
+        clips: Clips of skeletons with rigid limbs, with limb lengths as recorded (`load_source` with `calibrated`
+            False).
+    """
+    tables = {clip.subject: np.empty((0, len(_RIGID))) for clip in clips}
+    for clip in clips:
+        tables[clip.subject] = np.vstack([tables[clip.subject], _bone_lengths(clip)])
+    return [
+        (one, other)
+        for one, other in combinations(sorted(tables), 2)
+        if _part_of(one) != _part_of(other)
+        and (np.abs(tables[one][:, None] - tables[other]).max(axis=-1) < _BODY_TOLERANCE_M).any()
+    ]
+
+
+_RIGID = (2, 3, 5, 6, 12, 13, 15, 16)  # thighs, shanks, upper arms and forearms
+
+
+def _bone_lengths(clip: Clip) -> F64:
+    """Return the median lengths of the rigid bones, m."""
+    result: F64 = np.median(norm(to_bones(clip.points)[:, _RIGID]), axis=0).astype(np.float64)
+    return result
 
 
 def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.types import F32
-from pose_datasets.mocap import Clip
+from pose_datasets.mocap import Clip, laboratory
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -21,14 +21,14 @@ class ClipPool:
     All motion is in one array, so that a batch is one indexing operation.
     """
 
-    def __init__(self, clips: list[Clip]) -> None:
+    def __init__(self, clips: list[Clip], equal_laboratories: bool = False) -> None:
         if not clips:
             raise ValueError("clips: must not be empty")
         self._points = np.concatenate([clip.points for clip in clips]).reshape(-1, 57)
         self._length = np.array([len(clip.times) for clip in clips])
         self._start = np.cumsum(self._length) - self._length
         self._rate = np.array([(len(clip.times) - 1) / (clip.times[-1] - clip.times[0]) for clip in clips])
-        self._weight = clip_weights(clips)
+        self._weight = clip_weights(clips, equal_laboratories)
 
     def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
         """Draw B random windows of clips, resampled to T frames each.
@@ -57,17 +57,25 @@ class ClipPool:
         return points.reshape(batch, -1, 19, 3), valid
 
 
-def clip_weights(clips: list[Clip]) -> F64:
+def clip_weights(clips: list[Clip], equal_laboratories: bool = False) -> F64:
     """Compute sampling probabilities (N,) of N clips, with a sum of 1.
 
     The weight of a clip is the square root of its duration times the mean standard deviation of its joints, so that
     long walks do not dominate. The total weight of each subject is then replaced by its square root.
+
+    Args:
+        clips: The clips.
+        equal_laboratories: Whether each laboratory then gets the same total weight.
     """
     weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
     subjects = np.array([clip.subject for clip in clips])
     for subject in set(subjects):
         rows = subjects == subject
         weight[rows] /= np.sqrt(weight[rows].sum())
+    if equal_laboratories:
+        laboratories = np.array([laboratory(clip.subject) for clip in clips])
+        for name in set(laboratories):
+            weight[laboratories == name] /= weight[laboratories == name].sum()
     result: F64 = weight / weight.sum()
     return result
 

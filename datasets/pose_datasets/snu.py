@@ -74,12 +74,7 @@ GROUPS = {
     "woody-walks": _Group("snu-woody", _UPRIGHT),
 }
 
-# Held-out files (`pose_datasets.mocap.TEST_SUBJECTS`), and two files of another person, by name.
-_OTHER_SUBJECTS = (
-    (re.compile(r"s_008_"), "snu-vsports-s008"),
-    (re.compile(r"wd2_tt_"), "snu-woody-tennis"),
-    (re.compile(r"boxing_round_round_girl"), "snu-girl"),
-)
+_OTHER_PERSON = re.compile(r"boxing_round_round_girl")  # two files in `woody`
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
@@ -134,7 +129,7 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
                 continue
             source = f"{folder}/{name}"
             motion = bvh.parse_bvh(files.read(name), source)
-            subject = next((other for pattern, other in _OTHER_SUBJECTS if pattern.match(path.name)), group.subject)
+            subject = "snu-girl" if _OTHER_PERSON.match(path.name) else group.subject
             yield subject, f"{subject}/{path.parent.name}/{path.stem}", snu_points(motion, group, source), motion.fps
 
 

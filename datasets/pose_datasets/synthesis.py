@@ -41,6 +41,7 @@ class SynthesisConfig:
         natural: Fraction of sequences with poses as recorded. The others get the changes of `poses` and `postures`.
         variable_rate: Fraction of sequences with uneven time stamps.
         speed: Standard deviation of the log of the playback speed, which is clamped to 0.5 to 2.
+        equal_laboratories: Whether clips of each laboratory (`mocap.laboratory`) are equally probable.
         bodies: Augmentation of bodies.
         poses: Augmentation of poses.
         postures: Augmentation with rare postures.
@@ -50,6 +51,7 @@ class SynthesisConfig:
     natural: float = 0.5
     variable_rate: float = 0.1
     speed: float = 0.35
+    equal_laboratories: bool = False
     bodies: BodyConfig = field(default_factory=BodyConfig)
     poses: PoseConfig = field(default_factory=PoseConfig)
     postures: PostureConfig = field(default_factory=PostureConfig)
@@ -68,7 +70,7 @@ class Synthesis:
     def __init__(self, clips: list[Clip], *, config: SynthesisConfig, seed: int) -> None:
         self.config = config
         self.seed = seed
-        self._pool = ClipPool(clips)
+        self._pool = ClipPool(clips, config.equal_laboratories)
 
     def batch(self, size: int, frames: int, step: int) -> LiftBatch:
         """Return the training batch of a step. Equal arguments give equal batches.

@@ -9,7 +9,7 @@ from pathlib import Path
 from pose.errors import UsageError
 from pose.structures.sequences import LiftBatch
 from pose_datasets.dialects import apply_dialect_to_batches, level
-from pose_datasets.mocap import Clip, load_clips, split
+from pose_datasets.mocap import Clip, laboratory, load_clips, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
 FRAMES, BATCH_FRAMES = (27, 27, 81), 1728  # default lengths of a sequence, and frames of a batch
@@ -82,7 +82,7 @@ class MocapSource:
         return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Return fixed evaluation batches of one part of the data, with all frames of its clips.
+        """Return fixed evaluation batches of one part of the data, with about the same duration of each subject.
 
         Args:
             part: "train", "validation" or "test".
@@ -90,8 +90,9 @@ class MocapSource:
         Returns:
             Batches by source of the 2D joints: `gt` (exact), and `detector` (skeleton and errors of a detector).
         """
+        clips = _minute_of_each(self.clips(part))
         return {
-            condition: evaluation_batches(self.clips(part), condition=condition, config=self._config.synthesis)
+            condition: evaluation_batches(clips, condition=condition, config=self._config.synthesis)
             for condition in ("gt", "detector")
         }
 
@@ -118,6 +119,16 @@ class MocapSource:
         ]
 
 
+def _minute_of_each(clips: list[Clip]) -> list[Clip]:
+    """Return evenly spaced clips of each subject, about a minute, so that no subject dominates a mean over frames."""
+    chosen = []
+    for subject in sorted({clip.subject for clip in clips}):
+        own = [clip for clip in clips if clip.subject == subject]
+        seconds = sum(clip.times[-1] - clip.times[0] for clip in own)
+        chosen += own[:: max(1, round(seconds / 60))]
+    return chosen
+
+
 def is_ui_prmd(clip: Clip) -> bool:
     """Return whether the clip is from the data set UI-PRMD, by the name of its subject."""
-    return clip.subject.startswith("uiprmd-")
+    return laboratory(clip.subject) == "uiprmd"

@@ -4,12 +4,16 @@ Where two windows overlap, the weights of the earlier window decrease and those 
 frame therefore has context on both sides, except at the ends of the sequence.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.lifting.format import TYPICAL_STEP
 from pose.structures.types import F32
+
+_MIN_FACTOR = 1.05  # smaller deviations from 30 frames/s do not change the windows
+_MAX_FACTOR = 8.0  # 240 frames/s; limits memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,27 @@ class Windows:
     """Division of a sequence into overlapping windows.
 
     Attributes:
-        size: Number of frames of a window.
+        size: Number of frames of a window, at frame rates up to 30 frames/s.
         hop: Number of frames from the start of one window to the start of the next.
+        any_length: Whether the network can process longer windows.
     """
 
     size: int
     hop: int
+    any_length: bool = True
+
+    def at_rate_of(self, times: NDArray[np.float64]) -> "Windows":
+        """Return the windows for a sequence: as long as `size` frames at 30 frames/s, but at least `size` frames.
+
+        Args:
+            times: (T,) s, times of the frames. Only the first `size` matter, so that the rate is known in time in a
+                video that is still read.
+        """
+        steps = np.diff(times[: self.size])
+        factor = TYPICAL_STEP / max(float(np.median(steps)), TYPICAL_STEP / _MAX_FACTOR) if len(steps) else 1.0
+        if not self.any_length or factor < _MIN_FACTOR:
+            return self
+        return replace(self, size=round(self.size * factor), hop=round(self.hop * factor))
 
     def spans(self, length: int) -> list[tuple[int, int]]:
         """Return the (start, stop) frames of the windows of a sequence. The last window ends at `length` frames."""

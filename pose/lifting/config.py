@@ -48,7 +48,8 @@ class LifterConfig:
         joint_hops: Maximum distance in bones of joints that attend to each other, in one attention over time and joints
             (`tokens: joints` with `attention: blocks`); 0 for separate attention in space and time.
         residual: `plain`, `highway`, `none`, or `reversible`, which recomputes activations in training to save memory.
-        window: Number of frames that a bidirectional lifter processes at a time (`pose.lifting.blending`).
+        window: Number of frames that a bidirectional lifter processes at a time, at up to 30 frames/s. In faster videos
+            it processes as many seconds (`pose.lifting.blending`).
         hop: Number of frames from the start of one window to the start of the next.
     """
 
@@ -92,7 +93,7 @@ class LifterConfig:
             raise ValueError(
                 f"window, hop: need 1 <= hop <= window <= {MAX_WINDOW_FRAMES}, got {self.window}, {self.hop}"
             )
-        if self.streaming and self.windows != Windows(LifterConfig.window, LifterConfig.hop):
+        if self.streaming and (self.window, self.hop) != (LifterConfig.window, LifterConfig.hop):
             raise ValueError("window, hop: not for streaming lifters, which process one frame at a time; remove them")
         self._check_model()
         self._check_form()
@@ -100,7 +101,7 @@ class LifterConfig:
     @property
     def windows(self) -> Windows:
         """Windows into which a sequence is divided for a bidirectional lifter."""
-        return Windows(self.window, self.hop)
+        return Windows(self.window, self.hop, self.attention not in _FIXED_LENGTH)
 
     @property
     def form(self) -> str:
@@ -199,6 +200,7 @@ class LifterConfig:
         return asdict(self)
 
 
+_FIXED_LENGTH = ("linformer", "fnet", "composed")  # mechanisms with weights or functions of the number of frames
 _TRANSFORMER_OPTIONS = (
     "attention", "attention_options", "heads", "expansion", "shared_maps", "shared_layers", "adaptive_depth", "tokens",
     "skeleton_mask", "joint_hops", "residual", "last_norm",

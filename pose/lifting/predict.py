@@ -27,7 +27,7 @@ from pose.structures.types import F32
 if TYPE_CHECKING:
     from pose.lifting.features import Lifted
 
-CHUNK = 64  # windows per forward pass
+CHUNK = 64  # windows per forward pass; fewer if they are longer
 
 
 # Mirroring of joined outputs: order with left and right swapped, and signs of the coordinates.
@@ -110,12 +110,14 @@ class Lifter(ABC):
             return [self._lift_streaming(sequence, lookahead) for sequence in sequences]
         if lookahead:
             raise ValueError(f"lookahead: the lifter {self.name} processes whole windows; use a streaming one")
-        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in self.windows.spans(len(s))]
-        blends = [Blend(self.windows, len(sequence)) for sequence in sequences]
+        divisions = [self.windows.at_rate_of(sequence.times) for sequence in sequences]
+        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in divisions[i].spans(len(s))]
+        blends = [Blend(windows, len(s)) for windows, s in zip(divisions, sequences, strict=True)]
         for length in sorted({stop - start for _, start, stop in spans}):
             same_length = [span for span in spans if span[2] - span[1] == length]
-            for first in range(0, len(same_length), CHUNK):
-                chunk = same_length[first : first + CHUNK]
+            at_once = max(1, CHUNK * self.windows.size // max(length, self.windows.size))
+            for first in range(0, len(same_length), at_once):
+                chunk = same_length[first : first + at_once]
                 windows = [sequences[i][start:stop] for i, start, stop in chunk]
                 outputs = self.forward_mirrored(windows) if mirrored else self.forward(windows)
                 for (i, start, _), output in zip(chunk, outputs, strict=True):

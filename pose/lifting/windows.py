@@ -3,6 +3,8 @@
 Memory is bounded, whatever the length of the video. The results equal those of `pose.lifting.predict.Lifter.lift`.
 """
 
+import numpy as np
+
 from pose.lifting.blending import Blend
 from pose.lifting.pending import PersonFrame, keypoint_sequence
 from pose.lifting.predict import Lifter
@@ -23,8 +25,8 @@ class PersonWindows:
 
     def _begin(self) -> None:
         self._waiting: list[PersonFrame] = []  # frames from the first that is not final
-        windows = self._lifter.windows
-        self._blend = Blend(windows, windows.size + windows.hop)
+        self._windows = self._lifter.windows
+        self._blend: Blend | None = None  # until the frame rate is known
         self._start = 0  # index in the track of the first waiting frame
         self._fresh = 0  # number of frames that no window has contained yet
 
@@ -34,10 +36,15 @@ class PersonWindows:
         lifted = self.end() if away else []
         self._waiting.append(frame)
         self._fresh += 1
-        windows = self._lifter.windows
-        if len(self._waiting) == windows.size and self._fresh >= windows.hop:
-            lifted += self._lift(windows.hop)
+        if self._blend is None and len(self._waiting) == self._windows.size:
+            self._blend = self._start_blend()
+        if len(self._waiting) == self._windows.size and self._fresh >= self._windows.hop:
+            lifted += self._lift(self._windows.hop)
         return lifted
+
+    def _start_blend(self) -> Blend:
+        self._windows = self._windows.at_rate_of(np.array([frame.time for frame in self._waiting]))
+        return Blend(self._windows, self._windows.size + self._windows.hop)
 
     def end(self) -> list[PersonFrame]:
         """Lift and return the remaining frames."""
@@ -47,6 +54,7 @@ class PersonWindows:
 
     def _lift(self, count: int) -> list[PersonFrame]:
         """Lift the waiting frames as one window and take the first `count`, which no later window contains."""
+        self._blend = self._blend or self._start_blend()
         if self._fresh:
             sequence = keypoint_sequence(self._waiting, self._camera, self._skeleton)
             self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])

@@ -59,16 +59,16 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     """
     if network.config.streaming:
         return _lift_streaming(network, batch, lookahead)
-    blended = network.config.windows
+    divisions = [network.config.windows.at_rate_of(times) for times in batch.times]
     lengths = [int(row.nonzero()[0].max(initial=0)) + 1 for row in batch.valid]
-    windows: dict[tuple[int, int], list[int]] = {}
+    rows_of: dict[tuple[int, int], list[int]] = {}
     for row, length in enumerate(lengths):
-        for span in blended.spans(length):
-            windows.setdefault(span, []).append(row)
+        for span in divisions[row].spans(length):
+            rows_of.setdefault(span, []).append(row)
     mirrored = TensorBatch.of(batch).mirrored()
     mirrored_keypoints, mirrored_scores = mirrored.keypoints.numpy(), mirrored.scores.numpy()
-    blends = [Blend(blended, length) for length in lengths]
-    for (start, stop), rows in windows.items():
+    blends = [Blend(windows, length) for windows, length in zip(divisions, lengths, strict=True)]
+    for (start, stop), rows in rows_of.items():
         frames = slice(start, stop)
         times = batch.times[rows, frames]
         plain, mirrored_output = (

@@ -46,8 +46,8 @@ def test_a_run_leaves_weights_logs_images_and_its_configuration(mocap, tmp_path,
     out = tmp_path / "run"
     assert train(mocap, out, "--train.steps=4") == 0
     printed = capsys.readouterr().out
-    assert "test subjects, gt 2D: MPJPE" in printed
-    assert "test subjects, detector 2D: MPJPE" in printed
+    assert "validation subjects, gt 2D: MPJPE" in printed
+    assert "validation subjects, detector 2D: MPJPE" in printed
     assert [row["step"] for row in training_rows(out)] == ["1", "2", "3", "4"]
     assert (out / "evaluation.csv").read_text().startswith("step,gt_mpjpe,gt_p_mpjpe")
     assert (out / "pictures" / "0000004.png").stat().st_size > 1000

@@ -53,8 +53,8 @@ def test_every_recipe_takes_steps_and_predicts(motions, tmp_path, capsys, recipe
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
     assert train(motions, tmp_path / "run", "--config", str(path), *TINY, "--train.steps=2") == 0
     printed = capsys.readouterr().out
-    assert "test subjects, from the truth: MPJPE" in printed
-    assert "test subjects, from the pipeline: MPJPE" in printed
+    assert "validation subjects, from the truth: MPJPE" in printed
+    assert "validation subjects, from the pipeline: MPJPE" in printed
     final = tmp_path / "run" / "final.safetensors"
     assert (load_network(final).calibration[..., 2:] != 0).all()  # calibrated
     past = Sequence3D(

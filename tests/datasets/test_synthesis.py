@@ -114,6 +114,29 @@ def test_windows_follow_the_clip_between_its_frames(rng):
     assert np.abs(slow - exact).max() < 1e-3
 
 
+def test_long_clips_and_big_subjects_do_not_dominate():
+    clips = [waving_clip("01", 40.0), waving_clip("02", 4.0), waving_clip("03", 4.0, speed=0.0)]
+    weight = clip_weights(clips)
+    assert weight.sum() == pytest.approx(1)
+    assert weight[0] < 3 * weight[1]  # ten times as long
+    assert weight[2] < weight[1]  # standing still
+
+
+def test_laboratories_can_have_equal_shares():
+    clips = [waving_clip(subject, 4.0) for subject in ("01", "02", "03", "snu-woody", "uiprmd-s01", "uiprmd-s02")]
+    weight = clip_weights(clips, equal_laboratories=True)
+    assert [weight[:3].sum(), weight[3], weight[4:].sum()] == pytest.approx([1 / 3] * 3)
+    assert clip_weights(clips)[3] < 0.25
+
+
+def test_frame_rates(rng):
+    times = random_times(rng, 2000, 50, variable=0.1)
+    steps = np.diff(times, axis=1)
+    assert (steps > 0).all()
+    uneven = np.ptp(steps, axis=1) > 1e-6
+    assert 0.06 < uneven.mean() < 0.14
+
+
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_evaluation_covers_every_frame_with_fixed_cameras(clips, condition):
     first, second = (list(evaluation_batches(clips, condition=condition, frames=100)) for _ in range(2))

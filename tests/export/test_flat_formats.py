@@ -10,7 +10,7 @@ from pose_fakes import random_result, run_info
 
 from pose.export import export, open_recording
 from pose.results import NpzWriter
-from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, HALPE26
+from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
 from pose.utils.written_files import RECORD, WrittenFiles
 
 

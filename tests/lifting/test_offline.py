@@ -79,6 +79,55 @@ def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
     np.testing.assert_allclose(lifter.lift(sequence[:60]).sigma, both, rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("fps", "frames"), [(15, 81), (29.97, 81), (30, 81), (31, 81), (60, 162), (120, 324), (1000, 648)]
+)
+def test_windows_have_the_same_seconds_at_any_frame_rate(fps, frames):
+    windows = WINDOWS.at_rate_of(np.arange(400) / fps)
+    assert (windows.size, windows.hop) == (frames, round(frames * HOP / WINDOW))
+    linformer = LifterConfig(attention="linformer").windows
+    assert linformer.at_rate_of(np.arange(400) / 60) == linformer
+
+
+@pytest.mark.parametrize("frames", [40, 81, 82, 162, 163, 400])
+def test_a_fast_video_is_lifted_in_longer_windows_frame_by_frame_as_whole(make_lifter, make_walk, frames):
+    lifter, sequence = make_lifter(), make_walk(frames, fps=60.0)
+    sequence = replace(sequence, times=np.arange(frames) / 60)
+    stage = OfflineLifter(lifter, H36M17, Camera.of((640, 480)))
+    results = [result for frame in range(frames) for result in stage.push(people_of(sequence, frame))] + stage.flush()
+    whole = lifter.lift(sequence).joints
+    np.testing.assert_allclose(np.concatenate([result.poses.joints for result in results]), whole, atol=1e-5)
+    lengths, forward = [], lifter.forward
+    lifter.forward = lambda windows: lengths.extend(map(len, windows)) or forward(windows)
+    lifter.lift(sequence)
+    assert max(lengths) == min(frames, 162)
+
+
+def test_no_seam_where_windows_join(make_lifter, make_walk):
+    """The blend's acceleration at the joins does not exceed that elsewhere, while cutting windows apart would show."""
+    lifter, sequence = make_lifter(), make_walk(4 * HOP + WINDOW)
+    sequence = replace(sequence, scores=np.ones_like(sequence.scores))
+    joins = HOP * np.arange(1, 5)
+    blended = acceleration(lifter.lift(sequence).joints)
+    cut = np.concatenate([window.joints for window in lifter.lift_many(pieces(sequence))])
+    at_joins = np.concatenate([blended[j - 2 : j + WINDOW - HOP] for j in joins])
+    assert np.median(at_joins) < 1.5 * np.median(blended)
+    assert at_joins.max() < 1.5 * blended.max()
+    assert acceleration(cut)[joins - 1].mean() > 2 * blended[joins - 1].mean()
+
+
+def pieces(sequence):
+    cuts = [slice(start, start + HOP) for start in range(0, len(sequence), HOP)]
+    return [
+        replace(sequence, keypoints=sequence.keypoints[c], scores=sequence.scores[c], times=sequence.times[c])
+        for c in cuts
+    ]
+
+
+def acceleration(joints):
+    return np.linalg.norm(np.diff(joints, 2, axis=0), axis=-1).mean(axis=-1)
+
+
 def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):
     sequence = make_walk(200)
     stage = OfflineLifter(make_lifter(), H36M17, Camera.of((640, 480)))

@@ -60,7 +60,7 @@ class MocapMotion:
         """Yield fixed batches of one part of the data.
 
         Args:
-            part: "train", "validation" or "test".
+            part: "train" or "validation".
             condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
                 of a detector).
             frames: Maximum number of frames of a sequence.
@@ -85,7 +85,7 @@ class MocapMotion:
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield fixed test batches, grouped by a property of the clips.
+        """Yield fixed batches of the validation subjects, grouped by a property of the clips.
 
         Args:
             by: Property: "subject", "exercise" (of UI-PRMD), "size" (of the body) or "speed" (mean of the joints).
@@ -95,7 +95,7 @@ class MocapMotion:
         """
         name_of = GROUPINGS[by]
         members: dict[str, list[Clip]] = {}
-        for clip in self._clips.clips("test"):
+        for clip in self._clips.clips("validation"):
             members.setdefault(name_of(clip), []).append(clip)
         for group in sorted(members):
             yield GroupedBatches(group, evaluation_batches(members[group], condition=condition, frames=frames))

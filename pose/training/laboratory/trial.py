@@ -75,10 +75,10 @@ class MotionData(Protocol):
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Return fixed sequences of the validation or test subjects.
+        """Return fixed sequences of the validation subjects. Test subjects are locked.
 
         Args:
-            part: "validation" or "test".
+            part: "train" or "validation".
             condition: Kind of 2D input: "gt" (exact) or "detector".
             frames: Number of frames of a sequence.
         """
@@ -98,7 +98,7 @@ class MotionData(Protocol):
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield test batches of each group of sequences.
+        """Yield batches of each group of sequences.
 
         Args:
             by: Property that the sequences of a group have in common: "subject", "exercise", "size" or "speed".

@@ -113,10 +113,10 @@ def test_ridge_is_measured_as_a_lifter_is(motion):
         assert 0 < metrics.mpjpe < nothing.mpjpe
 
 
-def test_groups_hold_every_test_clip_once(motion):
+def test_groups_hold_every_validation_clip_once(motion):
     for by in ("subject", "exercise", "size", "speed"):
         groups = list(motion.groups(by, "gt", 30))
         assert sum(int(batch.valid.sum()) for group in groups for batch in group.batches) == sum(
-            int(batch.valid.sum()) for batch in motion.evaluation("test", "gt", 30)
+            int(batch.valid.sum()) for batch in motion.evaluation("validation", "gt", 30)
         )
-    assert [group.group for group in motion.groups("subject", "gt", 30)] == ["08"]
+    assert [group.group for group in motion.groups("subject", "gt", 30)] == ["39"]

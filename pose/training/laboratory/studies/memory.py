@@ -26,7 +26,7 @@ class MemorySettings(lifters.LifterSettings):
     Attributes:
         model: Keys of the `LifterConfig` of a streaming lifter to train; empty if `lifter` is given.
         lifter: Name of a shipped lifter, or path of a checkpoint, to measure without training.
-        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
+        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
     """
 
     model: dict[str, Json] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class MemorySettings(lifters.LifterSettings):
 
 
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
-    """Measure the error of single frames of the test subjects for several contexts, on exact and detected 2D.
+    """Measure the error of single frames of the validation subjects for several contexts, on exact and detected 2D.
 
     The context is the number of frames since the stream started.
 

@@ -41,7 +41,7 @@ class MapSettings:
         block: Number of the block, counted from 1. Results are means over the heads of the block and the sequences.
         lifter: Name of a shipped lifter, or path of a checkpoint.
         frames: Number of frames of a sequence, at 30 frames/s.
-        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
+        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
     """
 
     block: int
@@ -55,7 +55,7 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Compute statistics of the attention maps of one block for test subjects, with exact 2D at 30 frames/s.
+    """Compute statistics of the attention maps of one block for validation subjects, with exact 2D at 30 frames/s.
 
     Sequences shorter than `frames` are left out.
 
@@ -90,7 +90,7 @@ class GapSettings:
             after the gap, and keeps their scores.
         lifter: Name of a shipped lifter, or path of a checkpoint.
         frames: Number of frames of a sequence, at 30 frames/s.
-        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
+        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
     """
 
     hidden: str
@@ -110,7 +110,7 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Measure the errors of a lifter in the frames of a gap in the keypoints, on exact 2D of the test subjects.
+    """Measure the errors of a lifter in the frames of a gap in the keypoints, on exact 2D of the validation subjects.
 
     Returns:
         `mpjpe`: MPJPE of the masked joints, mm. `rest`: MPJPE of the other joints, mm; missing if all are masked.
@@ -168,7 +168,7 @@ class GroupSettings:
 
 
 def groups(settings: GroupSettings, setup: Setup) -> Outcome:
-    """Measure the MPJPE in mm for each group of sequences of the test subjects; results are named by group."""
+    """Measure the MPJPE in mm for each group of sequences of the validation subjects; results are named by group."""
     network = _network(settings.lifter)
     results, examples = {}, 0
     for group in setup.motion().groups(settings.by, settings.condition, settings.frames):
@@ -189,7 +189,7 @@ class ContextSettings:
     Attributes:
         context: Number of consecutive frames that the lifter sees, with the evaluated frame in the middle.
         lifter: Name of a shipped lifter, or path of a checkpoint.
-        share: Number of sequences to use out of every 16 of the test subjects; 16 uses all.
+        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
     """
 
     context: int
@@ -210,7 +210,7 @@ def context(settings: ContextSettings, setup: Setup) -> Outcome:
     """Measure the error of the middle frame of 81-frame sequences, of which the lifter sees only `context` frames.
 
     Returns:
-        `gt`, `detector`: MPJPE on exact and on detected 2D of the test subjects, mm.
+        `gt`, `detector`: MPJPE on exact and on detected 2D of the validation subjects, mm.
     """
     network = _network(settings.lifter)
     middle, half = SEQUENCE_FRAMES // 2, settings.context // 2
@@ -235,7 +235,7 @@ def _network(lifter: str) -> LifterNetwork:
 
 
 def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Iterator[LiftBatch]:
-    """Yield the first `sixteenths` of every 16 sequences of the test subjects, cut to `frames` frames.
+    """Yield the first `sixteenths` of every 16 sequences of the validation subjects, cut to `frames` frames.
 
     Sequences shorter than `frames` are left out.
 
@@ -246,7 +246,7 @@ def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Ite
         sixteenths: Number of sequences to keep of every 16.
     """
     # Clips are cut into equal pieces. Pieces of up to twice the length stay long enough.
-    for batch in setup.motion().evaluation("test", condition, 2 * frames):
+    for batch in setup.motion().evaluation("validation", condition, 2 * frames):
         if (
             batch.valid.shape[1] >= frames
             and (rows := np.flatnonzero(batch.valid[:, :frames].all(axis=1))[:sixteenths]).size
