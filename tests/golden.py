@@ -32,92 +32,35 @@ SHARED = Path(os.environ.get("POSE_TEST_SHARED", Path(__file__).resolve().parent
 MOTION = "bvh,glb,trc,c3d,mot,opensim,csv,parquet,angles,angles-parquet"
 EXPORTS = f"{MOTION},faces,coco,openpose,rrd,html"
 RESULT = "json,npz,overlay"
-RUN = ["pose-run", "--threads", "1", "--seed", "0", "--cache", "off"]
-VIEWS = ["clips/view-a.mp4", "clips/view-b.mp4"]
-LIFT = ["--world", "--fps", "60", "--image-size", "1088x1920"]
+RUN = "pose-run --threads 1 --seed 0"
+EXPORTED = "clips/exported/poses.npz"
+VIEWS = "clips/view-a.mp4 clips/view-b.mp4"
+LIFT = "--world --fps 60 --image-size 1088x1920"
 OUT_FILE = {"pose-lift": "/poses.npz", "pose-prepare": "/keypoints.npz"}  # others write a folder
 
-# Name of the case, command and options; the case's folder results/NAME is added as --out. `exported` holds results of
-# `static` that were kept when the outputs were frozen: what reads them does not depend on what precedes it.
-CASES: list[tuple[str, list[str]]] = [
-    ("static", [*RUN, "clips/view-a.mp4", "--hands", "--face", "--analyse", "--formats", f"{RESULT},{EXPORTS}"]),
-    ("squats", [*RUN, "clips/squats.mp4", "--analyse", "--body", "--formats", f"{RESULT},csv"]),
-    ("panning", [*RUN, "clips/panning.mp4", "--formats", f"{RESULT},{EXPORTS}"]),
-    ("sliding", [*RUN, "clips/sliding.mp4", "--formats", f"{RESULT},glb,csv"]),
-    ("cuts", [*RUN, "clips/cuts.mp4", "--analyse", "--formats", f"{RESULT},{EXPORTS}"]),
-    ("cameras", [*RUN, *VIEWS, "--cameras", "clips/calibration.json", "--formats", f"{RESULT},{EXPORTS}"]),
-    ("cameras-uncalibrated", [*RUN, *VIEWS, "--distance", "view-a,view-b=3", "--formats", "json,npz,csv"]),
-    ("lifted-openpose", ["pose-lift", "clips/exported/poses-openpose", *LIFT]),
-    ("lifted-coco", ["pose-lift", "clips/exported/poses-coco.json", *LIFT, "--lifter", "sliding", "--lookahead", "4"]),
-    ("keypoints", ["pose-prepare", "sequence", "--source", "clips/exported/poses.npz", "--person", "1"]),
-    ("lifted", ["pose-lift", "results/keypoints/keypoints.npz", "--world"]),
-    ("lifted-exports", ["pose-convert", "results/lifted/poses.npz", "--to", MOTION]),
-    ("stills", [*RUN, "clips/stills", "--stills", "--formats", RESULT]),
-    (
-        "stream",
-        [
-            *RUN,
-            "clips/panning.mp4",
-            "--end",
-            "1",
-            "--estimator",
-            "movenet",
-            "--lifter",
-            "stream",
-            "--formats",
-            "json,npz",
-        ],
-    ),
-    ("cache-filled", [*RUN[:-1], "results/.cache", "clips/squats.mp4", "--end", "3", "--formats", "json,npz"]),
-    (
-        "cache-read",
-        [
-            *RUN[:-1],
-            "results/.cache",
-            "clips/squats.mp4",
-            "--end",
-            "3",
-            "--height",
-            "1.8",
-            "--formats",
-            f"{RESULT},csv",
-        ],
-    ),
-    (
-        "batch",
-        [
-            "pose-batch",
-            "clips/squats.mp4",
-            "clips/panning.mp4",
-            "--end",
-            "1",
-            "--workers",
-            "1",
-            "--quiet",
-            "--formats",
-            "json,npz,csv",
-        ],
-    ),
-    (
-        "converted",
-        [
-            "pose-convert",
-            "clips/exported/poses.npz",
-            "--to",
-            MOTION,
-            "--fps",
-            "25",
-            "--rig",
-            "unreal",
-            "--space",
-            "camera",
-            "--no-trim",
-            "--person",
-            "1",
-        ],
-    ),
-    ("analysed", ["pose-analyse", "clips/exported/poses.npz", "--formats", "csv,json,parquet,html,c3d"]),
-]
+# Cases by name; the folder results/NAME is added to a command as --out. clips/exported holds results of `static` that
+# were kept when the outputs were frozen: what is made of them does not depend on what precedes it.
+CASES = {
+    "static": f"{RUN} --cache off clips/view-a.mp4 --hands --face --analyse --formats {RESULT},{EXPORTS}",
+    "squats": f"{RUN} --cache off clips/squats.mp4 --analyse --body --formats {RESULT},csv",
+    "panning": f"{RUN} --cache off clips/panning.mp4 --formats {RESULT},{EXPORTS}",
+    "sliding": f"{RUN} --cache off clips/sliding.mp4 --formats {RESULT},glb,csv",
+    "cuts": f"{RUN} --cache off clips/cuts.mp4 --analyse --formats {RESULT},{EXPORTS}",
+    "cameras": f"{RUN} --cache off {VIEWS} --cameras clips/calibration.json --formats {RESULT},{EXPORTS}",
+    "cameras-uncalibrated": f"{RUN} --cache off {VIEWS} --distance view-a,view-b=3 --formats json,npz,csv",
+    "lifted-openpose": f"pose-lift clips/exported/poses-openpose {LIFT}",
+    "lifted-coco": f"pose-lift clips/exported/poses-coco.json {LIFT} --lifter sliding --lookahead 4",
+    "keypoints": f"pose-prepare sequence --source {EXPORTED} --person 1",
+    "lifted": "pose-lift results/keypoints/keypoints.npz --world",
+    "lifted-exports": f"pose-convert results/lifted/poses.npz --to {MOTION}",
+    "stills": f"{RUN} --cache off clips/stills --stills --formats {RESULT}",
+    "stream": f"{RUN} --cache off clips/panning.mp4 --end 1 --estimator movenet --lifter stream --formats json,npz",
+    "cache-filled": f"{RUN} --cache results/.cache clips/squats.mp4 --end 3 --formats json,npz",
+    "cache-read": f"{RUN} --cache results/.cache clips/squats.mp4 --end 3 --height 1.8 --formats {RESULT},csv",
+    "batch": "pose-batch clips/squats.mp4 clips/panning.mp4 --end 1 --workers 1 --quiet --formats json,npz,csv",
+    "converted": f"pose-convert {EXPORTED} --to {MOTION} --fps 25 --rig unreal --space camera --no-trim --person 1",
+    "analysed": f"pose-analyse {EXPORTED} --formats csv,json,parquet,html,c3d",
+}
 
 
 def frames_of(video: Path, start: int, stop: int) -> Iterator[np.ndarray]:
@@ -189,7 +132,8 @@ def run_cases(folder: Path, checkout: Path | None, freezing: bool) -> None:
         environment["PYTHONPATH"] = os.pathsep.join(str(place) for place in places)
     results = folder / "results"
     results.mkdir()
-    for name, (command, *arguments) in CASES:
+    for name, case in CASES.items():
+        command, *arguments = case.split()
         out = f"results/{name}{OUT_FILE.get(command, '')}"
         if command != "pose-run":
             (results / name).mkdir()
