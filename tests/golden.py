@@ -1,7 +1,7 @@
 """Golden outputs: what the commands write for short clips, frozen once and compared after each change of structure.
 
     python -m tests.golden freeze FOLDER [--checkout DIR]
-    python -m tests.golden compare FOLDER [--checkout DIR] [--keep DIR]
+    python -m tests.golden compare FOLDER [--checkout DIR] [--keep DIR] [--only CASE ...]
 
 `freeze` makes the clips, runs the commands on them and keeps clips and results in FOLDER. `compare` runs the same
 commands on the kept clips and keypoints, prints a line for each file that differs, and exits with 1 if there is one.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -124,16 +124,16 @@ def call_of(command: str, checkout: Path | None) -> list[str]:
     return [sys.executable, "-P", "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
 
 
-def run_cases(folder: Path, checkout: Path | None, freezing: bool) -> None:
-    """Run all commands in a folder with clips; results and what is printed go to its folder `results`."""
+def run_cases(folder: Path, checkout: Path | None, cases: Collection[str], freezing: bool) -> None:
+    """Run the commands in a folder with clips; results and what is printed go to its folder `results`."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "POSE_WEIGHTS_DIR": str(SHARED / "weights")}
     if checkout is not None:
         places = [checkout, *(checkout / name for name in ("apps", "datasets", "detectors"))]
         environment["PYTHONPATH"] = os.pathsep.join(str(place) for place in places)
     results = folder / "results"
     results.mkdir()
-    for name, case in CASES.items():
-        command, *arguments = case.split()
+    for name in cases:
+        command, *arguments = CASES[name].split()
         out = f"results/{name}{OUT_FILE.get(command, '')}"
         if command != "pose-run":
             (results / name).mkdir()
@@ -158,19 +158,21 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="folder of the frozen clips and results")
     parser.add_argument("--checkout", type=Path, help="run the code of this checkout instead of the installed one")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the new results here, to look at differences")
+    parser.add_argument("--only", nargs="+", metavar="CASE", choices=CASES, help="compare these only: %(choices)s")
     options = parser.parse_args()
     folder = options.folder.resolve()
     checkout = options.checkout and options.checkout.resolve()
     if options.action == "freeze":
         make_clips(folder / "clips")
-        run_cases(folder, checkout, freezing=True)
+        run_cases(folder, checkout, CASES, freezing=True)
         return 0
     with tempfile.TemporaryDirectory() as place:
         work = (options.keep or Path(place) / "new").resolve()
         work.mkdir(parents=True)
         (work / "clips").symlink_to(folder / "clips")
-        run_cases(work, checkout, freezing=False)
-        return compare_folders(folder / "results", work / "results")
+        cases = [name for name in CASES if not options.only or name in options.only]
+        run_cases(work, checkout, cases, freezing=False)
+        return compare_folders(folder / "results", work / "results", cases)
 
 
 if __name__ == "__main__":

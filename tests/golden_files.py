@@ -1,8 +1,9 @@
 """Comparison of result files: numbers within a tolerance, everything else equal. It imports nothing of this project."""
 
+import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -19,6 +20,7 @@ VOLATILE = re.compile(r"(?<=pose-run )\d+\.\d+[\w.]*|took [\d.]+ s(?: \([^)]*\))
 VOLATILE_KEYS = ("version", "date", "seconds", "signature", "key", "job")
 # A number in a text; not the digits of a name, a hash or base64.
 NUMBER = re.compile(r"(?<![\w+/])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w+/])")
+IMAGE = re.compile(r"(?<=data:image/jpeg;base64,)[\w+/=]+")
 
 Report = list[str]  # differences of a file, empty if it is equal within the tolerance
 
@@ -215,14 +217,25 @@ def changed_pixels(expected: np.ndarray, actual: np.ndarray) -> float:
     return float((np.abs(expected.astype(np.int16) - actual).max(axis=2) > LEVELS).mean())
 
 
-def image_differences(expected: Path, actual: Path) -> Report:
+def image_differences(expected: bytes, actual: bytes) -> Report:
     import cv2
 
-    images = [cv2.imread(str(path)) for path in (expected, actual)]
+    images = [cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR) for content in (expected, actual)]
     if images[0].shape != images[1].shape:
-        return [": another size"]
+        return [": an image of another size"]
     changed = changed_pixels(*images)
-    return [f": {changed:.2%} of the pixels differ"] if changed > PIXELS else []
+    return [f": {changed:.2%} of the pixels of an image differ"] if changed > PIXELS else []
+
+
+def image_file_differences(expected: Path, actual: Path) -> Report:
+    return image_differences(expected.read_bytes(), actual.read_bytes())
+
+
+def page_differences(expected: str, actual: str, place: str) -> Report:
+    """Compare HTML: its images by their pixels, the rest as text."""
+    images = [map(base64.b64decode, IMAGE.findall(page)) for page in (expected, actual)]
+    found = text_differences(IMAGE.sub("image", expected), IMAGE.sub("image", actual), place)
+    return found or [line for pair in zip(*images, strict=True) for line in image_differences(*pair)]
 
 
 def video_differences(expected: Path, actual: Path) -> Report:
@@ -257,11 +270,12 @@ COMPARISONS: dict[str, Callable[[Path, Path], Report]] = {
     ".parquet": partial(read, parquet_values),
     ".rrd": partial(read, rrd_values),
     ".jsonl": partial(read, json_lines_values),
-    ".jpg": image_differences,
+    ".jpg": image_file_differences,
     ".mp4": video_differences,
+    ".html": partial(texts, compare=page_differences),
     ".json": partial(texts, compare=json_differences),
     **dict.fromkeys(
-        (".bvh", ".csv", ".html", ".mot", ".osim", ".sto", ".trc", ".txt", ".xml"),
+        (".bvh", ".csv", ".mot", ".osim", ".sto", ".trc", ".txt", ".xml"),
         partial(texts, compare=text_differences),
     ),
 }
@@ -273,9 +287,18 @@ def visible_files(folder: Path) -> set[Path]:
     return {path for path in paths if not any(part.startswith(".") for part in path.parts)}
 
 
-def compare_folders(expected: Path, actual: Path) -> int:
-    """Print a line for each file that differs and a closing line; return 0 if all are equal, else 1."""
-    files = [visible_files(folder) for folder in (expected, actual)]
+def compare_folders(expected: Path, actual: Path, cases: Collection[str] | None = None) -> int:
+    """Print a line for each file that differs and a closing line; return 0 if all are equal, else 1.
+
+    Args:
+        expected: Folder of the frozen results.
+        actual: Folder of the new ones.
+        cases: Names of the folders in it to compare, and of the texts NAME.txt beside them; default: all.
+    """
+    files = [
+        {path for path in visible_files(folder) if cases is None or path.parts[0].removesuffix(".txt") in cases}
+        for folder in (expected, actual)
+    ]
     failed = [(path, [": missing"]) for path in files[0] - files[1]]
     failed += [(path, [": new"]) for path in files[1] - files[0]]
     size = near = 0

@@ -1,9 +1,11 @@
 """The comparison of golden outputs, on small folders."""
 
+import base64
 import json
 import re
 
 import av
+import cv2
 import numpy as np
 import pytest
 from golden_files import compare_folders
@@ -64,6 +66,14 @@ def write_rrd(path, change):
         stream.log("points", rr.Points3D((NUMBERS + change).astype(np.float32)))
 
 
+def write_html(path, change):
+    image = np.full((64, 64, 3), 90, np.uint8)
+    image[10:20, 10:20] = 250 if change > 1e-4 else 200
+    quality = 95 if change else 94
+    content = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])[1].tobytes()
+    path.write_text(f'<img src="data:image/jpeg;base64,{base64.b64encode(content).decode()}">\n<p>{0.5 + change:.9f}')
+
+
 def write_mp4(path, change):
     with av.open(str(path), "w") as output:
         stream = output.add_stream("libx264", rate=10, options={"threads": "1"})
@@ -78,7 +88,9 @@ def write_mp4(path, change):
         path.write_bytes(path.read_bytes() + b"\0\0\0\x08free")
 
 
-WRITERS = {name: globals()[f"write_{name}"] for name in ("npz", "json", "csv", "glb", "c3d", "parquet", "rrd", "mp4")}
+WRITERS = {
+    name: globals()[f"write_{name}"] for name in ("npz", "json", "csv", "glb", "c3d", "parquet", "rrd", "mp4", "html")
+}
 
 
 @pytest.fixture
@@ -130,6 +142,14 @@ def test_missing_and_new_files_fail(tmp_path, capsys):
     assert compare_folders(tmp_path / "expected", tmp_path / "actual") == 1
     lines = ["b.csv: missing", "c.csv: new", "1 files equal (1 bytes, 0 within 1e-06), 2 different"]
     assert capsys.readouterr().out.splitlines()[1:] == lines
+
+
+def test_only_named_cases_are_compared(tmp_path):
+    for name in ("first.txt", "second.txt"):
+        compare_texts(tmp_path, "1.0", "1.0" if name == "first.txt" else "2.0", name)
+    folders = tmp_path / "expected", tmp_path / "actual"
+    assert compare_folders(*folders, ["first"]) == 0
+    assert compare_folders(*folders, ["second"]) == 1
 
 
 @pytest.mark.parametrize(
