@@ -1,0 +1,121 @@
+"""What a change costs: start-up, speed, memory and live latency of two checkouts, measured in turns.
+
+    python benchmarks/against.py --base ../before --base-python ../before/.venv/bin/python --new . [--rounds 5]
+
+Each measurement is a whole process, and those of the two checkouts follow each other, so that other work on the machine
+meets both. A row is the median of each checkout, and minimum, median and maximum of the rounds' ratios new / base: a
+maximum above 1 is noise where the minimum is below. Processor time says more than wall time on a busy machine. Weights
+are those of POSE_WEIGHTS_DIR, by default ../shared/weights.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
+# Arguments of each measured process; the first word is a command, or `python`. {out} is a new folder.
+PROCESSES = {
+    "pose-run --help": ["pose-run", "--help"],
+    "import pose": ["python", "-c", "import pose"],
+    "pose-run --no-overlay": ["pose-run", "{clip}", "--no-overlay", "--quiet", "--out", "{out}/run"],
+    "pose-run": ["pose-run", "{clip}", "--quiet", "--out", "{out}/run"],
+    "pose-webcam": [
+        "pose-webcam",
+        "--source",
+        "{clip}",
+        "--headless",
+        "--seconds",
+        "10",
+        "--report",
+        "{out}/live.json",
+    ],
+}
+LATENCY, TAIL, FRAME = "latency, median", "latency, 95 %", "processor a frame"
+UNITS = {"wall": "s", "processor": "s", "peak memory": "MB", LATENCY: "ms", TAIL: "ms", FRAME: "ms"}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout, and the Python of an environment with what it needs."""
+
+    folder: Path
+    python: Path
+
+    def words(self, name: str) -> list[str]:
+        return [str(self.python)] if name == "python" else [str(self.python.parent / name)]
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables by which the code of the folder is run, whatever the environment has installed."""
+        places = [self.folder, *(self.folder / name for name in ("apps", "datasets", "detectors"))]
+        weights = os.environ.get("POSE_WEIGHTS_DIR", str(SHARED / "weights"))
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "POSE_WEIGHTS_DIR": weights}
+
+
+def measure(checkout: Checkout, arguments: list[str], clip: Path) -> dict[str, float]:
+    """Run a process in a new folder; its times, its peak memory, and the latencies of a live run."""
+    with tempfile.TemporaryDirectory() as out:
+        first, *others = (word.format(clip=clip, out=out) for word in arguments)
+        begun = time.perf_counter()
+        process = subprocess.Popen(
+            [*checkout.words(first), *others],
+            cwd=out,
+            env=checkout.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begun
+        if status:
+            raise SystemExit(f"{first} of {checkout.folder} failed with wait status {status}")
+        unit = 1 if sys.platform == "darwin" else 1024  # bytes
+        memory = {"peak memory": usage.ru_maxrss * unit / 1e6}
+        report = Path(out) / "live.json"
+        if not report.exists():
+            return {"wall": wall, "processor": usage.ru_utime + usage.ru_stime, **memory}
+        live = json.loads(report.read_text(encoding="utf-8"))  # it takes as long as told, for as many frames as it can
+        frame = 1000 * live["cpu_seconds"] / live["processed"]
+        return {LATENCY: live["latency_ms"]["median"], TAIL: live["latency_ms"]["p95"], FRAME: frame, **memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", type=Path, required=True, help="the checkout to compare with")
+    parser.add_argument("--base-python", type=Path, default=Path(sys.executable), help="Python of its environment")
+    parser.add_argument("--new", type=Path, default=ROOT, help="the checkout with the change (default: this one)")
+    parser.add_argument("--new-python", type=Path, default=Path(sys.executable), help="Python of its environment")
+    parser.add_argument("--clip", type=Path, default=SHARED / "videos/dance.mp4")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=list(PROCESSES), choices=PROCESSES, help="measure these only")
+    options = parser.parse_args()
+    # Not resolved: the python of an environment is a link.
+    checkouts = {
+        "base": Checkout(options.base.resolve(), options.base_python.absolute()),
+        "new": Checkout(options.new.resolve(), options.new_python.absolute()),
+    }
+    clip = options.clip.resolve()
+    print("| process | | base | new | new / base: minimum | median | maximum |\n|---|---|---|---|---|---|---|")
+    for name in options.only:
+        for checkout in checkouts.values():  # files and bytecode are warm from here on
+            measure(checkout, PROCESSES["import pose" if name == "pose-webcam" else name], clip)
+        rows: dict[str, list[dict[str, float]]] = {"base": [], "new": []}
+        for turn in range(options.rounds):
+            for label in sorted(rows, reverse=turn % 2 == 1):
+                rows[label].append(measure(checkouts[label], PROCESSES[name], clip))
+        for what in rows["base"][0]:
+            before, after = ([row[what] for row in rows[label]] for label in ("base", "new"))
+            ratios = [one / other for one, other in zip(after, before, strict=True)]
+            medians = [f"{statistics.median(values):.3g} {UNITS[what]}" for values in (before, after)]
+            shares = [f"{share:.3f}" for share in (min(ratios), statistics.median(ratios), max(ratios))]
+            print(f"| `{name}` | {what} | {' | '.join((*medians, *shares))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
