@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera
+from pose.columns import check_shape
 from pose.skeletons import H36M17, get_skeleton
-from pose.types import F32, check_shape
+from pose.types import F32
 
 _SIDES = np.array([-1, 1, 1], np.float32)
 

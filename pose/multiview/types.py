@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera
+from pose.columns import check_shape
 from pose.skeletons import H36M17
-from pose.types import F32, F64, check_shape
+from pose.types import F32, F64
 
 # The points that cameras triangulate, as rows of Human3.6M-17: everything that a detector observes directly. Pelvis,
 # spine and thorax are means of other joints in a detector's skeleton and would count them twice.
