@@ -5,7 +5,7 @@ Tracking in 2D takes most of the run time, so it need not be repeated if only a 
 docs/guides/batch.md describes keys, location of the entries, and behaviour when processes are killed.
 """
 
-from pose.cache.results import CachedRun, Found
+from pose.cache.results import CachedRun, Found, cached_results
 from pose.cache.store import Cache, open_cache
 
-__all__ = ["Cache", "CachedRun", "Found", "open_cache"]
+__all__ = ["Cache", "CachedRun", "Found", "cached_results", "open_cache"]
