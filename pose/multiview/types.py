@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.columns import check_shape
+from pose.lenses import PINHOLE, Lens
 from pose.skeletons import H36M17
 from pose.types import F32, F64
 
@@ -79,7 +80,7 @@ class ViewCamera:
         centre: (2,) px, the principal point.
         rotation: (3, 3), from the world to the camera frame.
         translation: (3,) m, such that x_camera = rotation @ x_world + translation.
-        radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
+        lens: Distortion of the lens.
         offset: Clock offset, s.
         drift: Relative difference of the clock rates, s/s.
         known: Whether the intrinsics are known; otherwise they are assumed.
@@ -90,7 +91,7 @@ class ViewCamera:
     centre: F64
     rotation: F64
     translation: F64
-    radial: tuple[float, float] = (0.0, 0.0)
+    lens: Lens = PINHOLE
     offset: float = 0.0
     drift: float = 0.0
     known: bool = False
@@ -134,6 +135,10 @@ class ViewCamera:
         moved: F64 = (points - self.translation) @ self.rotation
         return moved
 
+    def unproject(self, pixels: F64) -> F64:
+        """Return the rays (..., 2) of pixels (..., 2) in the camera frame, at z = 1, without distortion."""
+        return self.lens.undistort((pixels - self.centre) / self.focal)
+
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in the world to (..., 2) px, with distortion.
 
@@ -142,5 +147,5 @@ class ViewCamera:
         seen = self.to_camera(points)
         ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
         square = (ray * ray).sum(axis=-1, keepdims=True)
-        pixels: F64 = self.focal * ray * (1 + square * (self.radial[0] + square * self.radial[1])) + self.centre
+        pixels: F64 = self.focal * ray * self.lens.factor(square) + self.centre
         return pixels
