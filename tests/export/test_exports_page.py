@@ -61,29 +61,28 @@ def results(save, body, rng):
     none = np.zeros(rows, np.float32)
     contacts = np.where(np.arange(rows)[:, None] < rows // 2, *np.float32([[0.9, 0.1], [0.1, 0.9]]))
     placed = Placed(world, none, contacts, np.zeros(rows, bool), none)
-    full = replace(
-        table,
+    full = table.with_columns(
         hand_keypoints=np.tile(100 + 500 * points[0, ..., :2], (rows, 1, 1, 1)),
         hand_scores=np.full((rows, 2, 21), 0.9, np.float32),
         hand_joints3d=np.tile(points[0], (rows, 1, 1, 1)),
-        placed=placed,
+        **placed.arrays(),
     )
     run = full.run
     wide = replace(run, camera=replace(run.camera, matrix=run.camera.matrix * [[1.5], [1.5], [1]]))
     seen = {"face_keypoints": np.tile(faces[0], (rows, 1, 1)), "face_scores": np.ones(rows, np.float32)}
     other = {"face_keypoints": np.tile(faces[1], (rows, 1, 1)), "face_scores": np.ones(rows, np.float32)}
     feet, scores = np.full((rows, 33, 2), 400, np.float32), np.ones((rows, 33), np.float32)
-    standing = replace(full, skeleton=BLAZEPOSE33, keypoints=feet, scores=scores)
+    standing = replace(full, skeleton=BLAZEPOSE33).with_columns(keypoints=feet, scores=scores)
     moved = feet.copy()
     moved[:, 31:] += 40  # toes
     keypoints = np.tile(100 + 500 * points[1, ..., :2], (rows, 1, 1, 1))
     return {
-        "hands": (full, replace(full, hand_joints3d=np.tile(points[1], (rows, 1, 1, 1)), hand_keypoints=keypoints)),
-        "face": (replace(full, **seen), replace(full, **other)),
-        "contacts": (full, replace(full, placed=replace(placed, contacts=placed.contacts[:, ::-1].copy()))),
+        "hands": (full, full.with_columns(hand_joints3d=np.tile(points[1], (rows, 1, 1, 1)), hand_keypoints=keypoints)),
+        "face": (full.with_columns(**seen), full.with_columns(**other)),
+        "contacts": (full, full.with_columns(contacts=placed.contacts[:, ::-1].copy())),
         "camera": (full, replace(full, run=wide)),
-        "heels, toes": (standing, replace(standing, keypoints=moved)),
-        "sigma": (full, replace(full, sigma=table.sigma * 2)),
+        "heels, toes": (standing, standing.with_columns(keypoints=moved)),
+        "sigma": (full, full.with_columns(sigma=table.sigma * 2)),
     }
 
 

@@ -11,6 +11,7 @@ from motion import waving_clip
 from pose_datasets.definitions import observed_joints
 from pose_datasets.several_cameras import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 
+from pose.lenses import RadialLens
 from pose.multiview.bundle import start_body
 from pose.multiview.types import POINTS, ViewCamera, ViewTrack
 
@@ -76,7 +77,7 @@ def exact(views: list[VirtualCamera]) -> list[ViewCamera]:
                 camera,
                 rotation=rotation,
                 translation=view.translation - rotation @ base.translation,
-                radial=(view.radial, 0.0),
+                lens=RadialLens((view.radial, 0.0)),
                 offset=view.offset,
                 drift=view.drift,
             )
