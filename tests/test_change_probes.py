@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lenses import LENSES, FisheyeLens
 from pose.lifting.features import Lifted
 from pose.multiview.calibration_files import read_cameras
 from pose.structures.colours import SIDE_COLOURS
+from pose.structures.lenses import LENSES, FisheyeLens
 from pose.training.config import LossWeights
 from pose.training.laboratory.experiment import experiments
 from pose.training.laboratory.kinds import KINDS, kind_of

@@ -240,8 +240,8 @@ def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path],
 
 def _process(clip: _Clip) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
+    from pose.cached_run import cached_results
     from pose.recorded import RecordedRun, write_results
-    from pose.results.cache import cached_results
 
     source, outputs, times, context, tally = clip.source, clip.outputs, clip.pipeline.times, clip.context, clip.tally
     info = _run_info(source, clip.pipeline, clip.config)

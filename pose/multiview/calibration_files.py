@@ -17,11 +17,11 @@ import numpy as np
 import yaml
 
 from pose.errors import PoseError, UsageError
-from pose.lenses import LENSES, RadialLens, lens_of_file
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
+from pose.structures.lenses import LENSES, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json
 from pose.utils.shown import in_brief

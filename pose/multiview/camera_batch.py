@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.lenses import Lens
 from pose.multiview.types import MIN_DEPTH_M, ViewCamera
+from pose.structures.lenses import Lens
 from pose.structures.types import F64
 
 

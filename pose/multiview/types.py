@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import check_shape
-from pose.lenses import PINHOLE, Lens
 from pose.structures.camera import Camera
+from pose.structures.columns import check_shape
+from pose.structures.lenses import PINHOLE, Lens
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.lenses import Lens, RadialLens, lens_of_file
 from pose.results.run_info import RunInfo
+from pose.structures.lenses import Lens, RadialLens, lens_of_file
 from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pose.columns import columns_of
 from pose.errors import PoseError
 from pose.results.run_info import RunInfo
 from pose.results.writer import PartFile, WriterContext
+from pose.structures.columns import columns_of
 from pose.structures.hand_points import SIDES, sized_to_body
 from pose.structures.types import CameraView, FrameResult, People, Placed, Poses3D
 

@@ -8,7 +8,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import Array, columns_of
 from pose.errors import PoseError, UsageError
 from pose.results.checks import check_table, parse_head
 from pose.results.npz import FORMAT_VERSION
@@ -16,6 +15,7 @@ from pose.results.run_info import RunInfo, WorldInfo
 from pose.results.schema import FRAME_COLUMNS, FRAME_NAMES, ROW_COLUMNS
 from pose.results.table import PoseTable
 from pose.structures.camera import Camera
+from pose.structures.columns import Array, columns_of
 from pose.structures.defaults import RESULT_NPZ
 from pose.structures.skeletons import H36M17, SKELETONS
 from pose.structures.types import People, Poses3D

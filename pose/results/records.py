@@ -5,7 +5,7 @@ from typing import IO
 
 import numpy as np
 
-from pose.columns import ColumnSet, row_type
+from pose.structures.columns import ColumnSet, row_type
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands
 from pose.structures.types import Background, FrameResult, People, Poses3D

@@ -1,6 +1,7 @@
 """The table of a result: which arrays `poses.npz` contains, in which order, and how they follow from a frame.
 
-The data classes of a frame declare the columns of its people (`pose.columns`). Here are the columns of whole frames,
+The data classes of a frame declare the columns of its people (`pose.structures.columns`). Here are the columns of whole
+frames,
 and those that are computed from others.
 """
 
@@ -9,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from pose.columns import Array, Column, columns_of
 from pose.results.run_info import RunInfo
+from pose.structures.columns import Array, Column, columns_of
 from pose.structures.face_points import ANGLES, MEASURES, Faces, head_angles, measures
 from pose.structures.hand_points import POINTS, Hands, sigma_of, sized_to_body
 from pose.structures.types import FrameResult, People, Placed, Poses3D

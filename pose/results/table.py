@@ -8,10 +8,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import Array, columns_of
 from pose.results.run_info import RunInfo, WorldInfo
 from pose.results.schema import NAMES
 from pose.structures.camera import Camera
+from pose.structures.columns import Array, columns_of
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands, swapped_with_arms
 from pose.structures.skeletons import H36M17, Skeleton, to_h36m17

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import ColumnSet, column
+from pose.structures.columns import ColumnSet, column
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

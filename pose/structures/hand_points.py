@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import ColumnSet, column
+from pose.structures.columns import ColumnSet, column
 from pose.structures.wholebody import HANDS
 
 F32 = NDArray[np.float32]

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import check_shape
 from pose.structures.camera import Camera
+from pose.structures.columns import check_shape
 from pose.structures.skeletons import H36M17, get_skeleton
 from pose.structures.types import F32
 

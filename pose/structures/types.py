@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import KEYPOINTS, ColumnSet, Rows, check_shape, column
-from pose.columns import Array as Array  # for annotations
+from pose.structures.columns import KEYPOINTS, ColumnSet, Rows, check_shape, column
+from pose.structures.columns import Array as Array  # for annotations
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands
 from pose.structures.skeletons import H36M17, LIMBS

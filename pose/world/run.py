@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from pose.columns import columns_of
 from pose.structures.camera import Camera
+from pose.structures.columns import columns_of
 from pose.structures.skeletons import LIMBS, Skeleton
 from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
 from pose.utils.row_file import RowFile, Rows

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from pose.errors import PoseError
-from pose.lenses import LENSES, FisheyeLens, RadialLens, lens_of_file
 from pose.multiview.calibration_files import camera_json, read_cameras
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.residuals import projected
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
 from pose.results.cameras import result_cameras
+from pose.structures.lenses import LENSES, FisheyeLens, RadialLens, lens_of_file
 
 FISHEYE, RADIAL = FisheyeLens((-0.02, 0.006, -0.003, 0.0005)), RadialLens((-0.12, 0.03))
 FOCAL, CENTRE = 400.0, np.array([319.5, 239.5])

@@ -11,9 +11,9 @@ from motion import waving_clip
 from pose_datasets.definitions import observed_joints
 from pose_datasets.several_cameras import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 
-from pose.lenses import RadialLens
 from pose.multiview.bundle import start_body
 from pose.multiview.types import POINTS, ViewCamera, ViewTrack
+from pose.structures.lenses import RadialLens
 
 RATE = 60.0
 

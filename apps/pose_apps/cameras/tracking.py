@@ -62,8 +62,8 @@ def track_cameras(
     Raises:
         PoseError: If a video has no frames, its camera moves, or two videos have the same images.
     """
+    from pose.cached_run import cached_results
     from pose.camera_runs import CameraRuns
-    from pose.results.cache import cached_results
 
     tallies, cached = [Tally() for _ in videos], dict[int, "Found"]()
 

@@ -11,7 +11,7 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.columns import check_shape
+from pose.structures.columns import check_shape
 from pose.structures.sequences import Sequence3D
 from pose.structures.types import F32, F64, Flags
 

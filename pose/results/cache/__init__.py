@@ -5,7 +5,6 @@ Tracking in 2D takes most of the run time, so it need not be repeated if only a 
 docs/guides/batch.md describes keys, location of the entries, and behaviour when processes are killed.
 """
 
-from pose.cached_run import CachedRun, Found, cached_results
 from pose.results.cache.store import Cache, open_cache
 
-__all__ = ["Cache", "cached_results", "open_cache"]
+__all__ = ["Cache", "open_cache"]

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from pose.lenses.lens import F64, Lens
+from pose.structures.lenses.lens import F64, Lens
 
 MAX_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
 _MIN_FACTOR = 0.2  # keeps the inversion finite

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from pose.lenses.lens import F64, Lens
+from pose.structures.lenses.lens import F64, Lens
 
 COEFFICIENTS = 4
 _MAX_ANGLE = math.radians(89.0)  # of the ray of an image point

@@ -1,8 +1,8 @@
 """Lens models by their names in calibration files. A new model is a module here and a line in `LENSES`."""
 
-from pose.lenses.fisheye import FisheyeLens
-from pose.lenses.lens import Lens
-from pose.lenses.radial import RadialLens
+from pose.structures.lenses.fisheye import FisheyeLens
+from pose.structures.lenses.lens import Lens
+from pose.structures.lenses.radial import RadialLens
 
 LENSES: dict[str, type[Lens]] = {"radial": RadialLens, "fisheye": FisheyeLens}
 PINHOLE = RadialLens()
