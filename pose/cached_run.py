@@ -17,6 +17,26 @@ from pose.video import Source
 Found = Literal["nothing", "people", "everything"]
 
 
+def cached_results(
+    pipeline: Pipeline, source: Source, cache: Cache | None, stop: threading.Event
+) -> tuple[Iterator[FrameResult], Found]:
+    """Run the pipeline on a source, with a cache of earlier results if there is one.
+
+    Args:
+        pipeline: The pipeline.
+        source: The source.
+        cache: Cache of results; None computes everything.
+        stop: Event that ends the run early when it is set.
+
+    Returns:
+        The results of all frames, in order, and the part of them that the cache contained.
+    """
+    if cache is None:
+        return pipeline.run(source, stop=stop), "nothing"
+    run = CachedRun(pipeline, source, cache)
+    return run.results(stop), run.found
+
+
 class CachedRun:
     """Run of the pipeline that reads cached parts and stores the computed ones.
 

@@ -6,8 +6,7 @@
 import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,20 +17,17 @@ from pose.body.soles import row_ankles, world_feet
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
 from pose.export.table import OBSERVERS, columns, observer_names, rows
-from pose.results import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.recorded import RecordedRun, write_results
+from pose.results import PoseTable, RunInfo, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.structures.types import F64, I64, FrameResult
 from pose.utils.written_files import saving
-from pose.world.camera_motion.decision import AUTO
-from pose.world.camera_motion.log import MotionLog
-from pose.world.carried import Images, RunData
+from pose.world.carried import Images
 from pose.world.clean import Steps
 from pose.world.contacts import point_contacts
-from pose.world.placing import place_run
-from pose.world.run import doubtful_tracks
 
 if TYPE_CHECKING:
     import pandas
@@ -72,28 +68,16 @@ class Result:
             images: Function that returns an iterator over the same frames again. They serve to estimate the translation
                 of a carried camera.
         """
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
-            if info.world is not None:  # several cameras: world coordinates already, which a spool cannot store
-                _write(folder / "poses.npz", results, info, complete=True)
-                return cls(load_poses(folder / "poses.npz"), info.source)
-            spool, log = stack.enter_context(closing(ResultSpool(folder, info.skeleton))), MotionLog()
-            for result in results:
-                spool.write(result)
-                log.add(result.people)
-            results = spool
-            if steps is not None:
-                recorded = RunData(spool, info.skeleton, info.camera, images, folder)
-                run, camera = place_run(recorded, log, str(info.settings.get("camera", AUTO)), steps, join)
-                info = replace(info, motion=MotionInfo.of(camera, run))
-                if run is not None:
-                    stack.callback(run.close)
-                    results, info = run, replace(info, world=WorldInfo.of(run))
+        with tempfile.TemporaryDirectory(prefix="pose-") as folder, ExitStack() as stack:
             if info.world is None:
-                tracks = doubtful_tracks(results, info.skeleton, info.camera, folder=folder)
-                info = replace(info, doubtful=tuple(sorted(tracks)))
-            _write(folder / "poses.npz", results, info, complete=True)
-            return cls(load_poses(folder / "poses.npz"), info.source)
+                recorded = stack.enter_context(RecordedRun(info, Path(folder)))
+                for result in results:
+                    recorded.add(result)
+                recorded.place(steps, join=join, images=images)
+                results, info = recorded.results, recorded.info
+            path = Path(folder, "poses.npz")
+            write_results(results, info, {"npz": path})
+            return cls(load_poses(path), info.source)
 
     @property
     def people(self) -> tuple[int, ...]:
@@ -373,7 +357,7 @@ class Result:
             )
         target = Path(path)
         with saving(target, overwrite=overwrite):
-            _write(target, self.table, self.table.run, self.table.complete)
+            write_results(self.table, self.table.run, {"npz": target}, complete=self.table.complete)
         return target
 
     def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:
@@ -432,10 +416,3 @@ def load(path: Path | str) -> Result:
     """
     table = load_poses(path)
     return Result(table, Path(path).stem if table.run is None else table.run.source)
-
-
-def _write(path: Path, results: Iterable[FrameResult], info: RunInfo, complete: bool) -> None:
-    with NpzWriter(path, info) as writer:
-        for result in results:
-            writer.write(result)
-        writer.close(complete)

@@ -1,22 +1,29 @@
-"""Sixteen common changes touch at most two files each.
+"""Eighteen common changes touch at most two files each.
 
 docs/architecture.md names the files. The names, colours and messages of existing entries occur in no other source file.
-A term of the loss and an experiment are really added here.
+A term of the loss, an experiment, a column of the results and a lens model are really added here.
 """
 
 import ast
+import json
+import os
 import re
+import subprocess
+import sys
 import types
 from collections.abc import Iterator
 from dataclasses import make_dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from pose.lifting.features import Lifted
+from pose.multiview.calibration_files import read_cameras
 from pose.structures.colours import SIDE_COLOURS
+from pose.structures.lenses import LENSES, FisheyeLens
 from pose.training.config import LossWeights
 from pose.training.laboratory.experiment import experiments
 from pose.training.laboratory.kinds import KINDS, kind_of
@@ -27,7 +34,7 @@ PROBES = (
     "a detector", "a 2D estimator", "an attention mechanism", "a term of the training loss", "a learning rate schedule",
     "an export format", "a joint set", "a data set to prepare", "a metric", "a default or a threshold that can be set",
     "an option of a command", "a colour of body sides", "downloadable weights", "what a command prints", "a tracker",
-    "an experiment",
+    "an experiment", "a column of the results", "a lens model",
 )  # fmt: skip
 
 
@@ -44,6 +51,7 @@ ENTRIES = {  # an existing entry for each table of names
     "an option of a command": "image_fps",
     "downloadable weights": "rtmpose-x-halpe26-384x288",
     "a tracker": "botsort",
+    "a lens model": "fisheye",
 }
 
 
@@ -165,3 +173,66 @@ def test_no_other_source_file_names_the_terms_of_the_training_loss():
             if isinstance(node, ast.Attribute) and node.attr in terms and ast.unparse(node.value).endswith("weights"):
                 named.setdefault(file, set()).add(node.attr)
     assert set(named) <= {"pose/training/forecaster.py"}, named  # its own ForecastLossWeights
+
+
+RUN_WITH_A_COLUMN = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from pose_fakes import run_info, seen_result
+from pose.results import load_poses
+from pose.recorded import RecordedRun, write_results
+from pose.structures.skeletons import H36M17
+from pose.world.clean import Steps
+folder = Path(sys.argv[1])
+with RecordedRun(run_info(H36M17)) as recorded:
+    for index in range(60):
+        recorded.add(seen_result(np.float32([[0.005 * index, 0, 4]]), index=index, time=index / 30))
+    recorded.place(Steps())
+    write_results(recorded.results, recorded.info, {name: folder / f"poses.{name}" for name in ("npz", "json")})
+table = load_poses(folder / "poses.npz")
+people = [person for frame in json.loads((folder / "poses.json").read_text())["frames"] for person in frame["people"]]
+print(table.lean.tolist() == [10.5] * 60, table[5].placed.lean.tolist(), {person["lean"] for person in people})
+"""
+
+
+def test_a_column_of_the_results_is_a_declaration_and_its_computation(tmp_path):
+    """A copy of the package in which two files declare and compute a further column, from the run to both files."""
+    source = tmp_path / "source"
+    for path in (ROOT / "pose").rglob("*.*"):
+        if path.suffix in (".py", ".json"):
+            target = source / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    declared = (
+        '    lean: F32 = column("lean", part="world", optional=True, required=False, member="lean", decimals=1)\n'
+    )
+    changes = [
+        ("pose/structures/types.py", "labels=tuple(LIMBS), sparse=True,\n    )  # fmt: skip\n", declared),
+        ("pose/world/clean.py", "    foot_velocities: F64\n", "    lean: F64\n"),
+        ("pose/world/clean.py", "work.inconsistent, footing,", " np.full(len(placed), 10.5),"),
+    ]
+    for file, line, added in changes:
+        text = (source / file).read_text(encoding="utf-8")
+        assert text.count(line) == 1, line
+        (source / file).write_text(text.replace(line, line + added), encoding="utf-8")
+    places = os.pathsep.join([str(source), str(ROOT / "tests")])
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN_WITH_A_COLUMN, str(tmp_path)], env={**os.environ, "PYTHONPATH": places},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == "True [10.5] {10.5}"
+
+
+def test_a_lens_model_is_a_class_and_a_line(tmp_path, monkeypatch):
+    class Equidistant(FisheyeLens):
+        name = "equidistant"
+
+    monkeypatch.setitem(LENSES, "equidistant", Equidistant)
+    values = {"size": [640, 480], "K": [[400, 0, 320], [0, 400, 240], [0, 0, 1]], "R": [0, 0, 0], "t": [0, 0, 0]}
+    path = tmp_path / "cameras.json"
+    path.write_text(json.dumps({"cameras": [values | {"name": name, "lens": "equidistant"} for name in "ab"]}))
+    for camera in read_cameras(path, ["a", "b"], [(640, 480)] * 2):
+        x, y = camera.project(np.array([1.0, 0.0, 1.0]))
+        assert (x, y) == pytest.approx((320 + 400 * np.pi / 4, 240))

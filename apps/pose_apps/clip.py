@@ -2,8 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,12 +37,10 @@ from pose_apps.support.world import (
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.results import ResultSpool, RunInfo
-    from pose.results.cache import Cache, Found
-    from pose.structures.types import FrameResult
+    from pose.recorded import RecordedRun
+    from pose.results import RunInfo
+    from pose.results.cache import Found
     from pose.video import Source
-    from pose.world.camera_motion.log import MotionLog
-    from pose.world.carried import RunData
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
@@ -245,106 +242,56 @@ def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path],
 
 def _process(clip: _Clip) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.results import ResultSpool
-    from pose.world.camera_motion.log import MotionLog
+    from pose.cached_run import cached_results
+    from pose.recorded import RecordedRun, write_results
 
-    source, outputs, times, motion = clip.source, clip.outputs, clip.pipeline.times, MotionLog()
+    source, outputs, times, context, tally = clip.source, clip.outputs, clip.pipeline.times, clip.context, clip.tally
     info = _run_info(source, clip.pipeline, clip.config)
-    with Interrupts(clip.context.handles_interrupts) as interrupts, ExitStack() as stack:
+    with Interrupts(context.handles_interrupts) as interrupts, RecordedRun(info, outputs.folder) as recorded:
         stop = interrupts.stop
-        spool = ResultSpool(outputs.folder, clip.pipeline.skeleton)
-        stack.callback(spool.close)
-        placed: Iterable[FrameResult] = spool
         try:
             with times.rest("threads of networks and codecs"), interrupts.raised_after(1):
-                cached = _track_and_lift(clip, stop, spool, motion)
-            clip.tally.complete = not stop.is_set()
+                results, cached = cached_results(clip.pipeline, source, context.cache, stop)
+                for result in context.with_progress(results, source, "poses"):
+                    with times.measure("write"):
+                        recorded.add(result)
+                    tally.add(result, info.skeleton)
+            tally.complete = not stop.is_set()
         finally:  # finished results are always kept
-            if clip.tally.frames:
+            if tally.frames:
                 with times.measure("world"), hidden_progress(clip.config.quiet):
-                    recorded = _recorded(clip, spool, info, stop)
-                    placed, info = _into_world(clip, recorded, info, motion, stack)
+                    _into_world(clip, recorded, stop)
                 with times.measure("write"):
-                    _write(placed, info, outputs, clip.tally)
-        clip.context.warn(problem for problem in source.problems if problem != source.cut_short)
+                    kept = recorded.results, recorded.info, outputs.files
+                    write_results(*kept, complete=tally.complete, seen=tally.add_sigma)
+        context.warn(problem for problem in source.problems if problem != source.cut_short)
         # Live sources are ended with Ctrl-C.
         if outputs.overlay is not None and (source.info.is_live or not stop.is_set()):
-            drawing = clip.config.inset, clip.config.body, clip.tally.doubtful
+            drawing = clip.config.inset, clip.config.body, tally.doubtful
             with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
-                draw_overlay(source, placed, info, outputs.overlay, clip.context, times, *drawing)
+                draw_overlay(source, recorded.results, recorded.info, outputs.overlay, context, times, *drawing)
     return not stop.is_set(), cached
 
 
-def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", motion: "MotionLog") -> "Found":
-    """Write each result to the spool as soon as it is available, and return what the cache contained.
-
-    Args:
-        clip: State of the video.
-        stop: Event that ends processing.
-        spool: Temporary file of results.
-        motion: Measurements of the camera motion, to which each frame is added.
-    """
-    results, cached = _results(clip.source, clip.pipeline, stop, clip.context.cache)
-    for result in clip.context.with_progress(results, clip.source, "poses"):
-        with clip.pipeline.times.measure("write"):
-            spool.write(result)
-        clip.tally.add(result, clip.pipeline.skeleton)
-        motion.add(result.people)
-    return cached
-
-
-def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "RunData":
-    """Return the spooled results, with access to the images if the source can be read again."""
-    from pose.world.carried import RunData
-
-    source = clip.source
+def _into_world(clip: _Clip, recorded: "RecordedRun", stop: threading.Event) -> None:
+    """Transform the results to world coordinates, and report and count what was found."""
+    config, source, tally, context = clip.config, clip.source, clip.tally, clip.context
+    steps = steps_of(config, clip.pipeline.config.constant_bones, recorded.info.camera.known)
     replayed = not stop.is_set() and (not source.info.is_live or clip.outputs.overlay is not None)
-    images = source.replay if replayed else None
-    return RunData(spool, clip.pipeline.skeleton, info.camera, images, clip.outputs.folder)
-
-
-def _into_world(
-    clip: _Clip, recorded: "RunData", info: "RunInfo", log: "MotionLog", stack: ExitStack
-) -> tuple["Iterable[FrameResult]", "RunInfo"]:
-    """Transform the results to world coordinates, if these are enabled and can be determined.
-
-    Args:
-        clip: State of the video.
-        recorded: Results in camera coordinates.
-        info: Metadata of the run.
-        log: Measurements of the camera motion.
-        stack: Exit stack that removes temporary files.
-
-    Returns:
-        The results, and the metadata with world and camera motion.
-    """
-    from pose.results import MotionInfo, WorldInfo
-    from pose.world.camera_motion.decision import decide
-    from pose.world.placing import place_run
-    from pose.world.run import doubtful_tracks
-
-    config, pipeline, tally, context = clip.config, clip.pipeline, clip.tally, clip.context
-    if config.world:
-        steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
-        run, camera = place_run(recorded, log, pipeline.config.camera, steps, config.join_tracks)
-    else:
-        run, camera = None, decide(log, pipeline.config.camera)
-    if run is not None:
-        stack.callback(run.close)
-        if camera.translation:
-            context.warn([f"the camera's translation is not compensated: {camera.translation}"])
-        context.warn(camera.notices)
-    info = replace(info, motion=MotionInfo.of(camera, run))
+    recorded.place(steps if config.world else None, join=config.join_tracks, images=source.replay if replayed else None)
+    camera, run, world = recorded.decision, recorded.world, recorded.info.world
+    assert camera is not None
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
-    if run is None:
+    if run is None or world is None:
         if config.world:
             context.warn([camera.problem])
-        seen = recorded.results, recorded.skeleton, recorded.camera
-        tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
+        tally.doubtful = set(recorded.info.doubtful)
         tally.world += [doubtful_line(tally.doubtful)]
-        return recorded.results, replace(info, doubtful=tuple(sorted(tally.doubtful)))
-    world = WorldInfo.of(run)
+        return
+    if camera.translation:
+        context.warn([f"the camera's translation is not compensated: {camera.translation}"])
+    context.warn(camera.notices)
     if run.heights:
         tally.world += [
             world_line(world, run.filled),
@@ -356,37 +303,6 @@ def _into_world(
             unknown_heights(config, run.heights),
         ]
     tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)
-    return run, replace(info, world=world)
-
-
-def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, tally: Tally) -> None:
-    """Write the result files, except the overlay."""
-    from pose.results import ResultFiles
-
-    with ResultFiles(outputs.files, info) as files:
-        for result in results:
-            tally.add_sigma(result)
-            files.write(result)
-        files.close(tally.complete)
-
-
-def _results(
-    source: "Source", pipeline: "Pipeline", stop: threading.Event, cache: "Cache | None"
-) -> tuple["Iterator[FrameResult]", "Found"]:
-    """Return the results of all frames, and what the cache contained.
-
-    Args:
-        source: The video.
-        pipeline: Pipeline with loaded networks.
-        stop: Event that ends processing.
-        cache: Cache of results; None without a cache.
-    """
-    if cache is None:
-        return pipeline.run(source, stop=stop), "nothing"
-    from pose.cached_run import CachedRun
-
-    run = CachedRun(pipeline, source, cache)
-    return run.results(stop), run.found
 
 
 def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":

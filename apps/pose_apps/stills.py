@@ -204,10 +204,10 @@ def _write(
         folder: Folder to write to.
         wanted: Formats to write.
     """
-    from pose.results import WRITERS, ResultFiles
+    from pose.recorded import write_results
+    from pose.results import WRITERS
 
     info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
     info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})
     paths = {name: folder / f"{path.name}.{name}" for name in WRITERS if name in wanted}
-    with ResultFiles(paths, info) as files:
-        files.write(result)
+    write_results([result], info, paths)

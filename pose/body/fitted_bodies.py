@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -15,8 +17,7 @@ from pose.body.gaze import directions_of
 from pose.body.skeleton import fit_body
 from pose.body.smoothing import StreamingSmoother, foot_frames_of
 from pose.body.space import CAMERA_SPACE
-from pose.structures.face_points import Faces
-from pose.structures.hand_points import WRISTS, Hands, sized_to_body
+from pose.structures.hand_points import WRISTS, sized_to_body
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, FrameResult
 from pose.world.foot_points import extract_feet, foot_frames
@@ -171,7 +172,7 @@ def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | 
     parts = [hands[row : row + 1] for hands, row in found if hands is not None]
     if len(parts) < len(observations):
         return None
-    hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
+    hands = reduce(add, parts)
     swapped = np.stack([result.poses.swapped[row] for result, row in observations])
     points = sized_to_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
     return CAMERA_SPACE.to_file(points.astype(np.float64))
@@ -191,7 +192,7 @@ def faces_in(observations: list[tuple[FrameResult, int]], matrix: F64) -> F64 | 
     parts = [faces[row : row + 1] for faces, row in found if faces is not None]
     if len(parts) < len(observations):
         return None
-    faces = Faces(np.concatenate([part.points for part in parts]), np.concatenate([part.scores for part in parts]))
+    faces = reduce(add, parts)
     return CAMERA_SPACE.to_file(directions_of(faces, matrix))
 
 

@@ -347,7 +347,7 @@ class Track:
 
     def _hand_values(self, rows: I64) -> tuple[F64, F64, F64]:
         table, in_first_camera = self.recording.table, self.space.name == WORLD
-        hands = table.hand_rows(rows) or Hands.undetected(len(rows))
+        hands = table.hand_rows(rows) or Hands.unknown(len(rows))
         joints, root = self.recording.poses(rows, in_first_camera=in_first_camera)
         points = sized_to_body(hands, joints, table.swapped[rows])
         sigma, scores = (

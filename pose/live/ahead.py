@@ -2,7 +2,6 @@
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ from pose.structures.face_points import Faces
 from pose.structures.hand_points import SIDES, Hands
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Placed, Poses3D
-
-T = TypeVar("T", Poses3D, Placed)
 
 _MIN_TRACK_S = 0.3  # a shorter track may be a false detection, and is not continued
 _MIN_BOX_IOU = 0.5  # above it, a new track is taken for the missing person
@@ -253,8 +250,8 @@ class PosePredictor:
             ahead=found.ahead[rows, 0].astype(np.float32),
         )
         if placed is not None:
-            placed = _concatenate(placed, self._world_poses(lasts, after - before, found.root_sigma[rows, 0]))
-        return FrameResult(result.people.with_undetected(ids, boxes), _concatenate(poses, more), placed)
+            placed = placed + self._world_poses(lasts, after - before, found.root_sigma[rows, 0])
+        return FrameResult(result.people.with_undetected(ids, boxes), poses + more, placed)
 
     def _world_poses(self, lasts: list[_LastObservation], moved: F64, root_sigma: F32) -> Placed:
         """Return the world poses of occluded people; NaN for people without a last world pose.
@@ -316,10 +313,3 @@ def _replace_rows(values: NDArray[np.float32], rows: NDArray[np.intp], new: NDAr
     changed = values.copy()
     changed[rows] = new
     return changed
-
-
-def _concatenate(first: T, second: T) -> T:
-    """Return an object with the people of `first`, followed by those of `second`."""
-    return type(first)(
-        *(np.concatenate([getattr(first, name), getattr(second, name)]) for name in type(first).__slots__)
-    )

@@ -315,7 +315,7 @@ class BundleAdjustment:
     def _off_prior(self, cameras: list[ViewCamera]) -> F64:
         values = np.zeros(self._freedom.free.shape)
         for row, camera in zip(values, cameras, strict=True):
-            row[r.FOCAL], row[r.RADIAL] = np.log(camera.focal), camera.radial[0]
+            row[r.FOCAL], row[r.RADIAL] = np.log(camera.focal), camera.lens.coefficients[0]
             row[r.OFFSET], row[r.DRIFT] = camera.offset, camera.drift
         return np.where(self._freedom.precision > 0, values - self._freedom.prior, 0.0)
 
@@ -371,7 +371,7 @@ def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
         rotation=rotation_matrix(move[r.ROTATION]) @ camera.rotation,
         translation=camera.translation + move[r.TRANSLATION],
         focal=camera.focal * float(np.exp(np.clip(move[r.FOCAL], -0.5, 0.5))),
-        radial=(camera.radial[0] + float(move[r.RADIAL]), camera.radial[1]),
+        lens=camera.lens.moved(float(move[r.RADIAL])),
         offset=camera.offset + float(move[r.OFFSET]),
         drift=camera.drift + float(move[r.DRIFT]),
     )

@@ -1,7 +1,7 @@
 """Calibration files in several formats.
 
 The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
-pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses and large tangential distortion
+pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Large tangential distortion
 are rejected.
 """
 
@@ -22,6 +22,7 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
+from pose.structures.lenses import LENSES, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json
 from pose.utils.shown import in_brief
@@ -31,7 +32,6 @@ FORMS = (
 )
 MAX_BYTES = 1 << 20
 MAX_DISTANCE_M = 30.0  # if two cameras are farther apart, the unit of the file is mm
-MAX_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
 MAX_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
 _MAX_KEY_PARTS = 8
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
@@ -56,7 +56,8 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
         "name": name,
         "size": list(camera.size),
         "K": [[round(float(v), 4) for v in row] for row in camera.matrix],
-        "distortion": [round(camera.radial[0], 6), round(camera.radial[1], 6), 0.0, 0.0],
+        **({} if isinstance(camera.lens, RadialLens) else {"lens": camera.lens.name}),
+        "distortion": [round(value, 6) for value in camera.lens.in_file],
         "R": [[round(float(v), 8) for v in row] for row in camera.rotation],
         "t": [round(float(v), 6) for v in camera.translation],
         "offset": round(camera.offset, 6),
@@ -165,13 +166,14 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
         raise ValueError(f"{name}: R is not a rotation matrix (orthonormal, determinant 1)")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
     bent: Any = next((values[key] for key in _DISTORTION if key in values), [])
-    lens = np.zeros(5)
-    given = np.asarray(bent, np.float64).ravel()[:5]
-    lens[: len(given)] = given
-    if not (np.abs(lens) <= MAX_NUMBER).all():
+    given = np.asarray(bent, np.float64).ravel()
+    if not (np.abs(given) <= MAX_NUMBER).all():
         raise ValueError(f"{name}: expected finite distortion coefficients")
-    if np.abs(lens[2:4]).max() > MAX_TANGENTIAL or bool(values.get("fisheye", False)):
-        raise ValueError(f"{name}: fisheye and tangential distortion are not supported; undistort the video first")
+    model = values.get("lens", next((one for one in LENSES if values.get(one) is True), RadialLens.name))
+    try:
+        lens = lens_of_file(str(model), tuple(given.tolist()))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
     said = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(part) for part in said)
     size = size or (width, height)
@@ -181,7 +183,7 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
     if not focal > 0:
         raise ValueError(f"{name}: its focal length must be above 0")
-    return ViewCamera(size, focal, matrix[:2, 2].copy(), turned, move, (float(lens[0]), float(lens[1])), known=True)
+    return ViewCamera(size, focal, matrix[:2, 2].copy(), turned, move, lens, known=True)
 
 
 def _array(values: object, shape: tuple[int, ...]) -> F64:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.types import MIN_DEPTH_M, ViewCamera
+from pose.structures.lenses import Lens
 from pose.structures.types import F64
 
 
@@ -21,14 +22,14 @@ class CameraBatch:
         translations: (C, 3) m.
         focals: (C,) px.
         centres: (C, 2) px.
-        radial: (C, 2), coefficients k1, k2.
+        lenses: Distortion of each lens.
     """
 
     rotations: F64
     translations: F64
     focals: F64
     centres: F64
-    radial: F64
+    lenses: tuple[Lens, ...]
 
     @classmethod
     def of(cls, cameras: Sequence[ViewCamera]) -> "CameraBatch":
@@ -38,7 +39,7 @@ class CameraBatch:
             np.stack([camera.translation for camera in cameras]),
             np.array([camera.focal for camera in cameras]),
             np.stack([camera.centre for camera in cameras]),
-            np.array([camera.radial for camera in cameras]),
+            tuple(camera.lens for camera in cameras),
         )
 
     def __len__(self) -> int:
@@ -68,9 +69,10 @@ class CameraBatch:
             world coordinates of the points.
         """
         depth, ray, square, factor = self._rays(points)
-        focal, (k1, k2) = self.focals[:, None], self.radial.T[..., None]
+        focal = self.focals[:, None]
         pixels = (focal * factor)[..., None] * ray + self.centres[:, None]
-        scale, growth = focal * factor / depth, focal * (2 * (k1 + 2 * k2 * square)) / depth
+        slope = np.stack([lens.slope(one) for lens, one in zip(self.lenses, square, strict=True)])
+        scale, growth = focal * factor / depth, focal * (2 * slope) / depth
         x, y = ray[..., 0], ray[..., 1]
         by_seen = np.empty((len(self), 2, len(x[0]), 3))  # derivatives by the points in the camera frame
         by_seen[:, 0, :, 0] = scale + growth * x * x
@@ -87,5 +89,5 @@ class CameraBatch:
         depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
         ray = seen[..., :2] / depth[..., None]
         square = np.vecdot(ray, ray)
-        k1, k2 = self.radial.T[..., None]
-        return depth, ray, square, 1 + square * (k1 + square * k2)
+        factor = np.stack([lens.factor(one) for lens, one in zip(self.lenses, square, strict=True)])
+        return depth, ray, square, factor

@@ -140,15 +140,8 @@ def compare_tracks(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: 
 
 
 def world_rays(pixels: F64, camera: ViewCamera) -> F64:
-    """Return unit vectors (..., 3) along the rays of pixels (..., 2), in world axes.
-
-    Distortion is removed by fixed-point iteration.
-    """
-    distorted = (pixels - camera.centre) / camera.focal
-    ray = distorted
-    for _ in range(5):
-        square = (ray * ray).sum(axis=-1, keepdims=True)
-        ray = distorted / np.maximum(1 + square * (camera.radial[0] + square * camera.radial[1]), 0.2)
+    """Return unit vectors (..., 3) along the rays of pixels (..., 2), in world axes."""
+    ray = camera.unproject(pixels)
     whole = np.concatenate([ray, np.ones_like(ray[..., :1])], axis=-1) @ camera.rotation
     unit: F64 = whole / np.linalg.norm(whole, axis=-1, keepdims=True)
     return unit

@@ -64,10 +64,8 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
     depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
     ray = seen[..., :2] / depth[..., None]
     square = (ray * ray).sum(axis=-1)
-    k1, k2 = camera.radial
-    factor = 1 + square * (k1 + k2 * square)
+    factor, growth = camera.lens.factor(square), 2 * camera.lens.slope(square)
     pixels = camera.focal * factor[..., None] * ray + camera.centre
-    growth = 2 * (k1 + 2 * k2 * square)
     by_ray = camera.focal * (
         factor[..., None, None] * np.eye(2) + growth[..., None, None] * ray[..., :, None] * ray[..., None, :]
     )
@@ -101,6 +99,7 @@ def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velo
     out[..., TRANSLATION] = by_seen
     out[..., FOCAL] = pixels - camera.centre
     ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
+    # of `RadialLens`; the intrinsics of other lenses are given and stay fixed
     out[..., RADIAL] = camera.focal * (ray * ray).sum(axis=-1, keepdims=True) * ray
     out[..., OFFSET] = velocity
     out[..., DRIFT] = velocity * own[:, None, None]

@@ -76,8 +76,8 @@ class MultiviewResults:
             np.zeros((n, j), np.float32),
             np.zeros((n, 2), bool),
         )
-        hands = Hands.undetected(n) if self._info.has_hands else None
-        faces = Faces.undetected(n) if self._info.has_faces else None
+        hands = Hands.unknown(n) if self._info.has_hands else None
+        faces = Faces.unknown(n) if self._info.has_faces else None
         for row, person in enumerate(here):
             boxes[row] = self._box(self._motions[person].joints[at[person]])
         if seen is not None:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera
+from pose.structures.columns import check_shape
+from pose.structures.lenses import PINHOLE, Lens
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, F64, check_shape
+from pose.structures.types import F32, F64
 
 # The points that cameras triangulate, as rows of Human3.6M-17: everything that a detector observes directly. Pelvis,
 # spine and thorax are means of other joints in a detector's skeleton and would count them twice.
@@ -78,7 +80,7 @@ class ViewCamera:
         centre: (2,) px, the principal point.
         rotation: (3, 3), from the world to the camera frame.
         translation: (3,) m, such that x_camera = rotation @ x_world + translation.
-        radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
+        lens: Distortion of the lens.
         offset: Clock offset, s.
         drift: Relative difference of the clock rates, s/s.
         known: Whether the intrinsics are known; otherwise they are assumed.
@@ -89,7 +91,7 @@ class ViewCamera:
     centre: F64
     rotation: F64
     translation: F64
-    radial: tuple[float, float] = (0.0, 0.0)
+    lens: Lens = PINHOLE
     offset: float = 0.0
     drift: float = 0.0
     known: bool = False
@@ -133,6 +135,10 @@ class ViewCamera:
         moved: F64 = (points - self.translation) @ self.rotation
         return moved
 
+    def unproject(self, pixels: F64) -> F64:
+        """Return the rays (..., 2) of pixels (..., 2) in the camera frame, at z = 1, without distortion."""
+        return self.lens.undistort((pixels - self.centre) / self.focal)
+
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in the world to (..., 2) px, with distortion.
 
@@ -141,5 +147,5 @@ class ViewCamera:
         seen = self.to_camera(points)
         ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
         square = (ray * ray).sum(axis=-1, keepdims=True)
-        pixels: F64 = self.focal * ray * (1 + square * (self.radial[0] + square * self.radial[1])) + self.centre
+        pixels: F64 = self.focal * ray * self.lens.factor(square) + self.centre
         return pixels

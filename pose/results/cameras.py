@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.results.run_info import RunInfo
+from pose.structures.lenses import Lens, RadialLens, lens_of_file
 from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole
@@ -30,7 +31,7 @@ class ResultCamera:
         name: Name of the camera.
         size: (width, height) of the image in px.
         matrix: (3, 3) px, intrinsics.
-        distortion: Radial coefficients k1, k2 (OpenCV's model).
+        lens: Distortion of the lens.
         rotation: (3, 3) rotation from world to camera coordinates: x_camera = rotation @ x_world + translation.
         translation: (3,) m, translation from world to camera coordinates.
         offset: Clock offset in s: time of the result = (1 + drift) * time on the camera's clock + offset.
@@ -45,7 +46,7 @@ class ResultCamera:
     name: str
     size: tuple[int, int]
     matrix: F64
-    distortion: tuple[float, float]
+    lens: Lens
     rotation: F64
     translation: F64
     offset: float
@@ -86,8 +87,7 @@ class ResultCamera:
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         square = (ray * ray).sum(axis=-1, keepdims=True)
-        bent = ray * (1 + square * (self.distortion[0] + square * self.distortion[1]))
-        pixels: F64 = bent * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
+        pixels: F64 = ray * self.lens.factor(square) * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
         return pixels
 
     @property
@@ -147,12 +147,12 @@ def _camera(document: Mapping[str, Json]) -> ResultCamera:
     sigma, residual = member(document, "sigma"), document.get("residual_px")
     size, video = items(member(document, "size")), document.get("video")
     width, height = (int(number(value)) for value in size)
-    k1, k2, *_ = (_bounded(value) for value in items(member(document, "distortion")))
+    coefficients = tuple(_bounded(value) for value in items(member(document, "distortion")))
     camera = ResultCamera(
         text(member(document, "name")),
         (width, height),
         _array(member(document, "K"), (3, 3)),
-        (k1, k2),
+        lens_of_file(text(document.get("lens", RadialLens.name)), coefficients),
         _array(member(document, "R"), (3, 3)),
         _array([member(document, "t")], (1, 3))[0],
         _bounded(member(document, "offset")),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.results.schema import ROW_COLUMNS
 from pose.results.table import PoseTable
 from pose.structures.camera import check_intrinsics
 from pose.structures.types import F32, I64, Array
@@ -21,20 +22,6 @@ MAX_SIDE_PX = 1e6  # maximum side of an image
 MAX_FPS = 1e6
 MAX_TEXT_CHARS = 1 << 20  # maximum length of a run's metadata
 _CHUNK_ROWS = 4096  # rows in memory at a time
-# Minimum and maximum of arrays with a row per person. NaN means unknown.
-_RANGES = {
-    "box": (-1e7, 1e7),  # px
-    "box_score": (0, 1),
-    "keypoints": (-1e7, 1e7),
-    "scores": (0, 1),
-    "joints3d": (-1e6, 1e6),  # m
-    "root": (-1e6, 1e6),
-    "sigma": (0, 1e9),  # mm
-    "ahead": (0, 3600),  # s
-}
-_HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
-_FACE_RANGES = {"face_keypoints": (-1e7, 1e7), "face_scores": (0, 1)}  # px
-_PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
 _MAX_DISTANCE_M = 1e6  # maximum distance of a camera from its first position
 _TOLERANCE = 1e-3  # tolerance for the rounding of float32
 
@@ -103,14 +90,9 @@ def check_table(table: PoseTable) -> None:
     at = np.searchsorted(table.frames, table.frame_index)
     if len(at) and not np.abs(table.time - table.timestamps[at]).max() <= _TOLERANCE:
         raise ValueError("time: does not match the time stamp of the row's frame")
-    for name, limits in _RANGES.items():
-        _check_range(name, getattr(table, name), *limits)
-    if table.placed is not None:
-        for name, limits in _PLACED_RANGES.items():
-            _check_range("world" if name == "joints" else name, getattr(table.placed, name), *limits)
-    for name, limits in (_HAND_RANGES | _FACE_RANGES).items():
-        if (values := getattr(table, name)) is not None:
-            _check_range(name, values, *limits)
+    for one in ROW_COLUMNS:
+        if one.limits is not None and one.name in table.columns:
+            _check_range(one.name, getattr(table, one.name), *one.limits)
     _check_views(table)
     if table.run is not None:
         _check_run(table.run.fps, table.run.camera.size, table.run.camera.matrix)

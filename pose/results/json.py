@@ -6,9 +6,10 @@ millimetres to 0.1. Writing an hour of one person takes 10 s of processor time.
 """
 
 import json
+import math
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import compress
+from itertools import compress, repeat
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,14 @@ from numpy.typing import ArrayLike
 from pose.errors import PoseError
 from pose.results.run_info import RunInfo
 from pose.results.writer import PartFile, WriterContext
+from pose.structures.columns import columns_of
 from pose.structures.hand_points import SIDES, sized_to_body
-from pose.structures.skeletons import LIMBS
-from pose.structures.types import CameraView, FrameResult, Placed
+from pose.structures.types import CameraView, FrameResult, People, Placed, Poses3D
 
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 2
-_SWAPPED = ("legs", "arms")
+# Order of the members of people in the world in version 2, which differs from that of the columns. Others follow.
+_PLACE = {name: place for place, name in enumerate(("world", "contacts", "root_sigma", "moved", "filled"))}
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
@@ -183,34 +185,40 @@ def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dic
         result: The frame.
         doubtful: Ids of tracks that may be false detections, for results without world coordinates.
     """
-    people, poses = result.people, result.poses
-    if len(people) == 0:
+    if len(result.people) == 0:
         return []
-    keypoints = _with_scores(people.keypoints, people.scores)
-    columns = zip(
-        people.ids.tolist(), _rounded(people.boxes, 2), _rounded(people.box_scores, 3), keypoints,
-        _rounded(poses.joints, 4), _rounded(poses.root, 4), _rounded(poses.sigma, 1),
-        [list(compress(_SWAPPED, limbs)) for limbs in poses.swapped.tolist()],
-        strict=True,
-    )  # fmt: skip
-    names = ("id", "box", "score", "keypoints", "joints3d", "root", "sigma", "swapped")
-    found: list[dict[str, object]] = [dict(zip(names, values, strict=True)) for values in columns]
-    for person, ahead, observers in zip(found, poses.ahead.tolist(), poses.seen_by.tolist(), strict=True):
-        if ahead:
-            person["ahead"] = round(ahead, 4)
-        if any(observers):
-            person["seen_by"] = observers
+    found: list[dict[str, object]] = [{} for _ in result.people.ids]
+    _add_members(found, result.people)
+    _add_members(found, result.poses)
     for person, hands in zip(found, _hands(result), strict=False):
         if hands:
             person["hands"] = hands
-    if result.placed is None:
+    if result.placed is not None:
+        _add_members(found, result.placed)
+    else:
         for person in found:
             if person["id"] in doubtful:
                 person["doubtful"] = True
-    else:
-        for person, placed in zip(found, _placed(result.placed), strict=True):
-            person |= placed
     return found
+
+
+def _add_members(people: list[dict[str, object]], rows: People | Poses3D | Placed) -> None:
+    """Add the columns of the people to their objects."""
+    for one in sorted(columns_of(type(rows)), key=lambda one: _PLACE.get(one.member, math.inf)):
+        if not one.member:
+            continue
+        values = getattr(rows, one.attribute)
+        if one.name == "keypoints":
+            assert isinstance(rows, People)
+            plain = _with_scores(values, rows.scores)
+        elif one.labels:
+            plain = [list(compress(one.labels, row)) for row in values.tolist()]
+        else:
+            plain = values.tolist() if one.decimals is None else _rounded(values, one.decimals)
+        shown = values.reshape(len(values), -1).any(axis=1) if one.sparse else repeat(True)
+        for person, value, written in zip(people, plain, shown, strict=False):
+            if written:
+                person[one.member] = value
 
 
 def _rounded(values: ArrayLike, decimals: int) -> list[object]:
@@ -254,22 +262,3 @@ def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
             if hand:
                 sides[side] = hand
         yield sides
-
-
-def _placed(placed: Placed) -> Iterator[dict[str, object]]:
-    """Yield the JSON members of each person that describe world coordinates."""
-    columns = zip(
-        _rounded(placed.joints, 4), _rounded(placed.contacts, 2), _rounded(placed.root_sigma, 1),
-        _rounded(placed.moved, 1), placed.filled.tolist(), strict=True,
-    )  # fmt: skip
-    flags = zip(placed.doubtful.tolist(), placed.partial.tolist(), placed.inconsistent.tolist(), strict=True)
-    names = ("world", "contacts", "root_sigma", "moved", "filled")
-    for values, (doubtful, partial, limbs) in zip(columns, flags, strict=True):
-        person = dict(zip(names, values, strict=True))
-        if doubtful:
-            person["doubtful"] = True
-        if partial:
-            person["partial"] = True
-        if any(limbs):
-            person["inconsistent"] = list(compress(LIMBS, limbs))
-        yield person

@@ -24,11 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.results.run_info import RunInfo, WorldInfo
+from pose.results.schema import FRAME_NAMES, columns_in, frame_arrays, row_arrays
 from pose.results.writer import WriterContext, close_scratch, write_all
-from pose.structures.face_points import ANGLES, MEASURES, Faces, head_angles, measures
-from pose.structures.face_points import POINTS as FACE_POINTS
-from pose.structures.hand_points import POINTS, Hands, sigma_of, sized_to_body
-from pose.structures.skeletons import H36M17, LIMBS
+from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult
 from pose.utils.whole_file import WholeFile, file_errors
 from pose.world.frame import World
@@ -36,39 +34,6 @@ from pose.world.frame import World
 FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
 _MAX_HEADER_BYTES = 1 << 16  # maximum size of array headers and of arrays without rows, in bytes
-# Additional arrays with a moving camera (`pose.structures.types.CameraView`): name -> data type, and shape of one row.
-_VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
-    "camera_rotation": ("<f4", (3, 3)),
-    "camera_zoom": ("<f4", ()),
-    "camera_sigma": ("<f4", ()),
-}
-# Additional array if the camera also changes its position.
-_POSITION: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}
-# Additional arrays with hands (`pose.structures.hand_points`).
-_HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
-    "hand_keypoints": ("<f4", (2, POINTS, 2)),
-    "hand_scores": ("<f4", (2, POINTS)),
-    "hand_joints3d": ("<f4", (2, POINTS, 3)),
-    "hand_sigma": ("<f4", (2, POINTS)),
-}
-# Additional arrays with faces (`pose.structures.face_points`).
-_FACES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "face_keypoints": ("<f4", (FACE_POINTS, 3)),
-    "face_scores": ("<f4", ()),
-    "face_angles": ("<f4", (len(ANGLES),)),
-    "face_measures": ("<f4", (len(MEASURES),)),
-}
-_PER_FRAME = ("timestamps", "frames", *_VIEW, *_POSITION)
-# Additional arrays with world coordinates (`pose.structures.types.Placed`).
-_PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
-    "world": ("<f4", (len(H36M17), 3)),
-    "root_sigma": ("<f4", ()),
-    "contacts": ("<f4", (2,)),
-    "filled": ("|b1", ()),
-    "moved": ("<f4", ()),
-    "partial": ("|b1", ()),
-    "inconsistent": ("|b1", (len(LIMBS),)),
-}
 
 
 class _Spool:
@@ -151,48 +116,23 @@ class NpzWriter(WriterContext):
         self._open = True
         self._finished: WholeFile | None = None
         self._complete_counts = (0, 0)  # complete frames and rows; an interrupt may come between two arrays
-        j3 = len(H36M17)
-        j2 = len(info.skeleton)
-        layout: dict[str, tuple[str, tuple[int, ...]]] = {
-            "timestamps": ("<f8", ()),
-            "frames": ("<i8", ()),
-            "frame_index": ("<i8", ()),
-            "time": ("<f8", ()),
-            "id": ("<i8", ()),
-            "box": ("<f4", (4,)),
-            "box_score": ("<f4", ()),
-            "keypoints": ("<f4", (j2, 2)),
-            "scores": ("<f4", (j2,)),
-            "joints3d": ("<f4", (j3, 3)),
-            "root": ("<f4", (3,)),
-            "sigma": ("<f4", (j3,)),
-            "swapped": ("|b1", (2,)),
-            "ahead": ("<f4", ()),
-            "doubtful": ("|b1", ()),
-        }
-        if info.world is not None:
-            layout |= _PLACED
-        if info.motion is not None and info.motion.compensated:
-            layout |= _VIEW
-            if info.motion.motion.translation_known or (info.world is not None and info.world.scenes):
-                layout |= _POSITION
-        if info.has_hands:
-            layout |= _HANDS
-        if info.has_faces:
-            layout |= _FACES
-        if info.cameras:
-            layout |= {"seen_by": ("|u1", (j3,))}
+        columns = list(columns_in(info))
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
                 # The earlier writer may be of an older version, with fewer arrays.
-                if existing := {file.name for file in scratch.iterdir()} & layout.keys():
-                    layout = {name: kind for name, kind in layout.items() if name in existing}
+                if existing := {file.name for file in scratch.iterdir()} & {one.name for one in columns}:
+                    columns = [one for one in columns if one.name in existing]
             self._spools = {
-                name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
-                for name, (dtype, row) in layout.items()
+                one.name: _Spool(
+                    path.parent,
+                    one.dtype,
+                    one.row_shape(len(info.skeleton)),
+                    None if scratch is None else scratch / one.name,
+                )
+                for one in columns
             }
-            self.keep_first(min(spool.rows for name, spool in self._spools.items() if name in _PER_FRAME))
+            self.keep_first(min(spool.rows for name, spool in self._spools.items() if name in FRAME_NAMES))
 
     @property
     def frames(self) -> int:
@@ -203,7 +143,7 @@ class NpzWriter(WriterContext):
     def bytes(self) -> int:
         """Size of the completed file in bytes. The temporary files need additional space until it is complete."""
         frames, rows = self._complete_counts
-        counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
+        counts = ((frames if name in FRAME_NAMES else rows, spool) for name, spool in self._spools.items())
         return _MAX_HEADER_BYTES + sum(count * spool.row_bytes for count, spool in counts)
 
     def set_world(self, world: WorldInfo) -> None:
@@ -213,7 +153,7 @@ class NpzWriter(WriterContext):
 
     def keep_first(self, frames: int) -> None:
         """Drop all but the first `frames` frames, with the rows of the people in dropped or incomplete frames."""
-        rows = min(spool.rows for name, spool in self._spools.items() if name not in _PER_FRAME)
+        rows = min(spool.rows for name, spool in self._spools.items() if name not in FRAME_NAMES)
         last = self._spools["frames"].read(frames)[-1:]
         of_rows = self._spools["frame_index"].read(rows)
         self._complete_counts = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
@@ -224,54 +164,20 @@ class NpzWriter(WriterContext):
         Raises:
             PoseError: If a temporary file cannot be written, for example because the disk is full.
         """
-        people, poses = result.people, result.poses
-        n = len(people)
-        rows: dict[str, NDArray[np.generic]] = {}
-        if n:
-            rows = {
-                "frame_index": np.full(n, result.index),
-                "time": np.full(n, result.time),
-                "id": people.ids,
-                "box": people.boxes,
-                "box_score": people.box_scores,
-                "keypoints": people.keypoints,
-                "scores": people.scores,
-                "joints3d": poses.joints,
-                "root": poses.root,
-                "sigma": poses.sigma,
-                "swapped": poses.swapped,
-                "ahead": poses.ahead,
-            }
-            if "doubtful" in self._spools:
-                doubtful = np.isin(people.ids, self._info.doubtful)
-                rows |= {"doubtful": doubtful if result.placed is None else result.placed.doubtful}
-            if self._info.cameras:
-                rows |= {"seen_by": poses.seen_by}
-            if "hand_scores" in self._spools:
-                rows |= hand_arrays(result)
-            if "face_scores" in self._spools:
-                rows |= face_arrays(result)
-            if self._info.world is not None:
-                assert result.placed is not None, "all people of a run with a world have world coordinates"
-                rows |= {"world": result.placed.joints}
-                rows |= {name: getattr(result.placed, name) for name in _PLACED if name != "world"}
-        rows |= {"timestamps": np.array([result.time]), "frames": np.array([result.index])}
-        if "camera_rotation" in self._spools:
-            assert result.view is not None, "every frame of a moving camera has a view"
-            view = result.view
-            rows |= {"camera_rotation": view.rotation[None], "camera_zoom": np.array([view.zoom])}
-            rows |= {"camera_sigma": np.array([view.sigma_degrees])}
-            if "camera_position" in self._spools:
-                assert view.position is not None, (
-                    "every frame of a carried camera, or of a clip with scenes, has a position"
-                )
-                rows |= {"camera_position": view.position[None]}
+        arrays = frame_arrays(result)
+        if n := len(result.people):
+            arrays |= row_arrays(result, self._spools.keys(), self._info.doubtful)
+        needed = self._spools.keys() if n else self._spools.keys() & FRAME_NAMES
+        missing = needed - arrays.keys()
+        assert not missing, f"a frame without {missing}"
         frames, people_rows = self._complete_counts
         with file_errors(self._path):
-            for name, values in rows.items():
+            for name, spool in self._spools.items():
+                if (values := arrays.get(name)) is None:
+                    continue
                 if values.dtype.kind == "f" and np.isinf(values).any():  # unknown, like NaN
                     values = np.where(np.isinf(values), np.nan, values)
-                self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
+                spool.write(frames if name in FRAME_NAMES else people_rows, values)
         self._complete_counts = frames + 1, people_rows + n
 
     def finish(self, complete: bool = True) -> None:
@@ -287,7 +193,7 @@ class NpzWriter(WriterContext):
                 frames, rows = self._complete_counts
                 for name, spool in self._spools.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                        spool.copy_to(stream, frames if name in _PER_FRAME else rows)
+                        spool.copy_to(stream, frames if name in FRAME_NAMES else rows)
                     spool.free()
                 for name, value in _constants(self._info, complete).items():
                     with archive.open(f"{name}.npy", "w") as stream:
@@ -325,44 +231,6 @@ class NpzWriter(WriterContext):
         if remove and self._scratch is not None:
             with suppress(OSError):
                 self._scratch.rmdir()
-
-
-def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the hands of the P people in a frame as the arrays of `poses.npz`. The second axis is left, right.
-
-    Returns:
-        `hand_keypoints`: (P, 2, 21, 2) px. `hand_scores`: (P, 2, 21), 0 where not detected. `hand_joints3d`: (P, 2, 21,
-        3) m relative to the wrist. `hand_sigma`: (P, 2, 21) mm. If hands were not estimated, none is detected.
-    """
-    people, poses = result.people, result.poses
-    hands = people.hands if people.hands is not None else Hands.undetected(len(people))
-    joints = sized_to_body(hands, poses.joints, poses.swapped)
-    return {
-        "hand_keypoints": hands.points,
-        "hand_scores": hands.scores,
-        "hand_joints3d": joints,
-        "hand_sigma": sigma_of(hands, joints, poses.swapped),
-    }
-
-
-def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the faces of the P people in a frame as the arrays of `poses.npz`.
-
-    Returns:
-        `face_keypoints`: (P, 468, 3) px. `face_scores`: (P,), 0 where not detected. `face_angles`: (P, 3) degrees, yaw,
-        pitch and roll. `face_measures`: (P, 6), in the order of `pose.structures.face_points.MEASURES`. If faces were
-        not
-        estimated, none is detected.
-    """
-    people = result.people
-    faces = people.faces if people.faces is not None else Faces.undetected(len(people))
-    detected = faces.detected[:, None]
-    return {
-        "face_keypoints": faces.points,
-        "face_scores": faces.scores,
-        "face_angles": np.where(detected, head_angles(faces.points), np.nan).astype(np.float32),
-        "face_measures": np.where(detected, measures(faces.points), np.nan).astype(np.float32),
-    }
 
 
 def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic]]:

@@ -12,18 +12,17 @@ from pose.errors import PoseError, UsageError
 from pose.results.checks import check_table, parse_head
 from pose.results.npz import FORMAT_VERSION
 from pose.results.run_info import RunInfo, WorldInfo
+from pose.results.schema import FRAME_COLUMNS, FRAME_NAMES, ROW_COLUMNS
 from pose.results.table import PoseTable
 from pose.structures.camera import Camera
+from pose.structures.columns import Array, columns_of
 from pose.structures.defaults import RESULT_NPZ
-from pose.structures.face_points import POINTS as FACE_POINTS
-from pose.structures.hand_points import POINTS
-from pose.structures.skeletons import H36M17, LIMBS, SKELETONS
-from pose.structures.types import F32, Array, Placed
+from pose.structures.skeletons import H36M17, SKELETONS
+from pose.structures.types import People, Poses3D
 from pose.utils.archives import open_arrays
 from pose.utils.shown import shown
 
 T = TypeVar("T", bound=np.generic)
-F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:
@@ -70,105 +69,50 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
     name = str(arrays["skeleton"])
     if name not in SKELETONS:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
-    skeleton = SKELETONS[name]
-    frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
-    run = _run_info(arrays)
+    skeleton, run = SKELETONS[name], _run_info(arrays)
     return PoseTable(
-        frames=_shaped(arrays, "frames", (frames,), np.int64),
-        timestamps=_shaped(arrays, "timestamps", (frames,), np.float64),
-        frame_index=_shaped(arrays, "frame_index", (rows,), np.int64),
-        time=_shaped(arrays, "time", (rows,), np.float64),
-        id=_shaped(arrays, "id", (rows,), np.int64),
-        box=_shaped(arrays, "box", (rows, 4), np.float32),
-        box_score=_shaped(arrays, "box_score", (rows,), np.float32),
-        keypoints=_shaped(arrays, "keypoints", (rows, j, 2), np.float32),
-        scores=_shaped(arrays, "scores", (rows, j), np.float32),
-        joints3d=_shaped(arrays, "joints3d", (rows, 17, 3), np.float32),
-        root=_shaped(arrays, "root", (rows, 3), np.float32),
-        sigma=_shaped(arrays, "sigma", (rows, 17), np.float32),
-        swapped=_shaped({"swapped": np.zeros((rows, 2), bool), **arrays}, "swapped", (rows, 2), np.bool_),
-        ahead=_shaped({"ahead": np.zeros(rows, np.float32), **arrays}, "ahead", (rows,), np.float32),
-        seen_by=_shaped({"seen_by": np.zeros((rows, 17), np.uint8), **arrays}, "seen_by", (rows, 17), np.uint8),
+        columns=_columns(arrays, len(skeleton)),
         skeleton=skeleton,
-        placed=_placed(arrays, rows),
         world_info=run.world,
         run=run,
         complete=bool(_shaped(arrays, "complete", (), np.bool_)),
         format_version=version,
-        camera_rotation=_optional(arrays, "camera_rotation", (frames, 3, 3)),
-        camera_zoom=_optional(arrays, "camera_zoom", (frames,)),
-        camera_sigma=_optional(arrays, "camera_sigma", (frames,)),
-        camera_position=_optional(arrays, "camera_position", (frames, 3)),
-        **_hands(arrays, rows),
-        **_faces(arrays, rows),
     )
 
 
 def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
     """Make the table of a `pose-lift` result: one person, whose 2D keypoints are unknown and have score 0."""
-    t = len(arrays["timestamps"])
-    j = len(H36M17)
+    count, joints = len(arrays["timestamps"]), len(H36M17)
+    missing = {"frames": np.arange(count), "frame_index": np.arange(count), "time": arrays["timestamps"]}
+    missing |= {one.name: one.filled(count, joints) for one in columns_of(People)} | {"id": np.ones(count, np.int64)}
     return PoseTable(
-        frames=np.arange(t),
-        timestamps=_shaped(arrays, "timestamps", (t,), np.float64),
-        frame_index=np.arange(t),
-        time=_shaped(arrays, "timestamps", (t,), np.float64),
-        id=np.ones(t, np.int64),
-        box=np.zeros((t, 4), np.float32),
-        box_score=np.zeros(t, np.float32),
-        keypoints=np.zeros((t, j, 2), np.float32),
-        scores=np.zeros((t, j), np.float32),
-        joints3d=_shaped(arrays, "joints3d", (t, j, 3), np.float32),
-        root=_shaped(arrays, "root", (t, 3), np.float32),
-        sigma=_shaped(arrays, "sigma", (t, j), np.float32),
-        swapped=np.zeros((t, 2), bool),
-        ahead=np.zeros(t, np.float32),
-        seen_by=np.zeros((t, j), np.uint8),
+        columns=_columns({**arrays, **missing}, joints),
         skeleton=H36M17,
-        placed=_placed(arrays, t),
         world_info=WorldInfo.from_json(parse_head(arrays["world_info"])) if "world_info" in arrays else None,
     )
 
 
-def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
-    if "world" not in arrays:
-        return None
-    return Placed(
-        joints=_shaped(arrays, "world", (rows, len(H36M17), 3), np.float32),
-        root_sigma=_shaped(arrays, "root_sigma", (rows,), np.float32),
-        contacts=_shaped(arrays, "contacts", (rows, 2), np.float32),
-        filled=_shaped(arrays, "filled", (rows,), np.bool_),
-        moved=_shaped(arrays, "moved", (rows,), np.float32),
-        **{
-            name: _shaped({name: np.zeros((rows, *shape), bool), **arrays}, name, (rows, *shape), np.bool_)
-            for name, shape in (("doubtful", ()), ("partial", ()), ("inconsistent", (len(LIMBS),)))
-        },
-    )
+def _columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array]:
+    """Return the columns of a result, by name; see `Column` for missing ones.
 
+    Args:
+        arrays: Arrays of the file.
+        keypoints: Number of 2D keypoints.
 
-def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """Return the arrays of the hands by name; empty if hands were not estimated."""
-    if "hand_keypoints" not in arrays:
-        return {}
-    return {
-        name: _shaped(arrays, name, (rows, 2, POINTS, *last), np.float32)
-        for name, last in (("hand_keypoints", (2,)), ("hand_scores", ()), ("hand_joints3d", (3,)), ("hand_sigma", ()))
-        if name != "hand_sigma" or name in arrays
-    }
-
-
-def _faces(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """Return the arrays of the faces by name; empty if faces were not estimated."""
-    if "face_keypoints" not in arrays:
-        return {}
-    return {
-        name: _shaped(arrays, name, (rows, *last), np.float32)
-        for name, last in (("face_keypoints", (FACE_POINTS, 3)), ("face_scores", ()))
-    }
-
-
-def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> F32 | None:
-    return _shaped(arrays, name, shape, np.float32) if name in arrays else None
+    Raises:
+        KeyError: If a required array is missing.
+        ValueError: If an array has another shape or type.
+    """
+    frames, rows = len(arrays["frames"]), len(arrays["frame_index"])
+    parts = {"", *(one.part for one in ROW_COLUMNS if one.required and one.name in arrays)}
+    columns = {}
+    for one in (*FRAME_COLUMNS, *ROW_COLUMNS):
+        count = frames if one.name in FRAME_NAMES else rows
+        if one.name in arrays or (one.required and one.part in parts):
+            columns[one.name] = _shaped(arrays, one.name, (count, *one.row_shape(keypoints)), np.dtype(one.dtype).type)
+        elif one.attribute and (one.part in parts or one in columns_of(Poses3D)):
+            columns[one.name] = one.filled(count)
+    return columns
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:

@@ -1,38 +1,23 @@
-"""Lossless binary records of frames, for temporary files that only this program reads."""
+"""Lossless binary records of frames, for temporary files and cache entries that only this program reads."""
 
+from dataclasses import fields
 from typing import IO
 
 import numpy as np
 
-from pose.structures.face_points import POINTS as FACE_POINTS
+from pose.structures.columns import ColumnSet, row_type
 from pose.structures.face_points import Faces
-from pose.structures.hand_points import POINTS, Hands
-from pose.structures.skeletons import H36M17
+from pose.structures.hand_points import Hands
 from pose.structures.types import Background, FrameResult, People, Poses3D
 
 _FRAME = np.dtype(
     [
-        ("index", "<i8"),
-        ("time", "<f8"),
-        ("people", "<i8"),
-        ("untracked", "<i8"),
-        ("cut", "?"),
-        ("measured", "?"),
-        ("hands", "?"),
-        ("faces", "?"),
-    ]
-)
-_BACKGROUND = np.dtype(
-    [
-        ("links", "<f8", (2, 6)), ("features", "<i8"), ("inliers", "<f8"), ("shift", "<f8"), ("parallax", "<f8"),
-        ("focal_ratio", "<f8"),
-        ("focal_sigma", "<f8"),
+        ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("measured", "?"),
+        ("hands", "?"), ("faces", "?"),
     ]
 )  # fmt: skip
-_HANDS = np.dtype(
-    [("points", "<f4", (2, POINTS, 2)), ("scores", "<f4", (2, POINTS)), ("shapes", "<f4", (2, POINTS, 3))]
-)
-_FACES = np.dtype([("points", "<f4", (FACE_POINTS, 3)), ("scores", "<f4")])
+_BACKGROUND_TYPES = {"links": ("<f8", (2, 6)), "features": ("<i8", ())}  # all others are numbers
+_BACKGROUND = np.dtype([(entry.name, *_BACKGROUND_TYPES.get(entry.name, ("<f8", ()))) for entry in fields(Background)])
 _COUNT = np.dtype("<i8")
 MAX_PEOPLE = 100_000  # maximum in a frame; a record with more is damaged
 
@@ -45,33 +30,18 @@ class PeopleRecords:
     """Converter between the `People` of a frame and binary records, for a fixed number `joints` of 2D keypoints."""
 
     def __init__(self, joints: int) -> None:
-        self.row = np.dtype(
-            [
-                ("ids", "<i8"),
-                ("boxes", "<f4", 4),
-                ("box_scores", "<f4"),
-                ("keypoints", "<f4", (joints, 2)),
-                ("scores", "<f4", joints),
-            ]
-        )
+        self._joints = joints
 
     def to_bytes(self, people: People) -> bytes:
         """Serialise the people of one frame."""
-        background = people.background
-        count, hands, faces = len(people), people.hands, people.faces
+        background, hands, faces = people.background, people.hands, people.faces
         measured = background is not None, hands is not None, faces is not None
-        values = (people.index, people.time, count, people.untracked, people.cut, *measured)
-        head = np.array([values], _FRAME).tobytes()
+        values = (people.index, people.time, len(people), people.untracked, people.cut, *measured)
+        parts = [np.array([values], _FRAME).tobytes()]
         if background is not None:
-            background_row = np.zeros(1, _BACKGROUND)
-            for name in _names(_BACKGROUND):
-                background_row[name] = getattr(background, name)
-            head += background_row.tobytes()
-        parts = [head, _rows(people, count, self.row)]
-        if hands is not None:
-            parts.append(_rows(hands, count, _HANDS))
-        if faces is not None:
-            parts.append(_rows(faces, count, _FACES))
+            numbers = tuple(getattr(background, name) for name in _names(_BACKGROUND))
+            parts.append(np.array([numbers], _BACKGROUND).tobytes())
+        parts += [_to_bytes(rows, self._joints) for rows in (people, hands, faces) if rows is not None]
         return b"".join(parts)
 
     def read(self, file: IO[bytes]) -> People:
@@ -81,42 +51,29 @@ class PeopleRecords:
             RecordError: If the record is damaged or truncated.
         """
         head = np.frombuffer(_read_exactly(file, _FRAME.itemsize), _FRAME)[0]
-        background = None
+        background, count = None, int(head["people"])
         if head["measured"]:
-            background_row = np.frombuffer(_read_exactly(file, _BACKGROUND.itemsize), _BACKGROUND)[0]
-            links, features, *numbers = (background_row[name] for name in _names(_BACKGROUND))
+            row = np.frombuffer(_read_exactly(file, _BACKGROUND.itemsize), _BACKGROUND)[0]
+            links, features, *numbers = (row[name] for name in _names(_BACKGROUND))
             background = Background(links.copy(), int(features), *map(float, numbers))
-        rows = _read_rows(file, int(head["people"]), self.row)
-        hands = None
-        if head["hands"]:
-            hand_rows = _read_rows(file, int(head["people"]), _HANDS)
-            hands = Hands(**{name: hand_rows[name].copy() for name in _names(_HANDS)})
-        faces = None
-        if head["faces"]:
-            face_rows = _read_rows(file, int(head["people"]), _FACES)
-            faces = Faces(**{name: face_rows[name].copy() for name in _names(_FACES)})
         return People(
             index=int(head["index"]),
             time=float(head["time"]),
-            **{name: rows[name].copy() for name in _names(self.row)},
+            **_read_arrays(file, count, People, self._joints),
             untracked=int(head["untracked"]),
             cut=bool(head["cut"]),
             background=background,
-            hands=hands,
-            faces=faces,
+            hands=Hands(**_read_arrays(file, count, Hands)) if head["hands"] else None,
+            faces=Faces(**_read_arrays(file, count, Faces)) if head["faces"] else None,
         )
 
 
 class PosesRecords:
-    """Converter between `Poses3D` and binary records, for observed poses; `ahead` and `seen_by` are not stored."""
-
-    def __init__(self) -> None:
-        j = len(H36M17)
-        self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("swapped", "?", 2)])
+    """Converter between the `Poses3D` of a frame and binary records."""
 
     def to_bytes(self, poses: Poses3D) -> bytes:
         """Serialise the poses of one frame."""
-        return np.array([len(poses)], _COUNT).tobytes() + _rows(poses, len(poses), self.row)
+        return np.array([len(poses)], _COUNT).tobytes() + _to_bytes(poses)
 
     def read(self, file: IO[bytes]) -> Poses3D:
         """Read the poses of the next frame.
@@ -125,8 +82,7 @@ class PosesRecords:
             RecordError: If the record is damaged or truncated.
         """
         count = np.frombuffer(_read_exactly(file, _COUNT.itemsize), _COUNT)[0]
-        rows = _read_rows(file, int(count), self.row)
-        return Poses3D(**{name: rows[name].copy() for name in _names(self.row)})
+        return Poses3D(**_read_arrays(file, int(count), Poses3D))
 
 
 class ResultRecords:
@@ -156,17 +112,20 @@ def _names(row: "np.dtype[np.void]") -> tuple[str, ...]:
     return row.names
 
 
-def _rows(values: People | Poses3D | Hands | Faces, count: int, row: "np.dtype[np.void]") -> bytes:
-    rows = np.empty(count, row)
-    for name in _names(row):
+def _to_bytes(values: ColumnSet, joints: int = 0) -> bytes:
+    rows = np.empty(len(values), row_type(type(values), joints))
+    for name in _names(rows.dtype):
         rows[name] = getattr(values, name)
     return rows.tobytes()
 
 
-def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.ndarray[tuple[int], np.dtype[np.void]]":
+def _read_arrays(file: IO[bytes], count: int, kind: type[ColumnSet], joints: int = 0) -> dict[str, np.ndarray]:
+    """Read `count` rows, and return their columns as arguments of the data class `kind`."""
     if not 0 <= count <= MAX_PEOPLE:
         raise RecordError(f"invalid number of people in a frame: {count}")
-    return np.frombuffer(_read_exactly(file, count * row.itemsize), row)
+    row = row_type(kind, joints)
+    rows = np.frombuffer(_read_exactly(file, count * row.itemsize), row)
+    return {name: rows[name].copy() for name in _names(row)}
 
 
 def _read_exactly(file: IO[bytes], count: int) -> bytes:

@@ -6,14 +6,14 @@ on Mobile GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21
 """
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.columns import ColumnSet, column
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
-Rows = slice | list[int] | NDArray[np.generic]
 
 POINTS = 468
 NOSE_TIP = 1
@@ -45,7 +45,7 @@ MEASURES = ("left_eye_open", "right_eye_open", "left_brow", "right_brow", "mouth
 
 
 @dataclass(frozen=True, slots=True)
-class Faces:
+class Faces(ColumnSet):
     """The faces of P people in one frame.
 
     Attributes:
@@ -54,29 +54,11 @@ class Faces:
         scores: (P,) probability that the points lie on a face; 0 for people without a detected face.
     """
 
-    points: F32
-    scores: F32
+    points: F32 = column("face_keypoints", (POINTS, 3), unit="px", space="image", limits=(-1e7, 1e7), part="faces")
+    scores: F32 = column("face_scores", limits=(0, 1), part="faces")
 
     def __post_init__(self) -> None:
-        expected = (len(self.scores), POINTS, 3)
-        if self.points.shape != expected:
-            raise ValueError(f"Faces.points: expected shape {expected}, got {self.points.shape}")
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __getitem__(self, rows: Rows) -> "Faces":
-        return Faces(self.points[rows], self.scores[rows])
-
-    @classmethod
-    def undetected(cls, count: int) -> Self:
-        """Make the `Faces` of `count` people, none of them detected."""
-        return cls(np.zeros((count, POINTS, 3), np.float32), np.zeros(count, np.float32))
-
-    def with_undetected(self, count: int) -> "Faces":
-        """Return these faces, followed by undetected faces of `count` people."""
-        more = Faces.undetected(count)
-        return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
+        self.check_columns()
 
     @property
     def detected(self) -> NDArray[np.bool_]:

@@ -4,17 +4,18 @@ Order and names are those of COCO-WholeBody, OpenPose and MediaPipe: the wrist, 
 the palm to the tip. Arrays have the shape (P, 2, 21, ...): P people, left and right side, points.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.columns import ColumnSet, column
 from pose.structures.wholebody import HANDS
 
 F32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)
-Rows = slice | list[int] | NDArray[np.generic]
 
 SIDES = ("left", "right")
 POINTS = 21
@@ -66,7 +67,7 @@ SIGMA = np.array(
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class Hands(ColumnSet):
     """The hands of P people in one frame.
 
     A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
@@ -80,43 +81,13 @@ class Hands:
             shapes measured by several cameras; NaN for shapes from one camera. None if there is only one camera.
     """
 
-    points: F32
-    scores: F32
-    shapes: F32
-    sigma: F32 | None = None
+    points: F32 = column("hand_keypoints", (2, POINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), part="hands")
+    scores: F32 = column("hand_scores", (2, POINTS), limits=(0, 1), part="hands")
+    shapes: F32 = column("", (2, POINTS, 3), unit="m", space="camera")
+    sigma: F32 | None = column("", (2, POINTS), unit="mm", fill=math.nan, nullable=True, optional=True)
 
     def __post_init__(self) -> None:
-        count = len(self.scores)
-        for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,)), ("sigma", ())):
-            if name == "sigma" and self.sigma is None:
-                continue
-            shape, expected = getattr(self, name).shape, (count, len(SIDES), POINTS, *last)
-            if shape != expected:
-                raise ValueError(f"Hands.{name}: expected shape {expected}, got {shape}")
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __getitem__(self, rows: Rows) -> "Hands":
-        sigma = None if self.sigma is None else self.sigma[rows]
-        return Hands(self.points[rows], self.scores[rows], self.shapes[rows], sigma)
-
-    @classmethod
-    def undetected(cls, count: int) -> Self:
-        """Make the `Hands` of `count` people, none of them detected."""
-        scores = np.zeros((count, len(SIDES), POINTS), np.float32)
-        return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
-
-    def with_undetected(self, count: int) -> "Hands":
-        """Return these hands, followed by undetected hands of `count` people."""
-        more = Hands.undetected(count)
-        points, scores, shapes = (
-            np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
-        )
-        sigma = None
-        if self.sigma is not None:
-            sigma = np.concatenate([self.sigma, np.full(more.scores.shape, np.nan, np.float32)])
-        return Hands(points, scores, shapes, sigma)
+        self.check_columns()
 
     @property
     def detected(self) -> NDArray[np.bool_]:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera
+from pose.structures.columns import check_shape
 from pose.structures.skeletons import H36M17, get_skeleton
-from pose.structures.types import F32, check_shape
+from pose.structures.types import F32
 
 _SIDES = np.array([-1, 1, 1], np.float32)
 

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures import wholebody
-from pose.structures.types import F32
 
 H36M_NAMES = (
     "pelvis", "right_hip", "right_knee", "right_ankle", "left_hip", "left_knee", "left_ankle", "spine", "thorax",
     "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
 )  # fmt: skip
+F32 = NDArray[np.float32]
+
 # First, middle and last joint of each limb, by name; the columns of `Placed.inconsistent`.
 LIMBS = {
     "left_leg": ("left_hip", "left_knee", "left_ankle"),

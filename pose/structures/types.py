@@ -5,33 +5,26 @@ in metres in the camera frame: x right, y down, z forward. Times are in seconds.
 seen", and the coordinates of that point are then invalid.
 """
 
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.columns import KEYPOINTS, ColumnSet, Rows, check_shape, column
+from pose.structures.columns import Array as Array  # for annotations
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands
+from pose.structures.skeletons import H36M17, LIMBS
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-Array = NDArray[np.generic]  # of any dtype
-
-
-def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
-    """Raise ValueError unless attribute `name` of `owner` has shape `shape`. None in `shape` allows any length."""
-    array = getattr(owner, name)
-    if array.shape == shape:
-        return
-    if array.ndim != len(shape) or any(
-        want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
-    ):
-        expected = "(" + ", ".join("*" if want is None else str(want) for want in shape) + ")"
-        raise ValueError(f"{type(owner).__name__}.{name}: expected shape {expected}, got {array.shape}")
+JOINTS = len(H36M17)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +191,7 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class People(ColumnSet):
     """The P tracked people of one frame in 2D, with J keypoints each.
 
     Attributes:
@@ -218,11 +211,13 @@ class People:
 
     index: int
     time: float
-    ids: I64
-    boxes: F32
-    box_scores: F32
-    keypoints: F32
-    scores: F32
+    ids: I64 = column("id", dtype="<i8", member="id")
+    boxes: F32 = column("box", (4,), unit="px", space="image", limits=(-1e7, 1e7), member="box", decimals=2)
+    box_scores: F32 = column("box_score", limits=(0, 1), member="score", decimals=3)
+    keypoints: F32 = column(
+        "keypoints", (KEYPOINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), member="keypoints", decimals=2
+    )
+    scores: F32 = column("scores", (KEYPOINTS,), limits=(0, 1))
     untracked: int = 0
     cut: bool = False
     background: Background | None = None
@@ -230,18 +225,19 @@ class People:
     faces: Faces | None = None
 
     def __post_init__(self) -> None:
-        n, j = self.scores.shape
-        check_shape(self, "ids", (n,))
-        check_shape(self, "boxes", (n, 4))
-        check_shape(self, "box_scores", (n,))
-        check_shape(self, "keypoints", (n, j, 2))
-        if self.hands is not None and len(self.hands) != n:
-            raise ValueError(f"People.hands: expected those of {n} people, got {len(self.hands)}")
-        if self.faces is not None and len(self.faces) != n:
-            raise ValueError(f"People.faces: expected those of {n} people, got {len(self.faces)}")
+        self.check_columns(self.scores.shape[1])
+        for name, hands_or_faces in (("hands", self.hands), ("faces", self.faces)):
+            if hands_or_faces is not None and len(hands_or_faces) != len(self):
+                found = len(hands_or_faces)
+                raise ValueError(f"People.{name}: expected those of {len(self)} people, got {found}")
 
-    def __len__(self) -> int:
-        return len(self.ids)
+    def _with(self, arrays: Mapping[str, Array]) -> "People":
+        return replace(self, hands=None, faces=None, **arrays)  # type: ignore[arg-type]
+
+    def __getitem__(self, rows: Rows) -> "People":
+        """Return the people in some rows, with their hands and faces."""
+        hands, faces = (None if one is None else one[rows] for one in (self.hands, self.faces))
+        return replace(ColumnSet.__getitem__(self, rows), hands=hands, faces=faces)
 
     def with_undetected(self, ids: list[int], boxes: F32) -> "People":
         """Return these people, followed by N people without keypoints.
@@ -251,20 +247,17 @@ class People:
             boxes: (N, 4) xyxy px, predicted boxes of the people.
         """
         count, joints = len(ids), self.scores.shape[1]
-        return replace(
-            self,
-            ids=np.append(self.ids, ids).astype(np.int64),
-            boxes=np.concatenate([self.boxes, boxes]),
-            box_scores=np.append(self.box_scores, np.zeros(count, np.float32)),
-            keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
-            scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
-            hands=None if self.hands is None else self.hands.with_undetected(count),
-            faces=None if self.faces is None else self.faces.with_undetected(count),
-        )
+        added = People(
+            self.index, self.time, np.asarray(ids, np.int64), boxes, np.zeros(count, np.float32),
+            np.zeros((count, joints, 2), np.float32), np.zeros((count, joints), np.float32),
+        )  # fmt: skip
+        hands = None if self.hands is None else self.hands + Hands.unknown(count)
+        faces = None if self.faces is None else self.faces + Faces.unknown(count)
+        return replace(self + added, hands=hands, faces=faces)
 
 
 @dataclass(frozen=True, slots=True)
-class Poses3D:
+class Poses3D(ColumnSet):
     """3D poses of the P people of a frame (Human3.6M-17), one row for each row of `People`.
 
     Attributes:
@@ -277,34 +270,27 @@ class Poses3D:
         seen_by: (P, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
     """
 
-    joints: F32
-    root: F32
-    sigma: F32
-    swapped: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
-    ahead: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
-    seen_by: U8 = field(default_factory=lambda: np.zeros((0, 17), np.uint8))
+    joints: F32 = column(
+        "joints3d", (JOINTS, 3), unit="m", space="camera", limits=(-1e6, 1e6), member="joints3d", decimals=4
+    )
+    root: F32 = column("root", (3,), unit="m", space="camera", limits=(-1e6, 1e6), member="root", decimals=4)
+    sigma: F32 = column("sigma", (JOINTS,), unit="mm", limits=(0, 1e9), member="sigma", decimals=1)
+    swapped: Flags = column(
+        "swapped", (2,), "|b1", required=False, optional=True, member="swapped", labels=("legs", "arms")
+    )
+    ahead: F32 = column(
+        "ahead", unit="s", limits=(0, 3600), required=False, optional=True, member="ahead", decimals=4, sparse=True
+    )
+    seen_by: U8 = column(
+        "seen_by", (JOINTS,), "|u1", part="cameras", required=False, optional=True, member="seen_by", sparse=True
+    )
 
     def __post_init__(self) -> None:
-        n = len(self.joints)
-        if not len(self.seen_by):
-            object.__setattr__(self, "seen_by", np.zeros((n, 17), np.uint8))
-        check_shape(self, "seen_by", (n, 17))
-        if not len(self.swapped):
-            object.__setattr__(self, "swapped", np.zeros((n, 2), bool))
-        if not len(self.ahead):
-            object.__setattr__(self, "ahead", np.zeros(n, np.float32))
-        check_shape(self, "ahead", (n,))
-        check_shape(self, "swapped", (n, 2))
-        check_shape(self, "joints", (n, 17, 3))
-        check_shape(self, "root", (n, 3))
-        check_shape(self, "sigma", (n, 17))
-
-    def __len__(self) -> int:
-        return len(self.joints)
+        self.check_columns()
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(ColumnSet):
     """Poses of the P people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
 
     Attributes:
@@ -320,32 +306,27 @@ class Placed:
             lengths (`pose.world.consistency`).
     """
 
-    joints: F32
-    root_sigma: F32
-    contacts: F32
-    filled: Flags
-    moved: F32
-    doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
-    partial: Flags = field(default_factory=lambda: np.zeros(0, bool))
-    inconsistent: Flags = field(default_factory=lambda: np.zeros((0, 4), bool))
-
-    @classmethod
-    def unknown(cls, count: int) -> Self:
-        """Return `Placed` for `count` people whose positions are unknown (NaN)."""
-        joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
-        return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
+    joints: F32 = column(
+        "world", (JOINTS, 3), unit="m", space="world", limits=(-1e6, 1e6), part="world", fill=math.nan, member="world",
+        decimals=4,
+    )  # fmt: skip
+    root_sigma: F32 = column(
+        "root_sigma", unit="mm", limits=(0, 1e9), part="world", fill=math.nan, member="root_sigma", decimals=1
+    )
+    contacts: F32 = column("contacts", (2,), limits=(0, 1), part="world", member="contacts", decimals=2)
+    filled: Flags = column("filled", dtype="|b1", part="world", member="filled")
+    moved: F32 = column("moved", unit="mm", limits=(0, 1e9), part="world", fill=math.nan, member="moved", decimals=1)
+    doubtful: Flags = column("doubtful", dtype="|b1", required=False, optional=True, member="doubtful", sparse=True)
+    partial: Flags = column(
+        "partial", dtype="|b1", part="world", required=False, optional=True, member="partial", sparse=True
+    )
+    inconsistent: Flags = column(
+        "inconsistent", (len(LIMBS),), "|b1", part="world", required=False, optional=True, member="inconsistent",
+        labels=tuple(LIMBS), sparse=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        n = len(self.joints)
-        for name, shape in (("doubtful", (n,)), ("partial", (n,)), ("inconsistent", (n, 4))):
-            if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.zeros(shape, bool))
-            check_shape(self, name, shape)
-        check_shape(self, "joints", (n, 17, 3))
-        check_shape(self, "root_sigma", (n,))
-        check_shape(self, "contacts", (n, 2))
-        check_shape(self, "filled", (n,))
-        check_shape(self, "moved", (n,))
+        self.check_columns()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from pose.structures.camera import Camera
-from pose.structures.skeletons import H36M17, LIMBS, Skeleton
+from pose.structures.columns import columns_of
+from pose.structures.skeletons import LIMBS, Skeleton
 from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
 from pose.utils.row_file import RowFile, Rows
 from pose.world.clean import Steps, prepare, put_on_floor
@@ -24,14 +25,16 @@ from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 
-_J = len(H36M17)
+_POSES = ("joints", "root", "sigma")  # attributes of `Poses3D` that the world changes
+# A person in one frame: poses under the names of their columns, and world coordinates.
 _PLACED: "np.dtype[Any]" = np.dtype(
     [
-        ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("placed", "<f4", (_J, 3)),
-        ("sigma", "<f4", _J), ("root_sigma", "<f4"), ("contacts", "<f4", 2), ("filled", "?"), ("moved", "<f4"),
-        ("box", "<f4", 4), ("partial", "?"), ("inconsistent", "?", len(LIMBS)),
+        ("times", "<f8"),
+        ("box", "<f4", 4),
+        *((one.name, one.dtype, one.shape) for one in columns_of(Poses3D) if one.attribute in _POSES),
+        *((one.name, one.dtype, one.shape) for one in columns_of(Placed)),
     ]
-)  # fmt: skip
+)
 _ROWS_PER_READ = 256  # rows of a person per read
 
 
@@ -149,7 +152,9 @@ class PlacedRun:
             for number, work in works.items():
                 one = put_on_floor(number, work, found.at(float(work.times[0])).ground, steps, rules)
                 boxes = people.boxes(number, one.times)
-                self._rows.append(number, rows_of(one, len(one.times), _PLACED, box=boxes))
+                doubtful = np.array(number in self.doubtful)
+                named = {"box": boxes, "joints3d": one.joints, "world": one.placed, "doubtful": doubtful}
+                self._rows.append(number, rows_of(one, len(one.times), _PLACED, **named))
                 self._begins.append((float(one.times[0]), number))
                 self.heights[number] = one.height, one.height_sigma
                 self.height_intervals[number] = one.height_interval
@@ -184,13 +189,8 @@ class PlacedRun:
         if not {*ids} & (self._left_out.keys() | self.joined.keys()):
             return result
         rows = [row for row, number in enumerate(ids) if result.time not in self._left_out.get(number, ())]
-        people, poses = result.people, result.poses
-        hands = None if people.hands is None else people.hands[rows]
-        faces = None if people.faces is None else people.faces[rows]
         named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
-        parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
-        kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.swapped[rows], poses.ahead[rows])
-        return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
+        return FrameResult(replace(result.people[rows], ids=named), result.poses[rows])
 
     def _without_world(self, result: FrameResult) -> FrameResult:
         """Return the result of a scene without a world."""
@@ -222,21 +222,16 @@ class PlacedRun:
         people = result.people
         if missing:
             people = people.with_undetected(missing, rows["box"][-len(missing) :])
-        swapped = np.concatenate([result.poses.swapped, np.zeros((len(missing), 2), bool)])
-        part = {name: np.ascontiguousarray(rows[name]) for name in _PLACED.names or ()}
-        poses = Poses3D(part["joints"], part["root"], part["sigma"], swapped)
-        doubtful = np.array([number in self.doubtful for number in order], bool)
-        placed = Placed(
-            part["placed"],
-            part["root_sigma"],
-            part["contacts"],
-            part["filled"],
-            part["moved"],
-            doubtful,
-            part["partial"],
-            part["inconsistent"],
+        poses, placed = (
+            {
+                one.attribute: np.ascontiguousarray(rows[one.name])
+                for one in columns_of(kind)
+                if one.name in rows.dtype.fields
+            }
+            for kind in (Poses3D, Placed)
         )
-        return FrameResult(people, poses, placed, self._view(result.time))
+        changed = replace(result.poses + Poses3D.unknown(len(missing)), **poses)
+        return FrameResult(people, changed, Placed(**placed), self._view(result.time))
 
 
 def doubtful_tracks(

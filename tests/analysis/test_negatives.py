@@ -52,7 +52,9 @@ def test_frames_too_far_apart(tmp_path):
 def test_angles_that_no_result_has(tmp_path):
     """The reason depends on what the 2D network sees, not on the lifted skeleton alone."""
     table = load_poses(write(tmp_path / "poses.npz", {1: motion(TIMES, standing(TIMES))}))
-    seen = replace(table, skeleton=BLAZEPOSE33, hand_keypoints=np.zeros((len(table.id), 2, 21, 2), np.float32))
+    seen = replace(table, skeleton=BLAZEPOSE33).with_columns(
+        hand_keypoints=np.zeros((len(table.id), 2, 21, 2), np.float32)
+    )
     without, with_both = unobserved_angles(table), unobserved_angles(seen)
     assert [line.partition(":")[0] for line in without] == ["ankle", "wrist", "pelvic tilt"]
     assert "no heel and toe" in without[0]

@@ -39,7 +39,7 @@ def test_detected_hands_and_faces_are_reported(capsys):
     tally = Tally()
     for index, (hands_seen, faces_seen) in enumerate([(3, 1), (0, 2)]):
         result = random_result(np.random.default_rng(index), index, 2)
-        hands, faces = Hands.undetected(2), Faces.undetected(2)
+        hands, faces = Hands.unknown(2), Faces.unknown(2)
         hands.scores.reshape(4, 21)[:hands_seen, 0] = 0.9
         faces.scores[:faces_seen] = 0.8
         tally.add(replace(result, people=replace(result.people, hands=hands, faces=faces)), SKELETON)

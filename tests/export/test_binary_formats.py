@@ -125,13 +125,13 @@ def long_table(frames):
     at, one = np.arange(frames), np.ones(frames, np.float32)
     root = np.stack([at / 1000, 0 * one, 3 * one], axis=1).astype(np.float32)
     joints, flat = np.zeros((frames, 17, 3), np.float32), np.zeros((frames, 17, 2), np.float32)
-    return PoseTable(
-        frames=at, timestamps=at / 30, frame_index=at, time=at / 30, id=np.ones(frames, np.int64),
-        box=np.zeros((frames, 4), np.float32), box_score=one, keypoints=flat, scores=flat[..., 0], joints3d=joints,
-        root=root, sigma=flat[..., 0], swapped=np.zeros((frames, 2), bool), ahead=0 * one,
-        seen_by=np.zeros((frames, 17), np.uint8),
-        skeleton=H36M17,
-    )  # fmt: skip
+    columns = {
+        "frames": at, "timestamps": at / 30, "frame_index": at, "time": at / 30, "id": np.ones(frames, np.int64),
+        "box": np.zeros((frames, 4), np.float32), "box_score": one, "keypoints": flat, "scores": flat[..., 0],
+        "joints3d": joints, "root": root, "sigma": flat[..., 0], "swapped": np.zeros((frames, 2), bool),
+        "ahead": 0 * one, "seen_by": np.zeros((frames, 17), np.uint8),
+    }  # fmt: skip
+    return PoseTable(columns=columns, skeleton=H36M17)
 
 
 def test_parquet_is_the_csv_with_types(recorded, tmp_path):

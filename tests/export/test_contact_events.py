@@ -20,7 +20,7 @@ def recording_of(left, right, first=0.0):
     contacts = np.stack([left, right], axis=1).astype(np.float32)
     times = first + np.arange(len(left)) / RATE
     placed = replace(Placed.unknown(len(left)), contacts=contacts)
-    return Recording(replace(table, placed=placed, time=times, timestamps=times), "walk")
+    return Recording(table.with_columns(**placed.arrays(), time=times, timestamps=times), "walk")
 
 
 def steps(*spans, frames=60, high=0.9, low=0.1):

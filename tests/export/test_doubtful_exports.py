@@ -80,7 +80,7 @@ def test_the_report_levels_no_person_before_a_camera_of_unknown_motion(unplaced,
     """People who lean by 30 degrees in the image stay so if the camera moved: the image's up is not gravity's."""
     angle = np.radians(30)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]], np.float32)
-    table = replace(unplaced, joints3d=unplaced.joints3d @ turn.T, root=unplaced.root @ turn.T)
+    table = unplaced.with_columns(joints3d=unplaced.joints3d @ turn.T, root=unplaced.root @ turn.T)
     if moves:
         motion = MotionInfo(CameraMotion(TRANSLATING), compensated=False)
         table = replace(table, run=replace(table.run, motion=motion))

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,7 +118,7 @@ def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     placed = Placed(
         np.zeros((58, 17, 3), np.float32), numbers[:, 0], np.repeat(numbers, 2, axis=1), filled, numbers[:, 0]
     )
-    recording.table = replace(recording.table, placed=placed)
+    recording.table = recording.table.with_columns(**placed.arrays())
     page, made = report(recording, tmp_path)
     (person,) = json.loads(script(page, "facts"))["people"]
     assert (person["count"], person["frames"]) == (20, 55)

@@ -201,7 +201,7 @@ def test_tables_have_heels_toes_and_ankle_angles_where_the_image_shows_them(reco
     keypoints, scores = np.zeros((6, 33, 2), np.float32), np.zeros((6, 33), np.float32)
     keypoints[:, feet], scores[:, feet] = project(ahead, table.camera.matrix), 0.9
     scores[0, feet[1, 2]] = 0
-    table = replace(table, skeleton=BLAZEPOSE33, keypoints=keypoints, scores=scores)
+    table = replace(table, skeleton=BLAZEPOSE33).with_columns(keypoints=keypoints, scores=scores)
     list(export(Recording(table, "clip.mp4"), ["csv", "angles"], tmp_path, "poses"))
     with (tmp_path / "poses.csv").open() as file:
         lines = list(csv.DictReader(file))

@@ -13,6 +13,7 @@ from pose_datasets.definitions import observed_joints
 from benchmarks.multi_camera import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 from pose.multiview.bundle import start_body
 from pose.multiview.types import POINTS, ViewCamera, ViewTrack
+from pose.structures.lenses import RadialLens
 
 RATE = 60.0
 
@@ -76,7 +77,7 @@ def exact(views: list[VirtualCamera]) -> list[ViewCamera]:
                 camera,
                 rotation=rotation,
                 translation=view.translation - rotation @ base.translation,
-                radial=(view.radial, 0.0),
+                lens=RadialLens((view.radial, 0.0)),
                 offset=view.offset,
                 drift=view.drift,
             )

@@ -32,7 +32,7 @@ def read(path) -> None:
         one_line(error)
         return
     for camera in cameras:
-        assert np.isfinite([camera.focal, *camera.radial]).all()
+        assert np.isfinite([camera.focal, *camera.lens.coefficients]).all()
         for part in (camera.matrix, camera.rotation, camera.translation):
             assert np.isfinite(part).all()
 

@@ -132,7 +132,7 @@ def test_a_published_file_gives_the_published_cameras(videos, tmp_path):
         np.testing.assert_allclose(one.rotation, other.rotation, atol=1e-5)
         np.testing.assert_allclose(one.translation, other.translation, atol=1e-4)
         assert one.focal == pytest.approx(other.focal, abs=0.01)
-        assert one.radial == other.radial
+        assert one.lens == other.lens
 
 
 def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):

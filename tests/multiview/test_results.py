@@ -115,7 +115,7 @@ def test_a_key_of_thousands_of_parts_is_refused_before_it_takes_memory(tmp_path,
 def test_toml_of_other_programs(tmp_path):
     (tmp_path / "calibration.toml").write_text(TOML)
     left, right = read_cameras(tmp_path / "calibration.toml", NAMES, [(640, 480), (1280, 960)])
-    assert left.radial == (0.1, 0.0)
+    assert left.lens.coefficients == (0.1, 0.0)
     assert right.focal == pytest.approx(1200)  # the video is twice as large
     np.testing.assert_allclose(right.rotation, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(right.translation, [1, 0, 2])

@@ -48,7 +48,7 @@ def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter)
     def residual(move):
         moved = replace(
             camera, rotation=rotation_matrix(move[:3]) @ camera.rotation, translation=camera.translation + move[3:6],
-            focal=camera.focal * np.exp(move[6]), radial=(camera.radial[0] + move[7], 0.0),
+            focal=camera.focal * np.exp(move[6]), lens=camera.lens.moved(move[7]),
         )  # fmt: skip
         # The observation is velocity * own time further on, and own time falls with offset and drift.
         clock = -move[8] - own * move[9]

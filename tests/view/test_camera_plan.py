@@ -61,10 +61,10 @@ def test_the_directions_of_a_pan_are_drawn_from_its_place(table):
 
 def test_the_path_of_a_carried_camera_is_dashed(table):
     moved = np.linspace(0, 2, FRAMES)[:, None] * np.array([1.0, 0, 0], np.float32)
-    page, drawing = drawing_of(replace(table, camera_position=moved.astype(np.float32)))
+    page, drawing = drawing_of(table.with_columns(camera_position=moved.astype(np.float32)))
     assert "dashed: path of the camera" in page
     assert any(path.get("stroke-dasharray") for path in drawing.findall("path"))
 
 
 def test_a_static_camera_has_no_section(table):
-    assert not list(cameras_section(replace(table, camera_rotation=None, camera_zoom=None, camera_sigma=None)))
+    assert not list(cameras_section(table.with_columns(camera_rotation=None, camera_zoom=None, camera_sigma=None)))

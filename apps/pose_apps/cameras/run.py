@@ -1,9 +1,10 @@
 """Processing of several videos of one scene to people in one common world frame."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pose.results import RunInfo
     from pose.results.cache import Found
     from pose.results.cameras import ResultCamera
+    from pose.structures.skeletons import Skeleton
     from pose.structures.types import FrameResult
     from pose_apps.support.outputs import Outputs
     from pose_apps.support.run_context import RunContext
@@ -95,7 +97,8 @@ def run_cameras(
         PoseError: If processing fails.
         KeyboardInterrupt: After Ctrl-C.
     """
-    from pose.results.cameras import CAMERAS_FILE, result_cameras
+    from pose.recorded import write_results
+    from pose.results.cameras import CAMERAS_FILE, cameras_text, result_cameras
 
     check_not_input([*outputs.files.values(), outputs.folder / CAMERAS_FILE], request.videos)
     if not overwrite:
@@ -116,7 +119,8 @@ def run_cameras(
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, context)
             results, info, lines = _results(request, scene, seen, pipeline)
-            _write(results, info, written, scene, tally)
+            texts = {written.folder / CAMERAS_FILE: cameras_text(scene.cameras)}
+            write_results(results, info, written.files, texts=texts, seen=partial(_count, tally, info.skeleton))
             if "overlay" in written.files:
                 _draw(request.videos, results, scene, written.files["overlay"], context)
         kept = outputs.settle(written, complete=True)
@@ -255,19 +259,9 @@ def camera_lines(scene: "RigScene") -> list[str]:
     return lines
 
 
-def _write(
-    results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "RigScene", tally: Tally
-) -> None:
-    from pose.results import ResultFiles
-    from pose.results.cameras import CAMERAS_FILE, cameras_text
-
-    with ResultFiles(outputs.files, info) as files:
-        files.add_text(outputs.folder / CAMERAS_FILE, cameras_text(scene.cameras))
-        for result in results:
-            tally.add(result, info.skeleton)
-            tally.add_sigma(result)
-            files.write(result)
-        files.close()
+def _count(tally: Tally, skeleton: "Skeleton", result: "FrameResult") -> None:
+    tally.add(result, skeleton)
+    tally.add_sigma(result)
 
 
 def _draw(

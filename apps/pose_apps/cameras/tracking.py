@@ -62,12 +62,13 @@ def track_cameras(
     Raises:
         PoseError: If a video has no frames, its camera moves, or two videos have the same images.
     """
+    from pose.cached_run import cached_results
     from pose.camera_runs import CameraRuns
 
     tallies, cached = [Tally() for _ in videos], dict[int, "Found"]()
 
     def run_camera(row: int, source: "Source", pipeline: "Pipeline") -> "Iterator[FrameResult]":
-        results, cached[row] = _results(source, pipeline, stop, context)
+        results, cached[row] = cached_results(pipeline, source, context.cache, stop)
         for result in context.with_progress(results, source, f"camera {row + 1}"):
             tallies[row].add(result, pipeline.skeleton)
             yield result
@@ -76,14 +77,3 @@ def track_cameras(
     for seen in found:
         context.warn(seen.problems)
     return [TalliedCamera(seen.spool, seen.run, cached[seen.index], tallies[seen.index]) for seen in found]
-
-
-def _results(
-    source: "Source", pipeline: "Pipeline", stop: threading.Event, context: "RunContext"
-) -> "tuple[Iterator[FrameResult], Found]":
-    if context.cache is None:
-        return pipeline.run(source, stop=stop), "nothing"
-    from pose.cached_run import CachedRun
-
-    run = CachedRun(pipeline, source, context.cache)
-    return run.results(stop), run.found

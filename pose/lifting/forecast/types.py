@@ -11,8 +11,9 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.columns import check_shape
 from pose.structures.sequences import Sequence3D
-from pose.structures.types import F32, F64, Flags, check_shape
+from pose.structures.types import F32, F64, Flags
 
 PAST_SECONDS = 1.0  # input of a forecaster; older frames are ignored
 MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation

@@ -126,7 +126,7 @@ class FaceTracker:
             rows = list(first)
             found |= self._detections(image, heads, rows, tracked_regions(np.array([first[row][0] for row in rows])))
         _remove_duplicates(found, heads)
-        faces = Faces.undetected(len(ids))
+        faces = Faces.unknown(len(ids))
         for row, (points, presence) in found.items():
             track = self._tracks.get(ids[row])
             if track is None or time - track.time > _MAX_UNSEEN_S:

@@ -182,7 +182,7 @@ class HandTracker:
         self, image: U8, arms: Arms, ids: Sequence[int], detections: dict[Arm, _Detection], time: float
     ) -> Hands:
         """Smooth the hands and update the tracks."""
-        hands = Hands.undetected(len(ids))
+        hands = Hands.unknown(len(ids))
         for (row, side), detection in detections.items():
             key = ids[row], side
             track = self._tracks.get(key)

@@ -55,8 +55,8 @@ def test_measures_do_not_depend_on_rotation_and_size_and_tell_the_sides_apart():
 def test_contours_name_points_and_unseen_faces_have_no_score():
     assert max(max(line) for line in CONTOURS) < POINTS
     assert len(ANGLES) == 3
-    more = Faces.undetected(1).with_undetected(2)
+    more = Faces.unknown(1) + Faces.unknown(2)
     assert len(more) == 3
     assert not more[[0, 2]].detected.any()
-    with pytest.raises(ValueError, match=r"expected shape \(2, 468, 3\)"):
+    with pytest.raises(ValueError, match=r"expected shape \(1\), got \(2,\)"):
         Faces(np.zeros((1, POINTS, 3), np.float32), np.zeros(2, np.float32))

@@ -29,7 +29,7 @@ def frames(rng):
     results = []
     for index in range(6):
         result = seen_result([(0, 0, 4)], index=index, time=index / 25)
-        faces = Faces.undetected(1)
+        faces = Faces.unknown(1)
         if index >= 2:
             faces.points[0], faces.scores[0] = points_of(rng), 0.9
         results.append(replace(result, people=replace(result.people, faces=faces)))
@@ -131,4 +131,4 @@ def test_the_overlay_draws_a_face_where_it_is_and_says_so(frames):
 
 def test_people_and_faces_are_as_many(frames):
     with pytest.raises(ValueError, match=r"People\.faces"):
-        replace(frames[0].people, faces=Faces.undetected(2))
+        replace(frames[0].people, faces=Faces.unknown(2))

@@ -12,7 +12,7 @@ from pose.view.overlay import Overlay
 
 def test_hands_that_are_seen_are_drawn_where_they_are_and_others_are_not():
     result = seen_result([(0, 0, 4)])
-    hands = Hands.undetected(1)
+    hands = Hands.unknown(1)
     hands.points[0, 0] = (560, 400) + 30 * np.random.default_rng(0).random((21, 2))
     hands.points[0, 1] = (60, 400)
     hands.scores[0, 0] = 0.9

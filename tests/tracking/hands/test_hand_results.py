@@ -48,7 +48,7 @@ def frames(rng):
     results = []
     for index in range(10):
         result = seen_result([(0, 0, 4)], index=index, time=index / 25)
-        hands = Hands.undetected(1)
+        hands = Hands.unknown(1)
         if index >= 3:
             hands.shapes[0, 0] = shape(rng)
             hands.points[0, 0] = 300 + 200 * hands.shapes[0, 0, :, :2]

@@ -23,7 +23,7 @@ def frames(rng):
     results = []
     for index in range(10):
         result = seen_result([(0, 0, 4)], index=index, time=index / 25)
-        hands = Hands.undetected(1)
+        hands = Hands.unknown(1)
         if index >= 3:
             hands.shapes[0, 0] = shapes - shapes[0]
             hands.scores[0, 0] = 0.9
@@ -85,7 +85,7 @@ def test_the_inset_draws_hands_that_are_seen(frames):
     def inset(result):
         return Inset((300, 300)).render(result).astype(int)
 
-    unseen = replace(frames[5], people=replace(frames[5].people, hands=Hands.undetected(1)))
+    unseen = replace(frames[5], people=replace(frames[5].people, hands=Hands.unknown(1)))
     without = replace(frames[5], people=replace(frames[5].people, hands=None))
     assert (inset(unseen) == inset(without)).all()
     differs = (inset(frames[5]) != inset(without)).any(axis=2)

@@ -1,0 +1,118 @@
+"""All results of one run: collected frame by frame, transformed to the world, and written.
+
+Every run goes this way: `pose-run`, `pose-batch`, several cameras, `Pipeline.process`, `pose.several` and `pose.lift`.
+Memory does not grow with the length of the recording.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from pose.results import MotionInfo, ResultFiles, ResultSpool, RunInfo, WorldInfo
+from pose.structures.types import FrameResult
+from pose.world.camera_motion.decision import AUTO, Decision, decide
+from pose.world.camera_motion.log import MotionLog
+from pose.world.carried import Images, RunData
+from pose.world.clean import Steps
+from pose.world.placing import place_run
+from pose.world.run import PlacedRun, doubtful_tracks
+
+
+class RecordedRun:
+    """Results of a run; must be closed.
+
+    Attributes:
+        info: Metadata of the run; `place` adds world, camera motion and doubtful tracks.
+        results: Results of all frames; can be iterated repeatedly.
+        decision: Decision on the camera motion; None before `place`.
+        world: The run in world coordinates; None if it has none.
+    """
+
+    def __init__(self, info: RunInfo, folder: Path | None = None) -> None:
+        """Create the temporary files.
+
+        Args:
+            info: Metadata of the run.
+            folder: Folder for unnamed temporary files; None for the system's temporary folder.
+
+        Raises:
+            PoseError: If the folder cannot be written.
+        """
+        self.info, self._folder = info, folder or Path(tempfile.gettempdir())
+        self._spool, self._log, self._stack = ResultSpool(self._folder, info.skeleton), MotionLog(), ExitStack()
+        self._stack.callback(self._spool.close)
+        self.results: Iterable[FrameResult] = self._spool
+        self.decision: Decision | None = None
+        self.world: PlacedRun | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def add(self, result: FrameResult) -> None:
+        """Append the result of a frame.
+
+        Raises:
+            PoseError: If it cannot be stored, for example because the disk is full.
+        """
+        self._spool.write(result)
+        self._log.add(result.people)
+
+    def place(self, steps: Steps | None, *, join: bool = True, images: Images | None = None) -> None:
+        """Transform the results to the world, if the camera motion allows it, and find doubtful tracks.
+
+        Args:
+            steps: Settings of the transformation; None keeps camera coordinates.
+            join: Whether to join tracks of one person and drop those that show no person.
+            images: Function that returns an iterator over the same frames again, which serve to estimate the
+                translation of a carried camera; None if they are not available.
+        """
+        info, camera = self.info, str(self.info.settings.get("camera", AUTO))
+        if steps is None:
+            self.decision = decide(self._log, camera)
+        else:
+            data = RunData(self._spool, info.skeleton, info.camera, images, self._folder)
+            self.world, self.decision = place_run(data, self._log, camera, steps, join)
+        self.info = replace(info, motion=MotionInfo.of(self.decision, self.world))
+        if self.world is None:
+            tracks = doubtful_tracks(self._spool, info.skeleton, info.camera, folder=self._folder)
+            self.info = replace(self.info, doubtful=tuple(sorted(tracks)))
+        else:
+            self._stack.callback(self.world.close)
+            self.results, self.info = self.world, replace(self.info, world=WorldInfo.of(self.world))
+
+
+def write_results(
+    results: Iterable[FrameResult],
+    info: RunInfo,
+    paths: Mapping[str, Path],
+    *,
+    complete: bool = True,
+    texts: Mapping[Path, str] | None = None,
+    seen: Callable[[FrameResult], None] = lambda result: None,
+) -> None:
+    """Write the result files of a run.
+
+    Args:
+        results: Results of all frames, in order.
+        info: Metadata of the run.
+        paths: Path of each file by format.
+        complete: Whether the results contain all frames of the input.
+        texts: Texts of further files, which get their names together with the others.
+        seen: Function that is called with each result.
+
+    Raises:
+        PoseError: If a file cannot be written.
+    """
+    with ResultFiles(paths, info) as files:
+        for path, text in (texts or {}).items():
+            files.add_text(path, text)
+        for result in results:
+            seen(result)
+            files.write(result)
+        files.close(complete)

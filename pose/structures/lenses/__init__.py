@@ -1,0 +1,22 @@
+"""Lens models by their names in calibration files. A new model is a module here and a line in `LENSES`."""
+
+from pose.structures.lenses.fisheye import FisheyeLens
+from pose.structures.lenses.lens import Lens
+from pose.structures.lenses.radial import RadialLens
+
+LENSES: dict[str, type[Lens]] = {"radial": RadialLens, "fisheye": FisheyeLens}
+PINHOLE = RadialLens()
+
+
+def lens_of_file(name: str, coefficients: tuple[float, ...]) -> Lens:
+    """Return the lens of a calibration file, from the name of the model and OpenCV's coefficients.
+
+    Raises:
+        ValueError: If the model is unknown, or cannot represent the coefficients.
+    """
+    if name not in LENSES:
+        raise ValueError(f"unknown lens model {name!r}; known: {', '.join(LENSES)}")
+    return LENSES[name].of_file(coefficients)
+
+
+__all__ = ["LENSES", "PINHOLE", "FisheyeLens", "Lens", "RadialLens", "lens_of_file"]

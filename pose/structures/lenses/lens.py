@@ -1,0 +1,53 @@
+"""Lens models. A model maps the ray of a point to its place in the image, both at z = 1 (x / z, y / z)."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Lens(ABC):
+    """A lens whose distortion depends only on the angle to the optical axis.
+
+    Attributes:
+        name: Name of the model in calibration files.
+        coefficients: Coefficients of the model.
+    """
+
+    name: ClassVar[str]
+    coefficients: tuple[float, ...]
+
+    @classmethod
+    @abstractmethod
+    def of_file(cls, values: tuple[float, ...]) -> Self:
+        """Make the lens from the distortion coefficients of a calibration file, in OpenCV's order.
+
+        Raises:
+            ValueError: If the model cannot represent them.
+        """
+
+    @property
+    @abstractmethod
+    def in_file(self) -> tuple[float, ...]:
+        """Coefficients for a calibration file, in OpenCV's order."""
+
+    @abstractmethod
+    def factor(self, square: F64) -> F64:
+        """Return the ratio (...) of the distances of image point and ray from the axis, for squared lengths of rays."""
+
+    @abstractmethod
+    def slope(self, square: F64) -> F64:
+        """Return the derivative (...) of `factor` with respect to the squared length."""
+
+    @abstractmethod
+    def undistort(self, points: F64) -> F64:
+        """Return the rays (..., 2) of image points (..., 2), both at z = 1."""
+
+    def moved(self, by: float) -> Self:
+        """Return the lens with another first coefficient, which calibration estimates."""
+        return replace(self, coefficients=(self.coefficients[0] + by, *self.coefficients[1:]))
