@@ -12,7 +12,7 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.limbs import ARMS, LEGS, flexion
 from pose_datasets.poses import PoseConfig
 from pose_datasets.postures import PostureConfig
-from pose_datasets.sampling import resample
+from pose_datasets.sampling import clip_weights, random_times, resample
 from pose_datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
 from pose.structures.sequences import LiftBatch
