@@ -12,6 +12,7 @@ from pose.files import PoseTable
 from pose.refine import lengths_of
 from pose.system.archives import release
 from pose.types import I64
+from pose.world.given import check_heights
 from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
@@ -40,6 +41,7 @@ def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict
     """
     if not heights:
         return {}
+    check_heights(heights)
     order = np.argsort(table.id, kind="stable")
     people, starts = np.unique(table.id[order], return_index=True)
     for number in heights:
