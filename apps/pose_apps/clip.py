@@ -258,7 +258,7 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
         try:
             with times.rest("threads of networks and codecs"), interrupts.raised_after(1):
                 cached = _track_and_lift(clip, stop, spool, motion)
-            clip.tally.complete = not stop.is_set()
+            clip.tally.complete = not stop.is_set() and source.cut_short is None
         finally:  # finished results are always kept
             if clip.tally.frames:
                 with times.measure("world"), hidden_progress(clip.config.quiet):
