@@ -16,7 +16,7 @@ from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.utils.json_values import Json
 from pose.world.clean import Steps
-from pose.world.frame import up_of
+from pose.world.given import checked
 
 if TYPE_CHECKING:
     from pose.lifting.fit.log import FitLog
@@ -75,6 +75,7 @@ def lift(
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
 
+    up = checked(heights, pitch, roll)
     name, people = _read(keypoints, fps, image_size)
     network = load_lifter(lifter, resolve_device(device))
     sequences, lifted = lift_sequences(
@@ -88,7 +89,7 @@ def lift(
     steps = Steps(
         bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
         camera_known=all(one.camera.known for one in sequences),
-        up=None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0), heights=heights or {},
+        up=up, heights=heights or {},
     )  # fmt: skip
     frames = _frames(list(people), sequences, lifted, times)
     return Result.of(frames, _info(name, network, sequences[0], times, settings), steps if world else None, join=False)

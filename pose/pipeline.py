@@ -313,9 +313,9 @@ class Pipeline:
         """
         from pose.result import Result
         from pose.world.clean import Steps
-        from pose.world.frame import up_of
+        from pose.world.given import checked
 
-        up = None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+        up = checked(heights, pitch, roll)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": _height_text(heights or {}), "smooth": smooth,
             "fill_gaps": fill_gaps, "join_tracks": join_tracks, "foot_lock": foot_lock,

@@ -256,7 +256,7 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
                     with times.measure("write"):
                         recorded.add(result)
                     tally.add(result, info.skeleton)
-            tally.complete = not stop.is_set()
+            tally.complete = not stop.is_set() and source.cut_short is None
         finally:  # finished results are always kept
             if tally.frames:
                 with times.measure("world"), hidden_progress(clip.config.quiet):

@@ -12,6 +12,7 @@ from pose.structures.refine import lengths_of
 from pose.structures.types import I64
 from pose.utils.archives import release
 from pose.world.camera_motion.verdict import UNKNOWN
+from pose.world.given import check_heights
 from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
@@ -40,6 +41,7 @@ def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict
     """
     if not heights:
         return {}
+    check_heights(heights)
     order = np.argsort(table.id, kind="stable")
     people, starts = np.unique(table.id[order], return_index=True)
     for number in heights:

@@ -22,6 +22,7 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
+from pose.structures.camera import check_intrinsics
 from pose.structures.lenses import LENSES, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json
@@ -31,7 +32,9 @@ FORMS = (
     "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"
 )
 MAX_BYTES = 1 << 20
-MAX_DISTANCE_M = 30.0  # if two cameras are farther apart, the unit of the file is mm
+MAX_DISTANCE_M = 100.0  # if two cameras are farther apart, the unit of the file is mm
+MAX_ASPECT_ERROR = 0.005  # maximum relative difference of fx and fy from their mean
+MAX_FIT_ERROR_PX = 1.0  # maximum error of k1 and k2 that replace more radial coefficients
 MAX_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
 _MAX_KEY_PARTS = 8
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
@@ -170,20 +173,54 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     if not (np.abs(given) <= MAX_NUMBER).all():
         raise ValueError(f"{name}: expected finite distortion coefficients")
     model = values.get("lens", next((one for one in LENSES if values.get(one) is True), RadialLens.name))
-    try:
-        lens = lens_of_file(str(model), tuple(given.tolist()))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
     said = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(part) for part in said)
     size = size or (width, height)
     if width * size[1] != height * size[0]:
         raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
     matrix[:2] *= size[0] / width
+    check_intrinsics(matrix)
     focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
-    if not focal > 0:
-        raise ValueError(f"{name}: its focal length must be above 0")
+    if abs(matrix[0, 0] / focal - 1) > MAX_ASPECT_ERROR:
+        raise ValueError(f"{name}: fx and fy differ by over {200 * MAX_ASPECT_ERROR:.0f} %; resample the video first")
+    try:
+        lens = lens_of_file(str(model), tuple(given.tolist()))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if isinstance(lens, RadialLens):
+        lens = RadialLens(_two_coefficients(name, given, focal, matrix[:2, 2], size))
     return ViewCamera(size, focal, matrix[:2, 2].copy(), turned, move, lens, known=True)
+
+
+def _two_coefficients(name: str, given: F64, focal: float, centre: F64, size: tuple[int, int]) -> tuple[float, float]:
+    """Return k1 and k2 of the lens with k1, k2, (p1, p2,) k3 to k6 of OpenCV, fitted to it within the image.
+
+    Raises:
+        ValueError: If they differ from the lens by more than `MAX_FIT_ERROR_PX` somewhere in the image.
+    """
+    if len(given) > 8 and given[8:].any():
+        raise ValueError(f"{name}: thin prism and tilted sensor are not supported; undistort the video first")
+    lens = np.zeros(8)
+    lens[: len(given[:8])] = given[:8]
+    if not lens[4:].any():
+        return float(lens[0]), float(lens[1])
+    corners = np.array([[0, 0], [size[0], 0], [0, size[1]], [size[0], size[1]]]) - centre
+    reach = float(np.linalg.norm(corners, axis=1).max()) / focal
+    powers = np.linspace(0, 2 * reach, 2001)[:, None] ** [2, 4, 6]
+    radius = np.sqrt(powers[:, 0])
+    bent = radius * (1 + powers @ lens[[0, 1, 4]]) / (1 + powers @ lens[5:8])
+    folded = np.flatnonzero(~(np.diff(bent) > 0))
+    inside = bent[: folded[0] + 1 if len(folded) else None]
+    if not inside[-1] >= reach:
+        raise ValueError(f"{name}: its distortion coefficients fold the image; undistort the video first")
+    count = int(np.searchsorted(inside, reach)) + 1
+    terms = radius[:count, None] * powers[:count, :2]
+    offset = bent[:count] - radius[:count]
+    fitted = np.linalg.lstsq(terms, offset, rcond=None)[0]
+    error = focal * float(np.abs(terms @ fitted - offset).max())
+    if not error <= MAX_FIT_ERROR_PX:
+        raise ValueError(f"{name}: k1 and k2 cannot replace k3 to k6 ({error:.1f} px off); undistort the video first")
+    return float(fitted[0]), float(fitted[1])
 
 
 def _array(values: object, shape: tuple[int, ...]) -> F64:

@@ -66,6 +66,7 @@ def _camera(camera: ElementTree.Element) -> Mapping[str, Any]:
             _number(intrinsic, "radialDistortion2", 0.0),
             _number(intrinsic, "tangentalDistortion1", 0.0),
             _number(intrinsic, "tangentalDistortion2", 0.0),
+            _number(intrinsic, "radialDistortion3", 0.0),
         ],
         "R": rotation.tolist(),
         "t": (-rotation @ place).tolist(),

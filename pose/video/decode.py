@@ -28,6 +28,7 @@ from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy, check_server
 from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
+from pose.video.trailer import is_cut_off
 from pose.video.upright import StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
 
 if TYPE_CHECKING:
@@ -355,6 +356,8 @@ class StreamSource(Source):
                 return f"{stopped}: cut short, {decoding.decoded} of {decoding.stream.frames} frames could be decoded"
         elif self._is_short(end, MAX_MISSING_END_WITH_SOUND_S if self.info.has_audio else max(MAX_MISSING_END_S, half)):
             return f"{stopped}: cut short, {self._declared_s:.2f} s expected"
+        if not (self._target.is_network or self._target.is_live) and is_cut_off(Path(self._target.url[len("file:") :])):
+            return f"{stopped}: cut short, the file ends before its container does"
         return None
 
     def _is_short(self, end: float, slack: float) -> bool:

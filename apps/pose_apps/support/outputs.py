@@ -110,13 +110,13 @@ class Outputs:
             record.move_user_file(target.folder / path.name)
             record.expect(path, path.name)
         record.save_expected()  # so that files of a run that is killed now are recorded
+        names = {path.name for path in new}
+        for name in record.names:  # first, so that files of two runs are never together
+            if self._is_stale(name, names):
+                record.remove(target.folder / name)
         for path in new:
             path.replace(target.folder / path.name)
             record.confirm(path.name)
-        names = {path.name for path in new}
-        for name in record.names:
-            if self._is_stale(name, names):
-                record.remove(target.folder / name)
         record.save()
         return target
 
@@ -127,9 +127,9 @@ class Outputs:
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
         """Return whether a file of an earlier run does not belong to the new results, whose file names are `new`."""
-        return name not in new and (
-            name in known_files().values() or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
-        )
+        if name in new:
+            return False
+        return _is_result(name) or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
 
     def _in_subfolder(self, folder: str) -> "Outputs":
         files = {name: self.folder / folder / path.name for name, path in self.files.items()}

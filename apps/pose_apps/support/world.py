@@ -19,7 +19,6 @@ SPACE_HELP = "coordinate frame of the exported files; default: world if the resu
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
 
 MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
-MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +72,8 @@ def read_heights(text: str | None) -> dict[int | None, float]:
     Raises:
         UsageError: If the text is invalid.
     """
+    from pose.world.given import check_heights
+
     heights: dict[int | None, float] = {}
     for word in [] if text is None else str(text).split(","):
         number, colon, value = word.strip().rpartition(":")
@@ -83,8 +84,7 @@ def read_heights(text: str | None) -> dict[int | None, float]:
             raise UsageError(
                 f"height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got {text!r}"
             ) from None
-        if not MIN_HEIGHT_M <= metres <= MAX_HEIGHT_M:
-            raise UsageError(f"height: {metres:g} m is out of range; allowed: {MIN_HEIGHT_M:g} to {MAX_HEIGHT_M:g}")
+        check_heights({person: metres})
         if person in heights:
             raise UsageError(f"height: {text!r} contains two heights for {'all people' if person is None else person}")
         heights[person] = metres
@@ -101,9 +101,9 @@ def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
     Returns:
         The unit vector; None if both angles are None.
     """
-    from pose.world.frame import up_of
+    from pose.world.given import checked_up
 
-    return None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+    return checked_up(pitch, roll)
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":

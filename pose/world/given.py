@@ -1,0 +1,58 @@
+"""Checks of what the user says about people and camera, the same for commands and the Python API."""
+
+from collections.abc import Mapping
+from numbers import Real
+
+from pose.errors import UsageError
+from pose.structures.types import F64
+from pose.world.frame import up_of
+
+MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m
+MAX_PITCH_DEGREES, MAX_ROLL_DEGREES = 90.0, 180.0
+
+
+def check_heights(heights: Mapping[int | None, float]) -> None:
+    """Check body heights in m by track id; the key None stands for all people.
+
+    Raises:
+        UsageError: If a key is no id, or a height is no number in the range of human heights.
+    """
+    if not isinstance(heights, Mapping):
+        raise UsageError(f"heights: expected a mapping from ids to metres, got {type(heights).__name__}")
+    for person, metres in heights.items():
+        if person is not None and (isinstance(person, bool) or not isinstance(person, int)):
+            raise UsageError(f"heights: expected track ids or None as keys, got {person!r}")
+        _check_number("height", metres, MIN_HEIGHT_M, MAX_HEIGHT_M, "m")
+
+
+def checked_up(pitch: float | None, roll: float | None) -> F64 | None:
+    """Return the direction (3,) opposite to gravity in the camera frame (x right, y down, z forward).
+
+    Args:
+        pitch: Pitch of the camera, degrees, positive if it looks up; None for 0.
+        roll: Clockwise roll of the camera, degrees; None for 0.
+
+    Returns:
+        The unit vector; None if both angles are None.
+
+    Raises:
+        UsageError: If an angle is no number in its range.
+    """
+    if pitch is None and roll is None:
+        return None
+    _check_number("pitch", pitch or 0.0, -MAX_PITCH_DEGREES, MAX_PITCH_DEGREES, "degrees")
+    _check_number("roll", roll or 0.0, -MAX_ROLL_DEGREES, MAX_ROLL_DEGREES, "degrees")
+    return up_of(pitch or 0.0, roll or 0.0)
+
+
+def checked(heights: Mapping[int | None, float] | None, pitch: float | None, roll: float | None) -> F64 | None:
+    """Check heights and angles as `check_heights` and `checked_up` do, and return the direction of `checked_up`."""
+    check_heights(heights or {})
+    return checked_up(pitch, roll)
+
+
+def _check_number(name: str, value: object, least: float, most: float, unit: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise UsageError(f"{name}: expected a number of {unit}, got {type(value).__name__}")
+    if not least <= value <= most:
+        raise UsageError(f"{name}: {value:g} {unit} is out of range; allowed: {least:g} to {most:g}")
