@@ -58,6 +58,18 @@ def test_some_bodies_are_unlike_all_recorded_ones(rng):
     assert unlike[0] > 0.15
 
 
+def test_shoulders_span_the_widths_of_data_sets(rng):
+    points = np.repeat(waving_clip(seconds=0.5).points[None, :10], 400, axis=0)
+    bones = bodies.to_bones(points)
+    bodies.widen_shoulders(rng, bones, bodies.BodyConfig(other_shoulders=1.0))
+    changed = bodies.assemble(bones)
+    legs = np.linalg.norm(bones[:, 0, [2, 3, 5, 6]], axis=-1).sum(axis=-1) / 2
+    width = np.linalg.norm(changed[:, :, 11] - changed[:, :, 14], axis=-1)[:, 0] / legs
+    assert width.min() == pytest.approx(0.28, abs=0.01)
+    assert width.max() == pytest.approx(0.6, abs=0.01)
+    np.testing.assert_allclose(bones[:, :, 12:14], bodies.to_bones(points)[:, :, 12:14], atol=1e-6)
+
+
 def test_small_children_have_large_heads_and_short_legs(rng):
     config = bodies.BodyConfig(proportions=1, children=1, unlike=0, child_head=0.6, child_legs=0.2)
     factors = bodies.random_proportions(rng, 4000, config)

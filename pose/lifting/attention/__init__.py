@@ -32,6 +32,7 @@ from pose.training.attention.performer import PerformerAttention
 from pose.training.attention.reformer import ReformerAttention
 from pose.training.attention.sparse import SparseAttention
 from pose.training.attention.transformer_xl import TransformerXLAttention
+from pose.utils.plugins import load_plugins
 
 __all__ = [
     "ATTENTIONS",
@@ -114,6 +115,7 @@ def build_attentions(
         ValueError: If the name or an option is unknown, if the options cannot be combined, or if the mechanism does not
             support causality, streaming or sequences of this length.
     """
+    load_plugins()
     if name not in ATTENTIONS:
         raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")
     kind = ATTENTIONS[name]
