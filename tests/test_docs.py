@@ -94,7 +94,9 @@ def wrong_in(line):
         words.append(following[0])
     known = options_of(*words) if len(words) > 1 or not subcommands(command) else all_options()
     used = OPTION.findall(line[match.end() :])
-    return [f"{' '.join(words)} has no {option}" for option in used if option not in known | {"--print_config"}]
+    return [
+        f"{' '.join(words)} has no {option}" for option in used if option not in known | {"--print_config", "--plugin"}
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -47,6 +47,8 @@ class BodyConfig:
         other_arms: Fraction of sequences that get the arms of another clip, of those that do not keep their recorded
             poses.
         mirror: Fraction of mirrored sequences.
+        other_shoulders: Fraction of sequences whose shoulders have a random width, as their definitions differ.
+        shoulder_width: Smallest and largest of these widths, as fractions of the leg length.
     """
 
     proportions: float = 0.9
@@ -58,6 +60,8 @@ class BodyConfig:
     other_legs: float = 0.25
     other_arms: float = 0.3
     mirror: float = 0.5
+    other_shoulders: float = 0.0
+    shoulder_width: tuple[float, float] = (0.28, 0.6)
 
 
 def to_bones(points: F32) -> F32:
@@ -124,6 +128,25 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     logs[:, [0, 2, 3, 5, 6]] += config.child_legs * smaller
     result: F32 = np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
     return result
+
+
+def widen_shoulders(rng: np.random.Generator, bones: F32, config: BodyConfig) -> None:
+    """Give some sequences shoulders of random width, in place.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        config: Settings of the augmentation.
+    """
+    if not config.other_shoulders:
+        return
+    rows = rng.random(len(bones)) < config.other_shoulders
+    wanted = rng.uniform(*config.shoulder_width, (int(rows.sum()), 1, 1, 1)).astype(np.float32)
+    left, right = SHOULDERS_AND_ARMS[0], SHOULDERS_AND_ARMS[3]
+    width = norm(bones[rows, :1, left] - bones[rows, :1, right])[..., None, None]
+    factor = 2 * wanted * _mean_length(bones[rows], [2, 3, 5, 6]) / np.maximum(width, np.float32(0.05))
+    for joint in (left, right):
+        bones[rows, :, joint] *= factor[:, :, 0]
 
 
 def combine_with_legs(bones: F32, donor: F32) -> F32:

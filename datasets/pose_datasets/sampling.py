@@ -86,18 +86,20 @@ def _variety(clip: Clip) -> float:
     return float(joints.std(axis=0).mean()) + 0.03
 
 
-def random_times(rng: np.random.Generator, size: int, frames: int, variable: float) -> F64:
-    """Draw frame times (B, T) s that start at 0: mostly at common frame rates, sometimes at any of 10 to 120 frames/s.
+def random_times(rng: np.random.Generator, size: int, frames: int, variable: float, fastest: float = 120.0) -> F64:
+    """Draw frame times (B, T) s that start at 0: mostly at common frame rates, sometimes at any from 10 frames/s.
 
     Args:
         rng: Random generator.
         size: Number of sequences, B.
         frames: Frames per sequence, T.
         variable: Fraction of sequences with uneven time stamps.
+        fastest: Highest frame rate, frames/s.
     """
     shares = np.append(_RATE_PROBABILITIES, 1 - _RATE_PROBABILITIES.sum())
     rate = np.append(_FRAME_RATES, 0)[rng.choice(len(shares), size, p=shares)]
-    rate = np.where(rate > 0, rate, np.exp(rng.uniform(np.log(10), np.log(120), size)))
+    other_rates = np.exp(rng.uniform(np.log(10), np.log(fastest), size))
+    rate = np.where((rate > 0) & (rate <= fastest), rate, other_rates)
     steps = np.ones((size, frames))
     uneven = rng.random(size) < variable
     steps[uneven] = rng.uniform(0.5, 1.5, (int(uneven.sum()), frames))

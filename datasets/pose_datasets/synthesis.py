@@ -40,6 +40,7 @@ class SynthesisConfig:
     Attributes:
         natural: Fraction of sequences with poses as recorded. The others get the changes of `poses` and `postures`.
         variable_rate: Fraction of sequences with uneven time stamps.
+        fastest_rate: Highest frame rate of the 2D joints, frames/s; the lowest is 10.
         speed: Standard deviation of the log of the playback speed, which is clamped to 0.5 to 2.
         equal_laboratories: Whether clips of each laboratory (`mocap.laboratory`) are equally probable.
         bodies: Augmentation of bodies.
@@ -50,6 +51,7 @@ class SynthesisConfig:
 
     natural: float = 0.5
     variable_rate: float = 0.1
+    fastest_rate: float = 120.0
     speed: float = 0.35
     equal_laboratories: bool = False
     bodies: BodyConfig = field(default_factory=BodyConfig)
@@ -81,7 +83,7 @@ class Synthesis:
             step: Number of the training step.
         """
         rng = np.random.default_rng((self.seed, step))
-        times = random_times(rng, size, frames, self.config.variable_rate)
+        times = random_times(rng, size, frames, self.config.variable_rate, self.config.fastest_rate)
         world, valid = self.people(rng, times)
         return film(rng, world, times, valid, self.config.film)
 
@@ -105,6 +107,7 @@ class Synthesis:
         varied = rng.random(len(bones)) >= config.natural
         bones[varied] = self._spliced(rng, bones[varied], times[varied])
         bones *= bodies.random_proportions(rng, len(bones), config.bodies)[:, None, :, None]
+        bodies.widen_shoulders(rng, bones, config.bodies)
         bones[varied] = _varied(rng, bones[varied], times[varied], config)
         poses.flex_limbs(rng, bones, times, config.poses)
         if config.poses.whole_range:

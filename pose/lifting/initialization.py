@@ -112,7 +112,11 @@ def _scale_branches(network: Network, scale: float) -> None:
 
 def _values_and_output(mixer: nn.Module) -> list[nn.Linear]:
     linears = {name.rpartition(".")[2]: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
-    assert not linears or "out_proj" in linears, f"{type(mixer).__name__} has no out_proj to scale"
+    if linears and "out_proj" not in linears:
+        raise ValueError(
+            f"init: T-Fixup scales the layer out_proj of a mechanism, but {type(mixer).__name__} has no out_proj. "
+            "Give its output layer this name, or use init: xavier"
+        )
     return [linears[name] for name in ("v_proj", "global_v_proj", "out_proj") if name in linears]
 
 

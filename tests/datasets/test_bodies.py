@@ -30,6 +30,18 @@ def test_mirroring_twice_is_nothing_and_once_keeps_left_left():
     np.testing.assert_allclose(bodies.mirror(bodies.to_bones(points)), bodies.to_bones(once), atol=1e-6)
 
 
+def test_shoulders_span_the_widths_of_data_sets(rng):
+    points = np.repeat(waving_clip(seconds=0.5).points[None, :10], 400, axis=0)
+    bones = bodies.to_bones(points)
+    bodies.widen_shoulders(rng, bones, bodies.BodyConfig(other_shoulders=1.0))
+    changed = bodies.assemble(bones)
+    legs = np.linalg.norm(bones[:, 0, [2, 3, 5, 6]], axis=-1).sum(axis=-1) / 2
+    width = np.linalg.norm(changed[:, :, 11] - changed[:, :, 14], axis=-1)[:, 0] / legs
+    assert width.min() == pytest.approx(0.28, abs=0.01)
+    assert width.max() == pytest.approx(0.6, abs=0.01)
+    np.testing.assert_allclose(bones[:, :, 12:14], bodies.to_bones(points)[:, :, 12:14], atol=1e-6)
+
+
 def test_limbs_bend_over_their_whole_range_and_keep_their_length(rng):
     points, times = batch(count=60, frames=10)
     bones = bodies.to_bones(np.tile(points, (10, 1, 1, 1)))

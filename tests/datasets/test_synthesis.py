@@ -135,6 +135,8 @@ def test_frame_rates(rng):
     assert (steps > 0).all()
     uneven = np.ptp(steps, axis=1) > 1e-6
     assert 0.06 < uneven.mean() < 0.14
+    slow = np.diff(random_times(rng, 2000, 50, variable=0.0, fastest=60.0), axis=1)
+    assert 1 / 60 - 1e-9 < slow.min() < 1 / 59 < 1 / 11 < slow.max() < 0.1 + 1e-9
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

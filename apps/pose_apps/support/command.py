@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
+from pose.utils.plugins import without_plugins
 from pose.utils.shown import shown
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help, subcommands_of
@@ -48,6 +49,13 @@ def run_command(function: Main) -> Callable[..., int]:
         warnings.formatwarning = _warning_line
         _typed.set({})
         try:
+            words = sys.argv[1:] if argv is None else argv
+            if any(word == "--plugin" or word.startswith("--plugin=") for word in words):
+                words = without_plugins(words)
+                if argv is None:
+                    sys.argv[1:] = words
+                else:
+                    argv = words
             status = function(argv) or 0
             sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status

@@ -18,6 +18,7 @@ from pose.lifting.attention.linformer import LinformerAttention
 from pose.lifting.attention.local import LocalAttention
 from pose.lifting.attention.shared_maps import share_maps
 from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.utils.plugins import load_plugins
 
 __all__ = [
     "ATTENTIONS",
@@ -87,6 +88,7 @@ def build_attentions(
         ValueError: If the name or an option is unknown, if the options cannot be combined, or if the mechanism does not
             support causality, streaming or sequences of this length.
     """
+    load_plugins()
     if name not in ATTENTIONS:
         raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")
     kind = ATTENTIONS[name]

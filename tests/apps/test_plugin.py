@@ -1,0 +1,81 @@
+"""A mechanism in a file of the user works from training to evaluation and use, in every command."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pose_apps.evaluate.command import main as pose_eval
+from pose_apps.export import main as pose_export
+from pose_apps.lift import main as pose_lift
+from pose_apps.train import main as pose_train
+from pose_datasets.mocap import save_clips
+
+from pose.lifting.attention import ATTENTIONS
+from pose.lifting.config import LifterConfig
+from pose.lifting.initialization import initialize
+from pose.lifting.model import LifterNetwork
+from pose.utils import plugins
+
+sys.path.append(str(Path(__file__).parents[1] / "datasets"))
+from motion import waving_clip
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "new_attention.py"
+
+
+@pytest.fixture
+def forget(monkeypatch):
+    """A function that forgets the plugin, as a new process would."""
+    monkeypatch.setenv(plugins.VARIABLE, "")
+
+    def again() -> None:
+        monkeypatch.setenv(plugins.VARIABLE, "")
+        ATTENTIONS.pop("mean", None)
+        for name in [name for name in sys.modules if name.startswith("pose_plugin")]:
+            del sys.modules[name]
+
+    again()
+    yield again
+    again()
+
+
+def test_an_own_mechanism_from_training_to_use(tmp_path, forget, capsys, rng):
+    clips, run = tmp_path / "clips.npz", tmp_path / "run"
+    save_clips([waving_clip(subject, seconds=2.0) for subject in ("01", "39")], clips)
+    small = ["--train.model.dim=16", "--train.model.heads=2", "--train.model.depth=1", "--train.steps=1"]
+    data = [f"--data.mocap={clips}", "--data.frames=[9]", "--data.batch_frames=27"]
+    plugin = ["--plugin", str(EXAMPLE)]
+    words = ["lifter", *plugin, "--train.model.attention=mean", *small, *data, "--out", str(run), "--quiet"]
+    assert pose_train(words) == 0
+    seen, truth = tmp_path / "seen.npz", tmp_path / "truth.npz"
+    keypoints = rng.uniform(100, 400, (20, 17, 2)).astype(np.float32)
+    known = {"scores": np.ones((20, 17), np.float32), "timestamps": np.arange(20) / 30, "skeleton": "h36m17"}
+    np.savez(seen, keypoints=keypoints, image_size=[640, 480], **known)
+    np.savez(truth, joints3d=rng.normal(0, 0.5, (20, 17, 3)) + np.array([0, 0, 4]))
+    lifter = ["--lifter", str(run / "final.safetensors")]
+    for number, (main, suffix, words) in enumerate(
+        (
+            (pose_eval, "", ["sequence", "--keypoints", str(seen), "--gt", str(truth), *lifter]),
+            (pose_lift, ".npz", [str(seen), *lifter]),
+            (pose_export, ".onnx", [str(run / "final.safetensors"), "--format", "onnx"]),
+        )
+    ):
+        out = ["--out", str(tmp_path / f"out{number}{suffix}")]
+        forget()
+        assert main([*words, *out]) != 0
+        assert "mean" in capsys.readouterr().err
+        assert main([*words, *out, *plugin]) == 0, main.__module__
+
+
+def test_a_plugin_that_is_missing_is_one_line(forget, capsys):
+    assert pose_lift(["a.npz", "--plugin", "missing.py"]) == 2
+    assert "--plugin: expected a Python file, got 'missing.py'" in capsys.readouterr().err
+
+
+def test_t_fixup_names_the_layer_that_it_needs(forget, monkeypatch):
+    plugins.without_plugins(["--plugin", str(EXAMPLE)])
+    network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention="mean", norm="none", init="t-fixup"))
+    network.blocks[0].attention.answer = network.blocks[0].attention.out_proj
+    del network.blocks[0].attention.out_proj
+    with pytest.raises(ValueError, match=r"MeanAttention has no out_proj\. Give its output layer this name"):
+        initialize(network, "t-fixup")
