@@ -14,7 +14,7 @@ from pose.camera_motion.log import MotionLog
 from pose.camera_motion.verdict import TRANSLATING, CameraMotion
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.files import ResultSpool
+from pose.frame_store import FrameStore
 from pose.multiview.collect import collect_tracks
 from pose.multiview.scene import CameraRun
 from pose.multiview.types import ViewTrack
@@ -46,7 +46,7 @@ class CameraResults:
     """
 
     index: int
-    spool: ResultSpool
+    spool: FrameStore
     run: CameraRun
     problems: list[str]
 
@@ -104,7 +104,7 @@ class CameraRuns:
         """
         spools = []
         for _ in self.videos:
-            spools.append(ResultSpool(self.folder, self.pipeline.skeleton))
+            spools.append(FrameStore(self.folder, self.pipeline.skeleton))
             stack.callback(spools[-1].close)
         by_camera: dict[int, CameraResults] = {}
         with closing(self._tracked(spools)) as tracked:
@@ -119,7 +119,7 @@ class CameraRuns:
                 by_camera[results.index] = results
         return [by_camera[row] for row in sorted(by_camera)]
 
-    def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
+    def _tracked(self, spools: list[FrameStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
         if self.workers == 1:
             for row in range(len(self.videos)):
@@ -171,7 +171,7 @@ class CameraRuns:
             for thread in threads:
                 thread.join()
 
-    def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> CameraResults | None:
+    def _track(self, row: int, spool: FrameStore, pipeline: Pipeline) -> CameraResults | None:
         """Return the results of one camera; None if the run was stopped before the first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:

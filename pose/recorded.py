@@ -13,7 +13,8 @@ from typing import Self
 
 from pose.camera_motion.decision import AUTO, Decision, decide
 from pose.camera_motion.log import MotionLog
-from pose.files import MotionInfo, ResultFiles, ResultSpool, RunInfo, WorldInfo
+from pose.files import MotionInfo, ResultFiles, RunInfo, WorldInfo
+from pose.frame_store import FrameStore
 from pose.types import FrameResult
 from pose.world.carried import Images, RunData
 from pose.world.clean import Steps
@@ -42,7 +43,7 @@ class RecordedRun:
             PoseError: If the folder cannot be written.
         """
         self.info, self._folder = info, folder or Path(tempfile.gettempdir())
-        self._spool, self._log, self._stack = ResultSpool(self._folder, info.skeleton), MotionLog(), ExitStack()
+        self._spool, self._log, self._stack = FrameStore(self._folder, info.skeleton), MotionLog(), ExitStack()
         self._stack.callback(self._spool.close)
         self.results: Iterable[FrameResult] = self._spool
         self.decision: Decision | None = None

@@ -6,7 +6,6 @@ from pose.files.npz import NpzWriter
 from pose.files.reader import load_poses, result_file
 from pose.files.result_files import WRITERS, ResultFiles
 from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
-from pose.files.spool import ResultSpool
 from pose.files.table import PoseTable
 from pose.files.writer import ResultWriter
 
@@ -18,7 +17,6 @@ __all__ = [
     "NpzWriter",
     "PoseTable",
     "ResultFiles",
-    "ResultSpool",
     "ResultWriter",
     "RunInfo",
     "WorldInfo",

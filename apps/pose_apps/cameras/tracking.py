@@ -11,7 +11,7 @@ from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
     from pose.cache import Found
-    from pose.files import ResultSpool
+    from pose.frame_store import FrameStore
     from pose.multiview.scene import CameraRun
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
@@ -30,7 +30,7 @@ class TalliedCamera:
         tally: Statistics of the frames of this camera.
     """
 
-    spool: "ResultSpool"
+    spool: "FrameStore"
     run: "CameraRun"
     cached: "Found"
     tally: Tally
