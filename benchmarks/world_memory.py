@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.results import ResultSpool
 from pose.structures.camera import Camera, project
+from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.run import PlacedRun
@@ -51,7 +51,7 @@ def measure(minutes: float, people: int) -> None:
     base = resident()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        spool = ResultSpool(folder, SKELETON)
+        spool = FrameStore(folder, SKELETON)
         for result in results(round(60 * minutes * FPS), people):
             spool.write(result)
         begun = time.process_time()
