@@ -16,7 +16,7 @@ from pose.multiview.collect import collect_tracks
 from pose.multiview.scene import CameraRun
 from pose.multiview.types import ViewTrack
 from pose.pipeline import Pipeline
-from pose.results import ResultSpool
+from pose.structures.frame_store import FrameStore
 from pose.structures.types import FrameResult
 from pose.utils.device import resolve_device
 from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
@@ -46,7 +46,7 @@ class CameraResults:
     """
 
     index: int
-    spool: ResultSpool
+    spool: FrameStore
     run: CameraRun
     problems: list[str]
 
@@ -104,7 +104,7 @@ class CameraRuns:
         """
         spools = []
         for _ in self.videos:
-            spools.append(ResultSpool(self.folder, self.pipeline.skeleton))
+            spools.append(FrameStore(self.folder, self.pipeline.skeleton))
             stack.callback(spools[-1].close)
         by_camera: dict[int, CameraResults] = {}
         with closing(self._tracked(spools)) as tracked:
@@ -119,7 +119,7 @@ class CameraRuns:
                 by_camera[results.index] = results
         return [by_camera[row] for row in sorted(by_camera)]
 
-    def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
+    def _tracked(self, spools: list[FrameStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
         if self.workers == 1:
             for row in range(len(self.videos)):
@@ -171,7 +171,7 @@ class CameraRuns:
             for thread in threads:
                 thread.join()
 
-    def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> CameraResults | None:
+    def _track(self, row: int, spool: FrameStore, pipeline: Pipeline) -> CameraResults | None:
         """Return the results of one camera; None if the run was stopped before the first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:

@@ -6,7 +6,6 @@ from pose.results.npz import NpzWriter
 from pose.results.reader import load_poses, result_file
 from pose.results.result_files import WRITERS, ResultFiles
 from pose.results.run_info import ModelInfo, RunInfo, WorldInfo
-from pose.results.spool import ResultSpool
 from pose.results.table import PoseTable
 from pose.results.writer import ResultWriter
 
@@ -18,7 +17,6 @@ __all__ = [
     "NpzWriter",
     "PoseTable",
     "ResultFiles",
-    "ResultSpool",
     "ResultWriter",
     "RunInfo",
     "WorldInfo",

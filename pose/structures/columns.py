@@ -101,6 +101,19 @@ def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     return np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
 
 
+def rows_of(values: "ColumnSet", keypoints: int = 0) -> NDArray[np.void]:
+    """Return the columns of a data class as one structured array of the type `row_type`."""
+    rows = np.empty(len(values), row_type(type(values), keypoints))
+    for name in rows.dtype.names or ():
+        rows[name] = getattr(values, name)
+    return rows
+
+
+def arrays_of(kind: type, rows: NDArray[np.void]) -> dict[str, Any]:
+    """Return the columns in a structured array of the type `row_type`, as arguments of the data class `kind`."""
+    return {name: np.array(rows[name], order="C") for name in row_type(kind, 1).names or ()}
+
+
 class ColumnSet:
     """Base of data classes of columns: the same number of rows in every array."""
 

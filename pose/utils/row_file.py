@@ -1,7 +1,8 @@
-"""Rows of structured NumPy arrays in a temporary file, for data that exceeds memory."""
+"""A growing table of rows of a structured NumPy type, for data that may exceed memory."""
 
 import tempfile
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Self
@@ -13,39 +14,36 @@ from pose.utils.whole_file import file_errors
 
 Rows = NDArray[np.void]
 
+MEMORY_BYTES = 4 << 20  # of rows that stay in memory
 _ROWS_PER_READ = 4096
+_SPARSE = 4  # rows are read one by one if they are fewer than this fraction of their span
 
 
 class RowFile:
-    """Store for rows of structured NumPy arrays under integer keys, in an unnamed temporary file.
+    """Rows in the order in which they were appended, with an index of the rows of each key.
 
-    The rows of a key keep the order in which they were appended. Only the positions of blocks are kept in memory.
+    Rows are in memory up to a limit, and then in an unnamed temporary file. Only their numbers are kept in memory.
 
     Attributes:
         kind: Data type of the rows.
     """
 
-    def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None, memory: int = 0) -> None:
-        """Create the temporary file.
+    def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None, memory: int | None = None) -> None:
+        """Create an empty table.
 
         Args:
             kind: Data type of the rows.
             folder: Folder of the file; None for the system's temporary folder.
-            memory: Number of bytes up to which the rows stay in memory, without a file.
+            memory: Number of bytes up to which the rows stay in memory, without a file; None for `MEMORY_BYTES`.
 
         Raises:
-            PoseError: If the file cannot be created.
+            PoseError: If the file is needed at once and cannot be created.
         """
         self.kind = kind
         self._folder = folder or Path(tempfile.gettempdir())
-        self._blocks: dict[int, list[tuple[int, int]]] = {}  # by key: byte position, number of rows
-        self._end = 0
-        self._file: IO[bytes]
-        with file_errors(self._folder):  # open as long as the rows are needed
-            if memory:
-                self._file = tempfile.SpooledTemporaryFile(memory, dir=str(self._folder))  # noqa: SIM115
-            else:
-                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+        self._index: dict[int, array[int]] = {}  # row numbers by key
+        self._count, self._limit, self._place = 0, MEMORY_BYTES if memory is None else memory, 0
+        self._memory, self._file = bytearray(), None if self._limit else self._new_file()
 
     def __enter__(self) -> Self:
         return self
@@ -53,27 +51,55 @@ class RowFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def __len__(self) -> int:
+        return self._count
+
     @property
     def keys(self) -> list[int]:
         """Keys in the order of their first `append`."""
-        return list(self._blocks)
+        return list(self._index)
 
-    def append(self, key: int, rows: Rows) -> None:
-        """Append a block of rows under a key.
+    def append(self, keys: int | Sequence[int], rows: Rows) -> None:
+        """Append rows under one key, or each under its own.
 
         Raises:
             PoseError: If the rows cannot be written, for example on a full disk.
         """
         assert rows.dtype == self.kind, (rows.dtype, self.kind)
-        with file_errors(self._folder):
-            self._file.seek(self._end)
-            self._file.write(np.ascontiguousarray(rows).data)
-        self._blocks.setdefault(key, []).append((self._end, len(rows)))
-        self._end += rows.nbytes
+        if self._file is None and len(self._memory) + rows.nbytes > self._limit:
+            file = self._new_file()
+            with file_errors(self._folder):
+                file.write(self._memory)
+            self._place, self._file, self._memory = len(self._memory), file, bytearray()
+        if self._file is None:
+            self._memory += rows.tobytes()
+        else:
+            with file_errors(self._folder):
+                self._move_to(self._file, self._count * self.kind.itemsize)
+                self._file.write(rows.tobytes())
+            self._place += rows.nbytes
+        numbers = range(self._count, self._count + len(rows))
+        if isinstance(keys, int):
+            self._index.setdefault(keys, array("q")).extend(numbers)
+        else:
+            for key, number in zip(keys, numbers, strict=True):
+                self._index.setdefault(key, array("q")).append(number)
+        self._count += len(rows)
 
     def count(self, key: int) -> int:
         """Return the number of rows of a key."""
-        return sum(count for _, count in self._blocks.get(key, []))
+        return len(self._index.get(key, ()))
+
+    def part(self, first: int, count: int) -> Rows:
+        """Return `count` rows from row number `first` on."""
+        start, size = first * self.kind.itemsize, count * self.kind.itemsize
+        if self._file is None:
+            return np.frombuffer(bytes(self._memory[start : start + size]), self.kind)
+        with file_errors(self._folder):
+            self._move_to(self._file, start)
+            data = self._file.read(size)
+        self._place += len(data)
+        return np.frombuffer(data, self.kind)
 
     def read(self, key: int) -> Rows:
         """Return all rows of a key."""
@@ -84,17 +110,29 @@ class RowFile:
             first += len(block)
         return rows
 
-    def portions(self, key: int, max_rows: int) -> Iterator[Rows]:
+    def portions(self, key: int, max_rows: int = _ROWS_PER_READ) -> Iterator[Rows]:
         """Yield the rows of a key, at most `max_rows` at a time."""
-        for position, count in self._blocks.get(key, []):
-            for first in range(0, count, max_rows):
-                part = min(max_rows, count - first)
-                with file_errors(self._folder):
-                    self._file.seek(position + first * self.kind.itemsize)
-                    data = self._file.read(part * self.kind.itemsize)
-                yield np.frombuffer(data, self.kind)
+        for start in range(0, self.count(key), max_rows):
+            numbers = np.array(self._index[key][start : start + max_rows])
+            first, span = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+            if span > _SPARSE * len(numbers):
+                yield np.concatenate([self.part(number, 1) for number in numbers.tolist()])
+            else:
+                part = self.part(first, span)
+                yield part if span == len(numbers) else part[numbers - first]
 
     def close(self) -> None:
-        """Delete the temporary file."""
-        with suppress(OSError):
-            self._file.close()
+        """Delete the rows."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._memory = bytearray()
+
+    def _new_file(self) -> IO[bytes]:
+        with file_errors(self._folder):  # open as long as the rows are needed
+            return tempfile.TemporaryFile(dir=self._folder)
+
+    def _move_to(self, file: IO[bytes], place: int) -> None:
+        if self._place != place:  # seeking writes the buffer
+            file.seek(place)
+            self._place = place

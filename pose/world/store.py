@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera, normalize_pixels
+from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
 from pose.structures.types import F32, FrameResult
 from pose.utils.row_file import RowFile, Rows
@@ -32,7 +33,6 @@ _WORK: "np.dtype[Any]" = np.dtype(
 )  # fmt: skip
 _FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
 _SIZE = ("bones", "height", "height_sigma", "height_given")
-_BLOCK = 4096  # rows per write
 _NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
@@ -45,8 +45,9 @@ class SeenPeople(Mapping[int, Person]):
     """
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
-        self._skeleton, self._camera = skeleton, camera
-        self._rows = RowFile(_PERSON, folder)
+        self._skeleton, self._camera, self._folder = skeleton, camera, folder
+        self._stored: FrameStore | None = None
+        self._own: FrameStore | None = None
         self._begins: dict[int, float] = {}  # s, first frame of each track
         self._tracks: dict[int, list[int]] = {}  # tracks of each person, in order
         self._left_out: dict[int, set[float]] = {}  # times (s) of dropped frames of each track
@@ -56,7 +57,8 @@ class SeenPeople(Mapping[int, Person]):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._rows.close()
+        if self._own is not None:
+            self._own.close()
 
     def __getitem__(self, number: int) -> Person:
         rows = self._read(number)
@@ -81,8 +83,9 @@ class SeenPeople(Mapping[int, Person]):
 
     def leave_out(self, track: int, times: set[float]) -> None:
         """Drop the frames of a track at `times` (s), or the whole track if no other frames remain."""
-        rows = self._rows.read(track)["times"]
-        left = [time for time in rows.tolist() if time not in times]
+        assert self._stored is not None
+        seen = [time for part, _, _ in self._stored.portions(track) for time in part.tolist()]
+        left = [time for time in seen if time not in times]
         self._left_out[track] = times
         if left:
             self._begins[track] = left[0]
@@ -118,45 +121,40 @@ class SeenPeople(Mapping[int, Person]):
         return tracks[0] if len(tracks) == 1 else np.concatenate(tracks)
 
     def _read_track(self, track: int) -> Rows:
-        rows = self._rows.read(track)
-        if track not in self._left_out:
-            return rows
-        return rows[~np.isin(rows["times"], list(self._left_out[track]))]
+        assert self._stored is not None
+        found, end = np.zeros(self._stored.count(track), _PERSON), 0
+        for times, people, poses in self._stored.portions(track):
+            rows = found[end : end + len(times)]
+            rows["times"], rows["box"] = times, people["boxes"]
+            for name in ("joints", "root", "sigma"):
+                rows[name] = poses[name]
+            pixels, scores = to_h36m17(people["keypoints"], people["scores"], self._skeleton)
+            scores = np.where(np.isfinite(pixels).all(axis=-1), scores, 0)
+            rows["rays"] = np.where(scores[..., None] > 0, normalize_pixels(pixels, self._camera.matrix), 0.0)
+            rows["scores"], end = scores, end + len(times)
+        left_out = self._left_out.get(track)
+        return found if left_out is None else found[~np.isin(found["times"], list(left_out))]
 
     def gather(self, results: Iterable[FrameResult]) -> None:
-        """Add all results of the run in order; at first, every track is one person."""
+        """Add all results of the run in order; at first, every track is one person.
+
+        The results of a `FrameStore` are not copied.
+        """
+        if isinstance(results, FrameStore):
+            self._stored = results
+        else:
+            self._stored = self._own = FrameStore(self._folder, self._skeleton)
         frames = []
-        pending: dict[int, list[tuple[FrameResult, int]]] = {}
-        count = 0
         for result in results:
+            if self._own is not None:
+                self._own.write(result)
             frames.append(result.time)
             if result.people.cut:
                 self.cuts.append(result.time)
-            for row, track in enumerate(result.people.ids.tolist()):
+            for track in result.people.ids.tolist():
                 self._begins.setdefault(track, result.time)
-                pending.setdefault(track, []).append((result, row))
-            count += len(result.people)
-            if count >= _BLOCK:
-                self._keep(pending)
-                pending, count = {}, 0
-        self._keep(pending)
         self.frames = np.array(frames)
         self._tracks = {track: [track] for track in self._begins}
-
-    def _keep(self, pending: dict[int, list[tuple[FrameResult, int]]]) -> None:
-        for track, seen in pending.items():
-            rows = np.zeros(len(seen), _PERSON)
-            rows["times"] = [result.time for result, _ in seen]
-            for name in ("joints", "root", "sigma"):
-                rows[name] = [getattr(result.poses, name)[row] for result, row in seen]
-            rows["box"] = [result.people.boxes[row] for result, row in seen]
-            keypoints = np.array([result.people.keypoints[row] for result, row in seen])
-            scores = np.array([result.people.scores[row] for result, row in seen])
-            pixels, shown = to_h36m17(keypoints, scores, self._skeleton)
-            shown = np.where(np.isfinite(pixels).all(axis=-1), shown, 0)
-            rows["rays"] = np.where(shown[..., None] > 0, normalize_pixels(pixels, self._camera.matrix), 0.0)
-            rows["scores"] = shown
-            self._rows.append(track, rows)
 
 
 class Works(Mapping[int, Work]):

@@ -27,7 +27,7 @@ def test_rows_of_several_keys(tmp_path, memory):
         np.testing.assert_array_equal(file.read(3), rows(100, 2))
         assert len(file.read(1)) == 0
         portions = list(file.portions(7, 3))
-        assert [len(part) for part in portions] == [3, 2, 3, 1]
+        assert [len(part) for part in portions] == [3, 3, 3]
         np.testing.assert_array_equal(np.concatenate(portions), rows(0, 9))
         file.append(3, rows(102, 1))  # also after reading
         np.testing.assert_array_equal(file.read(3), rows(100, 3))
@@ -36,4 +36,4 @@ def test_rows_of_several_keys(tmp_path, memory):
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(PoseError, match="nowhere"):
-        RowFile(KIND, tmp_path / "nowhere")
+        RowFile(KIND, tmp_path / "nowhere", memory=0)

@@ -11,7 +11,6 @@ from walker import LENS, SIZE, filmed, standing, walking
 from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
-from pose.world import store
 from pose.world.clean import clean
 from pose.world.run import PlacedRun, doubtful_tracks
 from pose.world.store import SeenPeople
@@ -129,7 +128,7 @@ class Again:
 
 def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
     """Three people one after another, then nine, each for a second."""
-    monkeypatch.setattr(store, "_BLOCK", 25)
+    monkeypatch.setattr("pose.utils.row_file.MEMORY_BYTES", 0)
     results = results_of({1: (*filmed(walking(1.0), turn=90, distance=12)[:2], set(range(30)))})
 
     def peak(count):

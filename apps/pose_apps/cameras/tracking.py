@@ -12,8 +12,8 @@ from pose_apps.support.summary import Tally
 if TYPE_CHECKING:
     from pose.multiview.scene import CameraRun
     from pose.pipeline import Pipeline
-    from pose.results import ResultSpool
     from pose.results.cache import Found
+    from pose.structures.frame_store import FrameStore
     from pose.structures.types import FrameResult
     from pose.video import Source
     from pose_apps.support.run_context import RunContext
@@ -30,7 +30,7 @@ class TalliedCamera:
         tally: Statistics of the frames of this camera.
     """
 
-    spool: "ResultSpool"
+    spool: "FrameStore"
     run: "CameraRun"
     cached: "Found"
     tally: Tally

@@ -1,5 +1,6 @@
 """A run with a cache gives what a run without gives, and computes only what it must."""
 
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from pose.pipeline import Pipeline
 from pose.registry import ESTIMATORS
 from pose.results import load_poses
 from pose.results.cache import Cache
-from pose.results.records import ResultRecords
+from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import BLAZEPOSE33
 from pose.structures.types import People, Poses3D
 from pose.video import open_source
@@ -143,14 +144,15 @@ def test_settings_that_keys_leave_out_exist():
     assert {entry.name for entry in fields(PipelineConfig)} >= LIFTING_SETTINGS | FILE_SETTINGS
 
 
-def test_records_hold_every_field_bit_for_bit(rng, tmp_path):
+@pytest.mark.parametrize("memory", [0, 2000, 1 << 20])
+def test_a_store_of_frames_holds_every_field_bit_for_bit(rng, tmp_path, memory):
     results = [random_result(rng, index, people) for index, people in enumerate((2, 0, 3))]
     results[2] = replace(results[2], people=replace(results[2].people, untracked=4))
-    records = ResultRecords(len(BLAZEPOSE33))
-    (tmp_path / "file").write_bytes(b"".join(map(records.to_bytes, results)))
-    with (tmp_path / "file").open("rb") as file:
-        for result in results:
-            read = records.read(file)
+    store = FrameStore(tmp_path, BLAZEPOSE33, memory)
+    for result in results:
+        store.write(result)
+    with closing(store):
+        for result, read in zip(results, store, strict=True):
             for part, kind in (("people", People), ("poses", Poses3D)):
                 for entry in fields(kind):
                     want, got = (getattr(getattr(one, part), entry.name) for one in (result, read))
