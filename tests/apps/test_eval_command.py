@@ -229,6 +229,10 @@ def test_accuracy_against_latency(run, data, streaming_lifter, tmp_path):
     assert curve[1]["mpjpe"] != curve[0]["mpjpe"]
     assert "Accuracy against latency: live" in out
     assert "Accuracy against latency" in (tmp_path / "o" / "report.html").read_text()
+    document = json.loads((tmp_path / "o" / "results.json").read_text())
+    del document["results"][0]["lookahead"][0]["latency_ms"]
+    (tmp_path / "o" / "results.json").write_text(json.dumps(document))
+    assert "an entry of lookahead is incomplete" in run("compare", "o")[2]
 
 
 def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path, real_plots):

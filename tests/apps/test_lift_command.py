@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from command_errors import error_line
 from pose_apps.lift import main
+from pose_fakes import STANDING
 
 from pose.results import load_poses
 from pose.structures.camera import project
@@ -69,26 +70,14 @@ def test_shipped_lifter_puts_a_person_where_the_camera_sees_them(desk, capsys):
     """A standing figure of known size, filmed by a known camera."""
     camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
     root = np.array([0.3, 0.1, 4.0])
-    pixels = project(standing_body() + root, camera).astype(np.float32)
+    pixels = project(STANDING + root, camera).astype(np.float32)
     np.savez("in.npz", **keypoints("h36m17", keypoints=np.tile(pixels, (FRAMES, 1, 1)), intrinsics=camera))
     assert main(["in.npz", "--out", "out.npz", "--quiet"]) == 0
     with np.load("out.npz") as answer:
         np.testing.assert_allclose(np.median(answer["root"], axis=0), root, atol=0.5)
-        error = np.linalg.norm(np.median(answer["joints3d"], axis=0) - standing_body(), axis=1).mean()
+        error = np.linalg.norm(np.median(answer["joints3d"], axis=0) - STANDING, axis=1).mean()
     assert error < 0.15  # m
     assert capsys.readouterr().out == ""
-
-
-def standing_body() -> np.ndarray:
-    """(17, 3) m, Human3.6M-17, root-relative in the camera frame, facing the camera: the person's right is at -x."""
-    return np.array(
-        [
-            [0, 0, 0], [-0.13, 0, 0], [-0.13, 0.44, 0], [-0.13, 0.87, 0.03], [0.13, 0, 0], [0.13, 0.44, 0],
-            [0.13, 0.87, 0.03], [0, -0.24, 0], [0, -0.49, 0], [0, -0.58, -0.06], [0, -0.71, 0],
-            [0.16, -0.44, 0], [0.2, -0.16, 0.02], [0.2, 0.08, -0.03], [-0.16, -0.44, 0], [-0.2, -0.16, 0.02],
-            [-0.2, 0.08, -0.03],
-        ]
-    )  # fmt: skip
 
 
 def test_keypoints_that_were_not_seen_may_be_anything(desk, tiny_lifter, capsys):
@@ -211,7 +200,7 @@ def test_a_world_on_request(desk, capsys):
     c, s = np.cos(np.radians(15)), np.sin(np.radians(15))
     tilt = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
     camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
-    pixels = project(standing_body() @ tilt.T + np.array([0.3, 0.0, 4.0]), camera).astype(np.float32)
+    pixels = project(STANDING @ tilt.T + np.array([0.3, 0.0, 4.0]), camera).astype(np.float32)
     arrays = keypoints("h36m17", keypoints=np.tile(pixels, (FRAMES, 1, 1)), intrinsics=camera)
     np.savez("in.npz", **arrays)
     assert main(["in.npz", "--out", "out.npz", "--world", "--pitch", "-15", "--height", "1.8"]) == 0

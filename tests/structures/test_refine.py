@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pose_fakes import STANDING
 
 from pose.lifting.one_body import FIT_SECONDS, PersonBody
 from pose.lifting.pending import PendingFrame, PersonFrame
@@ -94,13 +95,6 @@ def leg_pose(bends, depth_bend):
         joints[:, knee] = joints[:, hip] + down + across - np.array([0, 0, 1.0]) * np.tan(deep) * 0.42
         joints[:, ankle] = joints[:, hip] + 2 * down
     return joints
-
-
-STANDING = np.array(
-    [[0, 0, 0], [-0.1, 0, 0], [-0.1, 0.42, 0], [-0.1, 0.84, 0], [0.1, 0, 0], [0.1, 0.42, 0], [0.1, 0.84, 0],
-     [0, -0.25, 0], [0, -0.5, 0], [0, -0.6, 0], [0, -0.75, 0], [0.18, -0.45, 0], [0.2, -0.15, 0], [0.2, 0.1, 0],
-     [-0.18, -0.45, 0], [-0.2, -0.15, 0], [-0.2, 0.1, 0]]
-)  # fmt: skip
 
 
 def seen_of(joints, scores=1.0):

@@ -90,6 +90,22 @@ def test_who_is_killed_between_record_and_rename_owns_both(tmp_path):
     assert record.owns(tmp_path / "a")
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"files": 3}', '{"files": {"a": [1]}}', "[" * 100_000, "\0\xff"])
+def test_damaged_record_owns_no_file(tmp_path, text):
+    written(tmp_path, a="one")
+    (tmp_path / RECORD).write_bytes(text.encode("latin-1"))
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+
+
+def test_record_that_is_a_pipe_or_huge_owns_no_file(tmp_path):
+    os.mkfifo(tmp_path / RECORD)
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+    (tmp_path / RECORD).unlink()
+    with (tmp_path / RECORD).open("wb") as file:
+        file.truncate(1 << 40)
+    assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
+
+
 def killed_in(parent: Path, *files: str) -> Path:
     """The work folder of a process that was killed after it wrote `files`; it expects poses.npz and frames/*.json."""
     script = (

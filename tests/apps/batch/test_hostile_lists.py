@@ -1,12 +1,14 @@
 """Untrusted clip lists: every line is a clip, or the call is one line."""
 
 import codecs
+import json
 import os
 
 import pytest
 from pose_apps.batch.clips import find_clips
+from pose_apps.batch.manifest import Manifest
 
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 
 NAME = "séance 1.mp4"
 
@@ -82,3 +84,22 @@ def test_no_clip_is_called_as_the_manifest(folder):
     (folder / "Manifest-0-of-2.jsonl.mp4").touch()
     names = [clip.name for clip in find_clips([str(folder)], folder / "out")]
     assert names == ["Manifest-0-of-2.jsonl-clip", "manifest.jsonl-clip", "séance 1"]
+
+
+@pytest.mark.parametrize("change", [{"name": 3}, {"outputs": [3]}, {"frames": True}, {"signature": [None]}])
+def test_manifest_with_invalid_lines_is_kept_beside_the_new_one(tmp_path, change, capsys):
+    lines = [{"path": "a.mp4", "name": name, "key": "0", "status": "ok"} for name in ("bad", "good")]
+    content = f"{json.dumps(lines[0] | change)}\n{json.dumps(lines[1])}\n"
+    (tmp_path / "manifest.jsonl").write_text(content)
+    manifest = Manifest(tmp_path, None)
+    assert list(manifest.lines) == ["good"]
+    with manifest.writing():
+        pass
+    assert (tmp_path / "manifest.jsonl.kept").read_text() == content
+    assert "kept as manifest.jsonl.kept" in capsys.readouterr().err
+
+
+def test_manifest_that_is_a_folder_is_rejected(tmp_path):
+    (tmp_path / "manifest.jsonl").mkdir()
+    with pytest.raises(PoseError, match=r"manifest.jsonl: not a file"):
+        Manifest(tmp_path, None)

@@ -96,13 +96,6 @@ def test_an_ended_run_leaves_nothing_to_believe(dance, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_to_is_said_and_the_results_are_there(dance, tmp_path, tiny_lifter, capsys):
-    (tmp_path / "file").touch()
-    call = ["--video", dance, "--end", "0.1", "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "file")]
-    assert main(call) == 1
-    assert "file is not a folder; choose another, or off" in capsys.readouterr().err
-
-
 @pytest.fixture(scope="module")
 def pipelines(weights_dir, tiny_lifter):
     """A pipeline whose settings can be changed as if it had been made with them."""
