@@ -101,10 +101,14 @@ def main() -> None:
         "new": Checkout(options.new.resolve(), options.new_python.absolute()),
     }
     clip = options.clip.resolve()
+    for checkout in checkouts.values():
+        folders = [str(checkout.folder / name) for name in ("pose", "apps", "datasets", "detectors")]
+        subprocess.run(
+            [str(checkout.python), "-m", "compileall", "-q", *folders], stdout=subprocess.DEVNULL, check=False
+        )
+        measure(checkout, PROCESSES["pose-run --help"], clip)  # so that no round writes bytecode or reads cold files
     print("| process | | base | new | new / base: minimum | median | maximum |\n|---|---|---|---|---|---|---|")
     for name in options.only:
-        for checkout in checkouts.values():  # files and bytecode are warm from here on
-            measure(checkout, PROCESSES["import pose" if name == "pose-webcam" else name], clip)
         rows: dict[str, list[dict[str, float]]] = {"base": [], "new": []}
         for turn in range(options.rounds):
             for label in sorted(rows, reverse=turn % 2 == 1):
