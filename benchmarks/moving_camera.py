@@ -21,7 +21,6 @@ from typing import Self
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera import intrinsics_from_fov
 from pose.camera_motion.log import MotionLog
@@ -29,11 +28,7 @@ from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
 from pose.skeletons import H36M17
-from pose.types import People
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U8 = NDArray[np.uint8]
+from pose.types import F32, F64, U8, People
 
 SIZE = 384, 216
 FLOOR = 1.5  # m below the camera

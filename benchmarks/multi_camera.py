@@ -39,9 +39,7 @@ from pose.multiview.sampling import sample
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.people.association.assignment import best_pairs
 from pose.skeletons import COCO17, H36M17
-from pose.types import F32, People
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64, People
 
 _H36M_OF_COCO = np.array(
     [

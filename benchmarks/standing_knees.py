@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from pose.evaluation.angles import flexion
 from pose.pipeline import Pipeline
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
-from pose.types import F32, FrameResult
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64, FrameResult
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
 STRAIGHT = 8.0  # degrees in the image

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.character.heads import STREAM_S, SeenHeads, head_corrections
 from pose.export.character.model import body_model
@@ -18,10 +17,9 @@ from pose.export.space import CAMERA_SPACE
 from pose.face_points import Faces
 from pose.hand_points import WRISTS, Hands, sized_to_body
 from pose.skeletons import Skeleton
-from pose.types import F32, FrameResult
+from pose.types import F32, F64, FrameResult
 from pose.world.foot_points import extract_feet, foot_frames
 
-F64 = NDArray[np.float64]
 Fitted = TypeVar("Fitted")
 
 LIVE_PEOPLE = 4  # maximum number of people with a body in a live view; the nearest people are drawn

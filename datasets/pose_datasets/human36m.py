@@ -21,11 +21,10 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres, check_pixels
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.types import F32
+from pose.types import F32, F64
 from pose_datasets.pickles import load_npz_object
 
 T = TypeVar("T")
-F64 = NDArray[np.float64]
 Positions3D = dict[str, dict[str, F32]]
 Positions2D = dict[str, dict[str, list[F32]]]
 

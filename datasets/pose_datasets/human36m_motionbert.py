@@ -21,11 +21,10 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.system.archives import open_arrays, write_arrays
 from pose.system.written_files import writing
-from pose.types import F32, Array
+from pose.types import F32, F64, Array
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
 
-F64 = NDArray[np.float64]
 Table = dict[str, Array]
 
 FILE = "h36m_sh_conf_cam_source_final.pkl"

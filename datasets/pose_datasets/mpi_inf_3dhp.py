@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.errors import PoseError, UsageError
@@ -20,8 +19,7 @@ from pose.skeletons import H36M17
 from pose.system.archives import open_archive
 from pose.system.whole_file import whole_file
 from pose.system.written_files import writing
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
 IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.evaluation.metrics import frames_with_truth
@@ -20,9 +19,8 @@ from pose.files.keypoints import read_keypoints
 from pose.labelled import LabelledSequence, check_metres
 from pose.skeletons import H36M17
 from pose.system.archives import open_arrays
-from pose.types import F32, Array
+from pose.types import F32, F64, Array
 
-F64 = NDArray[np.float64]
 # Maximum difference of time stamps of the same frames in files of different programs, s.
 _MAX_TIME_DIFFERENCE_S = 2e-3
 

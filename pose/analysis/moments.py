@@ -6,19 +6,16 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
 from pose.files import PoseTable
 from pose.files.cameras import result_cameras
 from pose.skeletons import H36M17
-from pose.types import U8
+from pose.types import F64, U8
 from pose.video import open_source
 from pose.view import draw
 from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
-
-F64 = NDArray[np.float64]
 
 SIZE = (300, 400)  # px, width and height
 QUALITY = 82

@@ -8,7 +8,6 @@ current frame. `pose.camera_motion.graph` combines the comparisons.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera_motion.burnt_in import BurntIn, burnt_in
 from pose.camera_motion.fit import IDENTITY_VIEW, View
@@ -18,9 +17,7 @@ from pose.camera_motion.reduced import LEVELS, features_at, find_features, peopl
 from pose.camera_motion.replaced_key import ReplacedKey, measure_parallax
 from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.skeletons import Skeleton
-from pose.types import NO_LINK, U8, Background, People
-
-F64 = NDArray[np.float64]
+from pose.types import F64, NO_LINK, U8, Background, People
 
 _STATIC_INTERVAL_S = 0.09  # s between two measured frames of a static camera
 _MOVING_INTERVAL_S, _UNSTEADY_INTERVAL_S = 0.09, 0.03  # s between measured frames if motion is as expected, and if not

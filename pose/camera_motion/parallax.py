@@ -9,12 +9,10 @@ Points that agree with a translation but with no rotation show parallax; other o
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera_motion.fit import View, fast_median
 from pose.camera_motion.rotations import to_matrix
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 MIN_POINTS = 20  # minimum points of a test
 MIN_TRANSLATION_RAD = 0.007  # rad, minimum parallax of a carried camera

@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from pose.camera_motion.graph import solve_views
 from pose.camera_motion.rotations import to_matrix, to_vector
-from pose.types import Background, CameraView
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from pose.types import F64, Background, CameraView
 
 MAX_BRIDGED_S = 0.5  # s; longest gap that is interpolated
 _EXTRAPOLATED_S = 0.1  # s of extrapolation

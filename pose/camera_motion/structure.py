@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.system.progress import progress_bar
-from pose.types import U8
-
-F64 = NDArray[np.float64]
+from pose.types import F64, U8
 
 MAX_FEATURES = 700  # maximum per key frame
 _MAX_DESCRIPTOR_RATIO = 0.85  # maximum ratio of the distances to the best and the second-best descriptor

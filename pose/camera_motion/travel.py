@@ -9,17 +9,13 @@ from dataclasses import replace
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera_motion.path import MAX_BRIDGED_S, CameraPath
 from pose.camera_motion.reduced import people_mask
 from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.camera_motion.structure import KeyImage, Structure
 from pose.skeletons import Skeleton
-from pose.types import Frame, People
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from pose.types import F64, I64, Frame, People
 
 MAX_SIDE_PX = 640  # px of the longer side of key images
 KEY_INTERVAL_S = 0.33  # s between key frames

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from pose.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.rotations import to_vector
-from pose.types import Background
-
-F64 = NDArray[np.float64]
+from pose.types import F64, Background
 
 STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
     "static", "shaking", "rotating", "zooming", "translating", "unknown", "fixed",

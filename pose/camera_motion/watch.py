@@ -3,7 +3,6 @@
 from collections import OrderedDict, deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera_motion.fit import IDENTITY_VIEW, View
 from pose.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
@@ -18,9 +17,7 @@ from pose.camera_motion.verdict import (
     median_focal_ratio,
     proves_rotation,
 )  # fmt: skip
-from pose.types import NO_LINK, Background
-
-F64 = NDArray[np.float64]
+from pose.types import F64, NO_LINK, Background
 
 _MAX_STATIC_RAD, _MAX_STATIC_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: rad, and relative zoom
 _LOST_S = 0.5  # s without a view after which the state is unknown

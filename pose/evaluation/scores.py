@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from pose.evaluation import calibration, metrics
 from pose.labelled import LabelledSequence
 from pose.skeletons import H36M_NAMES
-from pose.types import F32
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64
 
 
 class Measure(NamedTuple):

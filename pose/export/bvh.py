@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
@@ -21,8 +20,7 @@ from pose.export.text import list_filled, timing
 from pose.export.tracks import Track
 from pose.hand_points import FINGERS, SIDES
 from pose.system.whole_file import whole_file
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 CENTIMETRES = 100.0
 

@@ -10,8 +10,7 @@ from pose.export.motions import AnimatedSkeleton
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.motions import AnimatedSkeleton
@@ -18,8 +17,7 @@ from pose.export.skeleton import NAMES, PARENTS, frame
 from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 PARTS = ("proximal", "middle", "distal")
 # One hand: the wrist, then three joints of each finger from the palm to the tip.

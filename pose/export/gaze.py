@@ -1,7 +1,6 @@
 """Directions of faces in 3D, for formats whose characters turn their heads."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.rotations import unit
@@ -9,9 +8,7 @@ from pose.export.space import Space
 from pose.export.tracks import Track
 from pose.face_points import Faces, head_turns
 from pose.spaces import WORLD
-from pose.types import I64
-
-F64 = NDArray[np.float64]
+from pose.types import F64, I64
 
 _Z = np.array([0.0, 0.0, 1.0])
 

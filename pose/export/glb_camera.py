@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera_motion.rotations import to_matrix
 from pose.export.rotations import from_matrix, same_sign
 from pose.export.viewpoints import ONLY, Viewpoint
 from pose.system.json_values import Json
 from pose.system.shown import shown
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 POINTER = "KHR_animation_pointer"
 _NEAR, _FAR = 0.05, 1000.0  # m, clipping planes

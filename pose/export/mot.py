@@ -11,7 +11,6 @@ of the model's pelvis, not the midpoint of the hips. Hip rotation is omitted: jo
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import opensim_setup as setup
 from pose.export.digits import joined, merged, number, to_bytes
@@ -22,8 +21,7 @@ from pose.export.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_fram
 from pose.export.text import list_filled, timing
 from pose.export.tracks import Track
 from pose.system.whole_file import whole_file
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 _SIDES = ("right", "left")
 COLUMNS = (

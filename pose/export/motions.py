@@ -11,9 +11,7 @@ from pose.export.skeleton import Body, FittedMotion, SkeletonMotion, fit_body, r
 from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
-
-F64 = NDArray[np.float64]
-
+from pose.types import F64
 
 MAX_CACHED_SPANS = 32  # portions whose rotations are cached for the next format: 36 minutes at 30 frames/s, 37 MB
 _MIN_LISTED_MM = 10  # mm; the summary lists joints with a larger mean distance from their bones

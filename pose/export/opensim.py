@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import opensim_setup as setup
 from pose.export.folder import whole_folder
@@ -20,8 +19,7 @@ from pose.export.tracks import Track
 from pose.export.trc import write_trc
 from pose.skeletons import H36M17
 from pose.system.whole_file import write_whole
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
 # Percentile of the trunk lengths that scales the torso; above the median, because bending shortens the trunk.

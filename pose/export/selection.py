@@ -11,10 +11,8 @@ from pose.export.timeline import thinned
 from pose.files import PoseTable
 from pose.refine import lengths_of
 from pose.system.archives import release
-from pose.types import I64
+from pose.types import F64, I64
 from pose.world.height import scale_to, stature
-
-F64 = NDArray[np.float64]
 
 CHUNK = 2048  # frames in memory at a time
 SAMPLE = 4096  # rows from which medians of a whole result are computed

@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.system.filling import GAP_SECONDS
-from pose.types import I64
-
-F64 = NDArray[np.float64]
+from pose.types import F64, I64
 
 MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of time stamps from a constant rate, in frames; containers round times
 

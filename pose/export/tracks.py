@@ -22,9 +22,7 @@ from pose.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_wit
 from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, WORLD
 from pose.system.filling import check_gap_frames
-from pose.types import F32, I64, U8
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64, I64, U8
 
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MAX_FPS = 1000.0  # maximum frames/s of resampled time stamps

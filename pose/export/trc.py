@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, PersonFormat
@@ -16,8 +15,7 @@ from pose.export.text import missing, timing
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 
 def write(track: Track, target: Path) -> Notes:

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.selection import without_world
 from pose.export.space import Space
 from pose.export.tracks import Recording
 from pose.files.cameras import result_cameras
 from pose.spaces import CAMERA
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 ONLY = "camera"  # name of the camera in a result with one camera
 

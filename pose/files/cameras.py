@@ -14,8 +14,7 @@ from pose.files.run_info import RunInfo
 from pose.system.json_values import Json, items, member, number, text
 from pose.system.shown import in_brief
 from pose.system.whole_file import write_whole
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 CAMERAS_FILE = "cameras.json"
 MAX_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s

@@ -4,15 +4,12 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.camera import check_intrinsics
 from pose.files.table import PoseTable
 from pose.system.archives import release
 from pose.system.json_values import Json, strict_json
-from pose.types import F32, I64, Array
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64, I64, Array
 
 MAX_TIME_S = 1e10  # about 300 years, so that Unix times are valid
 MIN_STEP_S = 5e-7  # minimum time between frames: Unix times in float64 have a resolution of about a microsecond

@@ -23,7 +23,6 @@ from pose.system.shown import shown
 from pose.types import F32, Array, Placed
 
 T = TypeVar("T", bound=np.generic)
-F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:

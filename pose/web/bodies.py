@@ -16,9 +16,7 @@ from pose.export.space import CAMERA_SPACE
 from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
 from pose.live import LiveResult
 from pose.system.json_values import Json
-from pose.types import F32
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from pose.camera import Camera, normalize_pixels
 from pose.camera_motion.fit import IDENTITY_VIEW, View
 from pose.refine import assembled
 from pose.skeletons import Skeleton, to_h36m17
-from pose.types import FrameResult, Placed, Poses3D
+from pose.types import F64, FrameResult, Placed, Poses3D
 from pose.world.clean import Steps
 from pose.world.depth import estimate_pelvis
 from pose.world.floor import ANKLE_HEIGHT
@@ -33,8 +33,6 @@ from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 from pose.world.smooth import OneEuro
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(slots=True)

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from pose.camera import Camera, normalize_pixels
 from pose.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
 from pose.system.row_file import RowFile, Rows
-from pose.types import F32, FrameResult
+from pose.types import F32, F64, FrameResult
 from pose.world.person import Person
 from pose.world.work import Work
-
-F64 = NDArray[np.float64]
 
 _J = len(H36M17)
 _PERSON: "np.dtype[Any]" = np.dtype(

@@ -10,8 +10,7 @@ from pose.export.character.rest import Character
 from pose.export.fingers import FINGER_PARENTS, finger_quaternions, palm_quaternions
 from pose.export.rotations import unit
 from pose.hand_points import INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, POINTS
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 _SIDES = ("Left", "Right")
 _FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")

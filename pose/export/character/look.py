@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.character.hands import HandRotations, hands_of
 from pose.export.character.heads import SMOOTH_S, SeenHeads, head_corrections
@@ -22,9 +21,7 @@ from pose.export.space import CAMERA_SPACE, Space
 from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
-from pose.types import I64
-
-F64 = NDArray[np.float64]
+from pose.types import F64, I64
 
 SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
 _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")

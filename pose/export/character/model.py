@@ -11,9 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.types import F64
 from pose.weights import locate
-
-F64 = NDArray[np.float64]
 
 Mesh = Literal["full", "light"]  # 13,492 and 452 vertices
 PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")

@@ -16,7 +16,6 @@ without points, keep their rest pose.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.character.hands import FOREARM_SHARE, HandRotations, finger_bones, interpolated, twist_of
@@ -26,8 +25,7 @@ from pose.export.rotations import cross, dot, unit
 from pose.export.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
 from pose.skeletons import H36M17
 from pose.two_bones import place_middle
-
-F64 = NDArray[np.float64]
+from pose.types import F64
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]
