@@ -10,16 +10,13 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.structures.types import F32, Array
+from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_archive, open_arrays, write_arrays
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
-
-F64 = NDArray[np.float64]
 
 TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10", "snu-vsports-s008", "snu-woody-tennis")
 VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")

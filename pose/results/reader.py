@@ -23,7 +23,6 @@ from pose.utils.archives import open_arrays
 from pose.utils.shown import shown
 
 T = TypeVar("T", bound=np.generic)
-F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:

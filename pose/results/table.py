@@ -11,9 +11,7 @@ from pose.structures.camera import Camera
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands, swapped_with_arms
 from pose.structures.skeletons import H36M17, Skeleton, to_h36m17
-from pose.structures.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F32, F64, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
