@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pose_datasets.mapping import POINTS
 from pose_datasets.mocap import Clip
 from pose_datasets.ui_prmd import load_ui_prmd
@@ -30,11 +29,10 @@ from pose.analysis.repetitions import body_frame_poses, find_repetitions
 from pose.keypoint_runs import lift_sequences
 from pose.lifting.load import load_lifter
 from pose.structures.refine import lengths_of
+from pose.structures.types import F64
 from pose.world.clean import Steps, clean
 from pose.world.height import stature
 from pose.world.person import person_of
-
-F64 = NDArray[np.float64]
 
 FPS = 30.0
 WITHIN_S = 0.2

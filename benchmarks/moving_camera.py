@@ -22,19 +22,14 @@ from typing import Self
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera import intrinsics_from_fov
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.skeletons import H36M17
-from pose.structures.types import People
+from pose.structures.types import F32, F64, U8, People
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.measure import BackgroundMotion
 from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
-
-F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
-U8 = NDArray[np.uint8]
 
 SIZE = 384, 216
 FLOOR = 1.5  # m below the camera

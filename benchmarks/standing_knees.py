@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 
 from pose.pipeline import Pipeline
 from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.training.evaluation.angles import flexion
-
-F64 = NDArray[np.float64]
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
 STRAIGHT = 8.0  # degrees in the image

@@ -42,7 +42,7 @@ from pose.structures.camera import Camera
 from pose.structures.refine import lengths_of, refine
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import COCO_NAMES, H36M17
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, Flags
 from pose.training.evaluation.metrics import MM_PER_M, aligned_errors, position_errors
 from pose.world.clean import Cleaned, Steps, clean
 from pose.world.contacts import ankle_speeds, ground_below
@@ -52,9 +52,7 @@ from pose.world.gravity import ANKLES
 from pose.world.height import stature
 from pose.world.person import Person, person_of
 
-F64 = NDArray[np.float64]
 Points = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 
 CHUNK = 100  # frames
 ALIGNED_FRAMES = 2  # number of frames at the start of a chunk that determine the alignment of W-MPJPE
@@ -244,7 +242,7 @@ def angle_between(a: Points, b: Points) -> float:
     return float(np.degrees(np.arctan2(cross, dot)))
 
 
-def f1_counts(pred: Mask, true: Mask) -> NDArray[np.int64]:
+def f1_counts(pred: Flags, true: Flags) -> NDArray[np.int64]:
     """Return the numbers of true positives, false positives and false negatives, (3,), of two masks of one shape."""
     return np.array([(pred & true).sum(), (pred & ~true).sum(), (~pred & true).sum()])
 

@@ -10,12 +10,10 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose_datasets import rotations
-
-F64 = NDArray[np.float64]
 
 INCH = 0.0254
 _FRAME_NUMBER = re.compile(r"^[ \t]*\d+[ \t\r]*$", re.MULTILINE)

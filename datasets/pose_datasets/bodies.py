@@ -9,12 +9,9 @@ another clip replaces them; `assemble` computes the points again. Axes: B sequen
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose_datasets.vectors import cross, norm, perpendicular, unit
-
-F64 = NDArray[np.float64]
 
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15, 9, 9)
 MIRROR = (0, 4, 5, 6, 1, 2, 3, 7, 8, 9, 10, 14, 15, 16, 11, 12, 13, 17, 18)

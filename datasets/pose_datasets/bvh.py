@@ -3,12 +3,10 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose_datasets import rotations
-
-F64 = NDArray[np.float64]
 
 MAX_JOINTS = 1000  # maximum joints of a skeleton
 MAX_VALUE = 1e6  # maximum value of a length, position or angle, in any unit

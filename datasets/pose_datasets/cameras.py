@@ -7,15 +7,12 @@ J points.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera import intrinsics_from_fov
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose_datasets import rotations
 from pose_datasets.smooth import smooth_noise
 from pose_datasets.vectors import cross, dot, norm, unit
-
-F64 = NDArray[np.float64]
 
 # Common image sizes; each is also used in portrait orientation.
 _SIZES = np.array([(1920, 1080), (1280, 720), (1000, 1000), (640, 480), (3840, 2160), (854, 480), (1440, 1080)])

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, Flags
 from pose_datasets.smooth import correlated_noise, smooth_noise
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Error of each Human3.6M joint relative to the average (measured, left and right averaged).
 JOINT_DIFFICULTY = np.array(
@@ -176,7 +173,7 @@ def _draw_occlusion(rng: np.random.Generator, times: F64, depth: F32) -> F32:
 
 def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
-) -> Mask:
+) -> Flags:
     """Draw a random mask (B, T, channels) that is True in short intervals of time.
 
     Args:
@@ -190,7 +187,7 @@ def bursts(
     return _above(correlated_noise(rng, times, (channels,), seconds), rate)
 
 
-def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
+def _above(noise: F32, rate: NDArray[np.floating] | float) -> Flags:
     """Return a mask of the largest values of standard normal `noise`: the fraction `rate`, at most 0.5."""
     # Quantile of the standard normal distribution by a rational approximation (Abramowitz and Stegun 26.2.23,
     # absolute error below 4.5e-4).
@@ -198,7 +195,7 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
     threshold = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (
         1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3
     )
-    result: Mask = (noise > threshold) & (np.asarray(rate) > 0)
+    result: Flags = (noise > threshold) & (np.asarray(rate) > 0)
     return result
 
 
@@ -223,7 +220,7 @@ def _swap(rng: np.random.Generator, keypoints: F32, times: F64, config: ErrorCon
         keypoints[rows] = here
 
 
-def _draw_detected(rng: np.random.Generator, times: F64, occlusion: F32, config: ErrorConfig) -> Mask:
+def _draw_detected(rng: np.random.Generator, times: F64, occlusion: F32, config: ErrorConfig) -> Flags:
     """Draw a mask (B, T, 17) of the detected joints. Occluded joints are missing more often."""
     rate_factor = rng.gamma(0.5, 2, (len(times), 1, 1))
     joints = bursts(rng, times, 17, config.drop_rate * rate_factor * (0.5 + 4 * occlusion), config.drop_seconds)

@@ -3,16 +3,12 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.sequences import LiftBatch
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, Flags
 from pose_datasets import cameras, errors
 from pose_datasets.definitions import DefinitionConfig, detector_points, observed_joints, redefine
 from pose_datasets.errors import ErrorConfig
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +40,7 @@ class FilmConfig:
     errors: ErrorConfig = field(default_factory=ErrorConfig)
 
 
-def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
+def film(rng: np.random.Generator, world: F32, times: F64, valid: Flags, config: FilmConfig) -> LiftBatch:
     """Project people with random cameras, simulate a 2D detector, and return the batch of 2D joints and 3D targets.
 
     Targets are joints with random definitions (`definitions.redefine`), which are also the observed joints. In a
@@ -100,7 +96,7 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
     )
 
 
-def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level: float) -> Mask:
+def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level: float) -> Flags:
     """Add white noise to 2D joints in place.
 
     Args:

@@ -21,11 +21,10 @@ from pose.structures.camera import Camera
 from pose.structures.labelled import LabelledSequence, check_metres, check_pixels
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose_datasets.pickles import load_npz_object
 
 T = TypeVar("T")
-F64 = NDArray[np.float64]
 Positions3D = dict[str, dict[str, F32]]
 Positions2D = dict[str, dict[str, list[F32]]]
 

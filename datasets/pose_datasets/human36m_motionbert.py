@@ -19,13 +19,12 @@ from pose.errors import PoseError, UsageError
 from pose.structures.labelled import ImageSpace, LabelledSequence, check_metres
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, Array
+from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_arrays, write_arrays
 from pose.utils.written_files import writing
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
 
-F64 = NDArray[np.float64]
 Table = dict[str, Array]
 
 FILE = "h36m_sh_conf_cam_source_final.pkl"

@@ -27,10 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.two_bones import place_middle, reach
+from pose.structures.types import F64
 from pose_datasets.bodies import pelvis_frame, thorax_frame, to_bones
 from pose_datasets.vectors import cross, dot, norm
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

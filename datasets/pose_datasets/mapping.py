@@ -22,13 +22,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.structures.skeletons import H36M_NAMES
+from pose.structures.types import F64
 from pose_datasets import asf_amc, bvh
-
-F64 = NDArray[np.float64]
 
 POINTS = (*H36M_NAMES, "nose", "ears")
 NOSE, EARS = 17, 18

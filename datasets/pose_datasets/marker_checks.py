@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose_datasets.mapping import POINTS
 from pose_datasets.markers import LIMB_BONES, SIDES, hips_by_regression
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS, UNUSED
 from pose_datasets.mocap import Clip, prepare_clips
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
 
 _METRES_PER_UNIT = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
 _MAX_DISTANCE_M = 1000.0  # from the origin

@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose_datasets.marker_checks import plausibility
 from pose_datasets.markers import MARKERS, joint_centres, rigid_bones
 from pose_datasets.mocap import Clip, trial_clips
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
 
 _PLAUSIBLE_LEG_RANGE_M = (0.35, 1.3)  # distance from ASI to ankle
 _MAX_GAP_S = 0.1  # longer gaps are not interpolated

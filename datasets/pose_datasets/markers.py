@@ -23,13 +23,11 @@ bones, so joint angles do not change.
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose_datasets.mapping import HEAD_POINTS, POINTS
 from pose_datasets.rotations import about_axis
 from pose_datasets.vectors import cross, norm, perpendicular, unit
-
-F64 = NDArray[np.float64]
 
 MARKERS = (
     "LFHD", "RFHD", "LBHD", "RBHD", "C7", "T10", "CLAV", "STRN", "RBAK",

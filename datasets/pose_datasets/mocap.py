@@ -10,18 +10,15 @@ from itertools import combinations, pairwise
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.structures.types import F32, Array
+from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_archive, open_arrays, write_arrays
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.bodies import to_bones
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
 
 # Split by body: no body of one part is in another. CMU subjects 06, 07, 12, 13, 60 and 94 have recordings on one common
 # figure (`bodies_in_several_parts` finds such cases), so they are all in the training data.

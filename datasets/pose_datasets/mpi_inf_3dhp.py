@@ -10,18 +10,16 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.structures.camera import Camera
 from pose.structures.labelled import LabelledSequence, check_metres
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.utils.archives import open_archive
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing
-
-F64 = NDArray[np.float64]
 
 SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
 IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}

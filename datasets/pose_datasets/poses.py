@@ -11,16 +11,12 @@ points at their far ends, such as [knee, ankle].
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, I64
 from pose_datasets import rotations
 from pose_datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame
 from pose_datasets.smooth import smooth_noise
 from pose_datasets.vectors import cross, dot, norm, perpendicular, unit
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

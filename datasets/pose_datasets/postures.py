@@ -11,16 +11,12 @@ Functions change bone vectors in place: `bones` (B, T, 19, 3) m of B sequences w
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, I64
 from pose_datasets.bodies import ARMS, CHEST, LEGS, UPPER, pelvis_frame, thorax_frame
 from pose_datasets.poses import turn
 from pose_datasets.smooth import smooth_noise
 from pose_datasets.vectors import norm, perpendicular, unit
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,9 @@
 """Random windows of clips at any frame rate and speed, in batches."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, I64, Flags
 from pose_datasets.mocap import Clip, laboratory
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _FRAME_RATES = np.array([30, 25, 24, 50, 60, 15, 120], np.float64)
 _RATE_PROBABILITIES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: log-uniform from 10 to 120
@@ -30,7 +25,7 @@ class ClipPool:
         self._rate = np.array([(len(clip.times) - 1) / (clip.times[-1] - clip.times[0]) for clip in clips])
         self._weight = clip_weights(clips, equal_laboratories)
 
-    def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
+    def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Flags]:
         """Draw B random windows of clips, resampled to T frames each.
 
         Args:

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.results.keypoints import read_keypoints
 from pose.structures.labelled import LabelledSequence, check_metres
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, Array
+from pose.structures.types import F32, F64, Array
 from pose.training.evaluation.metrics import frames_with_truth
 from pose.utils.archives import open_arrays
 
-F64 = NDArray[np.float64]
 # Maximum difference of time stamps of the same frames in files of different programs, s.
 _MAX_TIME_DIFFERENCE_S = 2e-3
 

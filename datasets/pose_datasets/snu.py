@@ -30,15 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose_datasets import bvh, rotations
 from pose_datasets.mapping import assemble_points
 from pose_datasets.mocap import Clip, MotionFiles, calibrate_limbs, prepare_clips, trial_clips
 from pose_datasets.vectors import norm
-
-F64 = NDArray[np.float64]
 
 _LIMBS = {
     "hip": "upleg", "knee": "leg", "ankle": "foot", "shoulder": "arm", "elbow": "forearm", "wrist": "hand",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.sequences import LiftBatch
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose_datasets import bodies, poses, postures
 from pose_datasets.bodies import BodyConfig
 from pose_datasets.definitions import CANONICAL
@@ -21,8 +21,6 @@ from pose_datasets.mocap import Clip
 from pose_datasets.poses import PoseConfig
 from pose_datasets.postures import PostureConfig
 from pose_datasets.sampling import ClipPool, random_times, resample
-
-F64 = NDArray[np.float64]
 
 # Fractions (`derived`, `exact`) of `FilmConfig` for each condition of the evaluation: exact 2D of the target joints,
 # the same with detector errors, and a detector's skeleton with errors.

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.structures.types import F64
 from pose.utils.archives import open_archive
 from pose.utils.shown import in_brief
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
-
-F64 = NDArray[np.float64]
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)

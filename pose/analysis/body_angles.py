@@ -6,13 +6,11 @@ Ankle angles come from `pose.world.foot_points` and need detected heels and toes
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis.motion import MAX_GAP_S, SIDES, Motion
 from pose.body.joint_angles import NAMES, joint_angles
+from pose.structures.types import F64
 from pose.world.foot_points import ANKLE_SD
-
-F64 = NDArray[np.float64]
 
 # Standard deviation of the error of lifted angles, degrees: the 95 % bounds of docs/studies/exports.md and
 # docs/studies/analysis.md, the larger one, divided by 1.96.

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, is_defined
 from pose.analysis.gait import analyse_gait
@@ -13,8 +12,7 @@ from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import POINTS, walking_norm
 from pose.analysis.quality import BODY, FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import find_repetitions
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 MIN_CYCLES = 2  # minimum number of cycles for a standard deviation
 FEW_CYCLES = 6

@@ -6,13 +6,10 @@ Wrist posture, load, grip and muscle use cannot be observed. The caller passes t
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis.ergonomics_tables import reba, rula
 from pose.analysis.motion import SIDES, Motion
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from pose.structures.types import F64, I64
 
 TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # degrees beyond which trunk or neck count as twisted or bent to the side
 ABDUCTED_DEGREES = 30.0

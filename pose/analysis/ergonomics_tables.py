@@ -5,9 +5,8 @@ The index into a table is the score minus 1.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from pose.structures.types import I64
 
 
 def _digits(rows: str, *shape: int) -> I64:

@@ -1,9 +1,8 @@
 """Turning points of a signal, by the size of the swing between them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 
 def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = None) -> list[tuple[int, int]]:

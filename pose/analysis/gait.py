@@ -19,12 +19,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis.extrema import refined_time, turning_points
 from pose.analysis.motion import SIDES, Motion
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 STRIKE_SHIFT_S = 0.015
 OFF_SHIFT_S = 0.018

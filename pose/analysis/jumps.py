@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.motion import SIDES, Motion
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 GRAVITY = 9.81  # m/s^2
 MIN_FLIGHT_S, MAX_FLIGHT_S = 0.15, 1.0

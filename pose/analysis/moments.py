@@ -6,7 +6,6 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
@@ -14,11 +13,9 @@ from pose.results import PoseTable
 from pose.results.cameras import result_cameras
 from pose.structures.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
 from pose.structures.skeletons import H36M17
-from pose.structures.types import U8
+from pose.structures.types import F64, U8
 from pose.video import open_source
 from pose.view import draw
-
-F64 = NDArray[np.float64]
 
 SIZE = (300, 400)  # px, width and height
 QUALITY = 82

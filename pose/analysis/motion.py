@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
 from pose.structures.smooth import zero_phase
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from pose.structures.types import F64, Flags
 
 SIDES = ("left", "right")
 MAX_GAP_S = 0.25  # longer gaps split the motion
@@ -39,7 +36,7 @@ class Motion:
     times: F64
     joints: F64
     sigma: F64
-    visible: Mask | None = None
+    visible: Flags | None = None
     camera: F64 | None = None
     contacts: F64 | None = None
     ankles: F64 | None = None
@@ -87,16 +84,16 @@ class Motion:
         return result
 
 
-def _is_body(joints: F64) -> Mask:
+def _is_body(joints: F64) -> Flags:
     """Return (T,) whether all joints (T, 17, 3) m are known and the bone lengths are plausible."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
-    found: Mask = ((lengths > BONE_M[0]) & (lengths < BONE_M[1])).all(axis=1)
+    found: Flags = ((lengths > BONE_M[0]) & (lengths < BONE_M[1])).all(axis=1)
     return found
 
 
 def motions(
-    times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
+    times: F64, joints: F64, sigma: F64, visible: Flags | None = None, camera: F64 | None = None,
     contacts: F64 | None = None, ankles: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
 ) -> list[Motion]:  # fmt: skip
     """Split the motion of one person at gaps longer than `MAX_GAP_S`.

@@ -1,11 +1,9 @@
 """Names of repeated movements, from the joints in the median repetition; docs/guides/analysis.md lists them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 UNNAMED = "movement A"
 

@@ -7,9 +7,8 @@ not show the tilt: both are then angles of the thigh against an upright pelvis.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 POINTS = 101  # points of a curve, 0 to 100 %
 SOURCE = "healthy children at free speed (Schwartz 2008)"

@@ -13,8 +13,6 @@ from pose.analysis.metrics import AMBER, GREEN, RED, Metric, worst
 from pose.analysis.motion import Motion
 from pose.structures.skeletons import H36M17
 
-F64 = NDArray[np.float64]
-
 LEGS = tuple(f"{side}_{joint}" for side in ("left", "right") for joint in ("hip", "knee", "ankle"))
 FEET = ("left_ankle", "right_ankle")
 BODY = H36M17.names

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pose.analysis.extrema import turning_points
 from pose.analysis.motion import Motion
 from pose.structures.smooth import zero_phase
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 MIN_SINK_M = 0.15  # minimum vertical range of the pelvis that is part of a movement; errors of the depth cause less
 MIN_RANGE_M = 0.06  # minimum RMS movement of a joint

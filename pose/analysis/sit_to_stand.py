@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pose.analysis.extrema import turning_points
 from pose.analysis.motion import Motion
 from pose.structures.smooth import zero_phase
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 # height of the pelvis above the ankles, in leg lengths: maximum seated, minimum standing
 SEATED_LEGS, STANDING_LEGS = 0.66, 0.85

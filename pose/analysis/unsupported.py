@@ -1,15 +1,12 @@
 """People, tracks and angles outside the scope of the definitions. They get a one-line reason instead of metrics."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
 from pose.results import PoseTable
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose.world.foot_points import foot_joints
-
-F64 = NDArray[np.float64]
 
 CHILD_HEIGHT_M = 1.3  # minimum of body height plus sigma; metrics are validated for adults and older children only
 SEATED_LEGS = 0.72  # maximum height of a seated person's pelvis above the ankles, in leg lengths

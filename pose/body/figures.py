@@ -10,8 +10,7 @@ from pose.body.motions import AnimatedSkeleton
 from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 
 @dataclass(frozen=True, slots=True)

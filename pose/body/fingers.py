@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.motions import AnimatedSkeleton
 from pose.body.selection import CHUNK
@@ -18,8 +17,7 @@ from pose.body.tracks import Track
 from pose.structures import rotations
 from pose.structures.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
 from pose.structures.rotations import cross, dot, unit
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 PARTS = ("proximal", "middle", "distal")
 # One hand: the wrist, then three joints of each finger from the palm to the tip.

@@ -7,7 +7,6 @@ from operator import add
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.heads import STREAM_S, SeenHeads, head_corrections
 from pose.body.character.model import body_model
@@ -19,10 +18,9 @@ from pose.body.smoothing import StreamingSmoother, foot_frames_of
 from pose.body.space import CAMERA_SPACE
 from pose.structures.hand_points import WRISTS, sized_to_body
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.world.foot_points import extract_feet, foot_frames
 
-F64 = NDArray[np.float64]
 Fitted = TypeVar("Fitted")
 
 LIVE_PEOPLE = 4  # maximum number of people with a body in a live view; the nearest people are drawn

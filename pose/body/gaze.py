@@ -1,7 +1,6 @@
 """Directions of faces in 3D, for formats whose characters turn their heads."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.space import Space
 from pose.body.tracks import Track
@@ -9,9 +8,7 @@ from pose.structures import rotations
 from pose.structures.face_points import Faces, head_turns
 from pose.structures.rotations import unit
 from pose.structures.spaces import WORLD
-from pose.structures.types import I64
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64, I64
 
 _Z = np.array([0.0, 0.0, 1.0])
 

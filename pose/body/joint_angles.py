@@ -22,14 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.skeleton import Axes, frame
 from pose.structures.rotations import dot
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.world.foot_points import ANKLE_SD
-
-F64 = NDArray[np.float64]
 
 SIDES = ("left", "right")
 NAMES = (

@@ -11,9 +11,7 @@ from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.structures import rotations
 from pose.structures.skeletons import H36M17
-
-F64 = NDArray[np.float64]
-
+from pose.structures.types import F64
 
 MAX_CACHED_SPANS = 32  # portions whose rotations are cached for the next format: 36 minutes at 30 frames/s, 37 MB
 _MIN_LISTED_MM = 10  # mm; the summary lists joints with a larger mean distance from their bones

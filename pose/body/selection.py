@@ -9,13 +9,11 @@ from pose.body.timeline import thinned
 from pose.errors import UsageError
 from pose.results import PoseTable
 from pose.structures.refine import lengths_of
-from pose.structures.types import I64
+from pose.structures.types import F64, I64
 from pose.utils.archives import release
 from pose.world.camera_motion.verdict import UNKNOWN
 from pose.world.given import check_heights
 from pose.world.height import scale_to, stature
-
-F64 = NDArray[np.float64]
 
 CHUNK = 2048  # frames in memory at a time
 SAMPLE = 4096  # rows from which medians of a whole result are computed

@@ -14,13 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures import rotations
 from pose.structures.rotations import cross, dot, unit
 from pose.structures.skeletons import H36M17
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 # Joints in an order in which parents precede their children. PARENTS has the index in NAMES of each joint's parent, -1
 # for the root. ORDER has the index of each joint in H36M17.

@@ -1,9 +1,8 @@
 """Smoothing of the directions of heads and feet over time: a window for recordings, a low-pass filter for streams."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 
 def smoothed(values: F64, times: F64, sigma_s: float) -> F64:

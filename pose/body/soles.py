@@ -1,18 +1,15 @@
 """Feet in results: their 2D and 3D points, and their directions for formats with characters."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.smoothing import foot_frames_of, smoothed
 from pose.body.space import Space
 from pose.body.tracks import Track
 from pose.results import PoseTable
 from pose.structures.spaces import WORLD
-from pose.structures.types import F32, I64
+from pose.structures.types import F32, F64, I64
 from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, lift_feet
 from pose.world.gravity import ANKLES
-
-F64 = NDArray[np.float64]
 
 SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in docs/studies/feet.md
 

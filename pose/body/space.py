@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.spaces import CAMERA, WORLD
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.upright import upright_bodies
-
-F64 = NDArray[np.float64]
 
 # Sources of the vertical, for notes.
 AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import I64
+from pose.structures.types import F64, I64
 from pose.utils.filling import GAP_SECONDS
-
-F64 = NDArray[np.float64]
 
 MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of time stamps from a constant rate, in frames; containers round times
 

@@ -21,10 +21,8 @@ from pose.results import PoseTable, load_poses
 from pose.structures.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.structures.skeletons import LIMBS
 from pose.structures.spaces import CAMERA, WORLD
-from pose.structures.types import F32, I64, U8
+from pose.structures.types import F32, F64, I64, U8
 from pose.utils.filling import check_gap_frames
-
-F64 = NDArray[np.float64]
 
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MAX_FPS = 1000.0  # maximum frames/s of resampled time stamps

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
@@ -20,9 +19,8 @@ from pose.export.format import Notes, PersonFormat
 from pose.export.text import list_filled, timing
 from pose.structures.hand_points import FINGERS, SIDES
 from pose.structures.rotations import unwrapped_euler
+from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
-
-F64 = NDArray[np.float64]
 
 CENTIMETRES = 100.0
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.viewpoints import ONLY, Viewpoint
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.rotations import from_matrix, same_sign
+from pose.structures.types import F64
 from pose.utils.json_values import Json
 from pose.utils.shown import shown
-
-F64 = NDArray[np.float64]
 
 POINTER = "KHR_animation_pointer"
 _NEAR, _FAR = 0.05, 1000.0  # m, clipping planes

@@ -11,7 +11,6 @@ of the model's pelvis, not the midpoint of the hips. Hip rotation is omitted: jo
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.motions import AnimatedSkeleton
@@ -21,9 +20,8 @@ from pose.export import opensim_setup as setup
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import list_filled, timing
 from pose.structures.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
+from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
-
-F64 = NDArray[np.float64]
 
 _SIDES = ("right", "left")
 COLUMNS = (

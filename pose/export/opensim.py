@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.timeline import stretches
 from pose.body.tracks import Track
@@ -19,9 +18,8 @@ from pose.export.mot import facing, write_mot
 from pose.export.text import missing, timing
 from pose.export.trc import write_trc
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.utils.whole_file import write_whole
-
-F64 = NDArray[np.float64]
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
 # Percentile of the trunk lengths that scales the torso; above the median, because bending shortens the trunk.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.tracks import Track
@@ -15,9 +14,8 @@ from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
 from pose.structures.rotations import IDENTITY, rotate
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
-
-F64 = NDArray[np.float64]
 
 
 def write(track: Track, target: Path) -> Notes:

@@ -3,15 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.selection import without_world
 from pose.body.space import Space
 from pose.body.tracks import Recording
 from pose.results.cameras import result_cameras
 from pose.structures.spaces import CAMERA
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 ONLY = "camera"  # name of the camera in a result with one camera
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from pose.errors import PoseError
 from pose.results.run_info import RunInfo
 from pose.structures.lenses import Lens, RadialLens, lens_of_file
+from pose.structures.types import F64
 from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole
-
-F64 = NDArray[np.float64]
 
 CAMERAS_FILE = "cameras.json"
 MAX_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s

@@ -4,16 +4,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.results.schema import ROW_COLUMNS
 from pose.results.table import PoseTable
 from pose.structures.camera import check_intrinsics
-from pose.structures.types import F32, I64, Array
+from pose.structures.types import F32, F64, I64, Array
 from pose.utils.archives import release
 from pose.utils.json_values import Json, strict_json
-
-F64 = NDArray[np.float64]
 
 MAX_TIME_S = 1e10  # about 300 years, so that Unix times are valid
 MIN_STEP_S = 5e-7  # minimum time between frames: Unix times in float64 have a resolution of about a microsecond

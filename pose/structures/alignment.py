@@ -11,7 +11,8 @@ determination using vector observations: a fast optimal matrix algorithm", Journ
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
+
 Poses = NDArray[np.floating]
 
 # The error of the closed form is about machine epsilon / conditioning. Below this conditioning the SVD is used.

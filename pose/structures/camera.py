@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 # Field of view along the longer image side that is assumed without calibration. Phones and webcams have 55 to 80
 # degrees, film lenses less. A wrong value affects scale and distance; results state the assumption.

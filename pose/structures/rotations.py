@@ -5,9 +5,8 @@ converts recorded Euler angles to matrices; this module converts rotations to Eu
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 _TINY = 1e-12

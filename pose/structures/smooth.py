@@ -6,7 +6,7 @@ Both work on time stamps in seconds, so that a cut-off frequency means the same 
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 _COLUMNS_PER_TRANSFORM = 8  # columns per transform, to bound the memory
 _PAD_S = 1.0  # s of point reflection at both ends, which keeps position and velocity there

@@ -1,9 +1,8 @@
 """Geometry of arms and legs as chains of two bones."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 _SOFT_DEGREES = 6.0  # degrees of flexion below which the transition to straight limbs is smooth
 _PLANE_M = 0.01  # m; distance of the middle joint from the chord below which the typical bending direction contributes

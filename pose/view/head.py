@@ -1,13 +1,10 @@
 """Position of a person's head in the image, and visibility of the face."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose.structures.wholebody import FACE
-
-F64 = NDArray[np.float64]
 
 HEAD_RADIUS = 0.095  # m, of drawn people
 

@@ -1,17 +1,14 @@
 """Viewing direction of a moving camera, drawn as an arrow on the floor of the 3D inset."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.world.upright import to_stage
 
 _START = 0.5  # distance of the arrow's start from the centre, as a fraction of the floor's radius
 _LENGTH = 0.2  # length of the arrow, as a fraction of the floor's radius
 _BARBS = 0.4  # length of the arrow head, as a fraction of the arrow
 _MIN_HORIZONTAL = 0.1  # minimum horizontal part of the unit direction; a camera that looks straight down has no heading
-
-F64 = NDArray[np.float64]
 
 
 def camera_heading(result: FrameResult) -> F64 | None:

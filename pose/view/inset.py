@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.structures.hand_points import BONES, ELBOWS, WRISTS
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, U8, FrameResult
+from pose.structures.types import F32, F64, U8, FrameResult
 from pose.video.planes import Colours
 from pose.view import draw
 from pose.view.draw import Canvas
@@ -24,8 +23,6 @@ from pose.view.hands import hands_in_scene
 from pose.view.head import HEAD_RADIUS
 from pose.view.heading import heading_arrow
 from pose.world.upright import Upright
-
-F64 = NDArray[np.float64]
 
 _TOP: RGB = (30, 34, 42)
 _BOTTOM: RGB = (46, 52, 62)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.hands import hands_of
 from pose.body.character.posing import Posed, pose_character
@@ -17,13 +16,11 @@ from pose.body.space import CAMERA_SPACE
 from pose.structures import rotations
 from pose.structures.camera import Camera
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.view.bodies import BodyMesh
 from pose.view.draw import MAX_COORDINATE_PX
 from pose.view.insets import AUTO, OFF
 from pose.view.overlay import Overlay
-
-F64 = NDArray[np.float64]
 
 BATCH_FRAMES = 32  # frames per batch
 _MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.colours import INK, RGB
+from pose.structures.types import F64
 from pose.utils.shown import shown_in_html
 
-F64 = NDArray[np.float64]
 Box = tuple[float, float, float, float]  # left, top, right, bottom in px
 
 WIDTH, MAX_HEIGHT = 360.0, 420.0  # px, width and maximum height of the view box

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.refine import assembled, lengths_of
 from pose.structures.smooth import zero_phase
+from pose.structures.types import F64, Flags
 from pose.world import depth as depths
 from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath
@@ -38,9 +38,6 @@ from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, resized
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _UP = np.array([0.0, 1.0, 0.0])
 
@@ -115,15 +112,15 @@ class Cleaned:
     sigma: F64
     root_sigma: F64
     contacts: F64
-    feet_held: Mask
-    filled: Mask
+    feet_held: Flags
+    filled: Flags
     moved: F64
     height: float
     height_sigma: float
     height_interval: tuple[float, float]
     raised: float
-    partial: Mask
-    inconsistent: Mask
+    partial: Flags
+    inconsistent: Flags
     foot_velocities: F64
 
 

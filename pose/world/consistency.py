@@ -13,14 +13,11 @@ joint along the limb.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17, LIMBS
+from pose.structures.types import F64, Flags
 from pose.world.person import Person
 from pose.world.rules import RULES, ConsistencyRules
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
 _OPPOSITE = [1, 0, 3, 2]  # index of the same limb on the other side
@@ -29,7 +26,7 @@ _MIN_RELATIVE_LENGTH = 0.02  # minimum relative length of a bone; a shorter one 
 _STEPS = 8  # evaluations of the median per window
 
 
-def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Mask, F64]:
+def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Flags, F64]:
     """Find limbs whose 2D contradicts the person's bone lengths, and the resulting uncertainty.
 
     Args:

@@ -7,12 +7,10 @@ the true contacts of the training subjects.
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.types import F64, Flags
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, ContactRules
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _FLOOR_PERCENTILE = 5  # percentile of a point's height that is its floor
 _MAX_ABOVE_LOWEST_M = 0.03  # m, maximum height of supporting feet above the lowest joint
@@ -25,7 +23,7 @@ def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
     return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
 
 
-def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Mask, F64]:
+def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Flags, F64]:
     """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2).
 
     Args:
@@ -46,7 +44,7 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     return contacts, probability
 
 
-def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Mask:
+def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Flags:
     """Find the contacts (T, ...) of points of feet, such as heels.
 
     The rules are those of `find_contacts`. The floor of a point is the 5th percentile of its own height. False where a
@@ -85,7 +83,7 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
     return np.maximum([standing[a:b].min() for a, b in zip(first, last, strict=True)], 0.0)
 
 
-def _with_hysteresis(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
+def _with_hysteresis(speed: F64, low: Flags, times: F64, rules: ContactRules) -> Flags:
     """Return contacts (T,) with hysteresis, without short contacts and short pauses."""
     contacts = np.zeros(len(times), bool)
     in_contact = False
@@ -101,7 +99,7 @@ def _with_hysteresis(speed: F64, low: Mask, times: F64, rules: ContactRules) -> 
     return contacts
 
 
-def runs(mask: Mask) -> list[tuple[int, int]]:
+def runs(mask: Flags) -> list[tuple[int, int]]:
     """Return (first, one after the last) of every run of True values in (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

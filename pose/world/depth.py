@@ -8,12 +8,10 @@ to all detections, which also gives the uncertainty. A motion model bridges fram
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.person import Person
 from pose.world.rules import RULES, DepthRules
-
-F64 = NDArray[np.float64]
 
 _State = tuple[float, float, float, float, float]  # depth, speed and their covariance a, b, c
 _Step = tuple[tuple[float, float], _State, _State]  # transition (travel_time, decay), predicted state, updated state

@@ -7,16 +7,13 @@ correction is faded in and out. A foot that keeps moving is sliding and is not c
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
+from pose.structures.types import F64, Flags
 from pose.world.contacts import runs
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootRules
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _LEGS = tuple(
     (H36M17.index(f"{side}_hip"), H36M17.index(f"{side}_knee"), H36M17.index(f"{side}_ankle"))
@@ -24,7 +21,7 @@ _LEGS = tuple(
 )
 
 
-def exclude_sliding(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
+def exclude_sliding(ankles: F64, contacts: Flags, times: F64, rules: FootRules = RULES.feet) -> Flags:
     """Return the contacts (T, 2) of the left and right foot without those in which the foot keeps sliding.
 
     Args:
@@ -45,7 +42,7 @@ def exclude_sliding(ankles: F64, contacts: Mask, times: F64, rules: FootRules = 
     return standing
 
 
-def path_correction(ankles: F64, standing: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+def path_correction(ankles: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Compute the correction of the body's position, (T, 3) m in the world, that keeps standing feet in place.
 
     For each world axis, the corrections c_t minimise a sum of three kinds of terms. Each term is divided by a standard
@@ -86,7 +83,7 @@ def path_correction(ankles: F64, standing: Mask, times: F64, rules: FootRules = 
     return correction
 
 
-def hold_feet(joints: F64, standing: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+def hold_feet(joints: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Keep standing feet in place by rotating and slightly bending the legs.
 
     A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and faded
@@ -119,7 +116,7 @@ def hold_feet(joints: F64, standing: Mask, times: F64, rules: FootRules = RULES.
     return held
 
 
-def _offsets(ankle: F64, standing: Mask, times: F64, rules: FootRules) -> F64:
+def _offsets(ankle: F64, standing: Flags, times: F64, rules: FootRules) -> F64:
     """Return vectors (T, 3) m from an ankle to its target; they fade in before and out after each contact."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
     for first, last in runs(standing):

@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.rules import RULES, FloorRules
-
-F64 = NDArray[np.float64]
 
 ANKLE_HEIGHT = 0.08  # m above the floor when standing
 _MIN_SAMPLES = 5

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17, Skeleton
-from pose.structures.types import F32, F64
+from pose.structures.types import F32, F64, Flags
 from pose.world.rules import MIN_SCORE
-
-Mask = NDArray[np.bool_]
 
 PARTS = ("heel", "toe")
 # Standard deviations, chosen on half of the walks of docs/studies/feet.md. Directions are unit vectors.
@@ -81,13 +79,13 @@ class ImageFeet:
     focal: F64
 
     @property
-    def known(self) -> Mask:
+    def known(self) -> Flags:
         """Mask (N, 2, 2): for the left and right foot, whether ankle and heel, and ankle and toe, are detected."""
-        each: Mask = (self.scores >= MIN_SCORE) & np.isfinite(self.pixels).all(axis=-1)
+        each: Flags = (self.scores >= MIN_SCORE) & np.isfinite(self.pixels).all(axis=-1)
         return np.asarray(each[..., :1] & each[..., 1:])
 
 
-def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> ImageFeet | None:
+def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Flags, focal: F64) -> ImageFeet | None:
     """Extract the feet of N poses from 2D keypoints; None if the skeleton has no heels and toes.
 
     Args:

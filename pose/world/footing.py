@@ -12,23 +12,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64, Flags
 from pose.world.camera_motion.decision import Decision, without_scenes
 from pose.world.camera_motion.verdict import UNKNOWN, CameraMotion, summarise
 from pose.world.contacts import ground_below
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootingRules
 
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 _STARTS, _ITERATIONS = 60, 8  # start points and iterations of the mean shift
 _MIN_SAMPLES = 8  # minimum samples of a window
 _REMEDY = "--camera rotating ignores that"
 
 
-def lower_foot_velocities(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
+def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRules = RULES.footing) -> F64:
     """Compute velocities of one person's lower foot while it is visible, near the floor and at constant height.
 
     The lower foot is the one with the lower ankle in a frame; it is mostly in contact.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 LEVEL_UP = np.array([0.0, -1.0, 0.0])  # against gravity, in the frame of a level camera
 

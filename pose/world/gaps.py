@@ -1,16 +1,13 @@
 """Interpolation of short gaps in which a person is missing."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64, Flags
 from pose.world.person import Person
 from pose.world.rules import RULES, GapRules
 
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
-
-def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
+def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Flags]:
     """Fill the short gaps of a person.
 
     Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
 from pose.world.rules import RULES, GravityRules
-
-F64 = NDArray[np.float64]
 
 ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 _HIPS = [H36M17.index("left_hip"), H36M17.index("right_hip")]

@@ -5,16 +5,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import GIVEN, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.rules import RULES, Rules
 from pose.world.sizes import Evidence, Size, find_sizes
 from pose.world.work import Work
-
-F64 = NDArray[np.float64]
 
 _MAX_ABOVE_FLOOR_M = 0.15  # m above a person's lowest standing feet; ankles below it define the position of the feet
 

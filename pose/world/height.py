@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from pose.structures.skeletons import H36M17
 from pose.world.rules import RULES, SizeRules
 
-F64 = NDArray[np.float64]
-
 _CHAIN = (("pelvis", "spine"), ("spine", "thorax"), ("thorax", "neck"), ("neck", "head"))
 _LEG = (("left_hip", "left_knee"), ("left_knee", "left_ankle"))
 _STRAIGHT = [H36M17.edges.index((H36M17.index(a), H36M17.index(b))) for a, b in (*_CHAIN, *_LEG)]

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.refine import lengths_of
+from pose.structures.types import F64
 from pose.world.person import Person
 from pose.world.rules import RULES, JoinRules
-
-F64 = NDArray[np.float64]
 
 _END_S = 0.5  # s at the ends of a track from which position and velocity are estimated
 _MIN_FRAMES = 10  # minimum frames to estimate the size

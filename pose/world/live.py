@@ -21,7 +21,7 @@ from pose.structures.camera import Camera, normalize_pixels
 from pose.structures.refine import assembled
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.smooth import OneEuro
-from pose.structures.types import FrameResult, Placed, Poses3D
+from pose.structures.types import F64, FrameResult, Placed, Poses3D
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.clean import Steps
 from pose.world.depth import estimate_pelvis
@@ -33,8 +33,6 @@ from pose.world.live_ground import LiveGround
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(slots=True)

@@ -7,18 +7,14 @@ one that turns, and standing feet then slide in the world.
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import FrameResult
+from pose.structures.types import F64, Flags, FrameResult
 from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.footing import velocity_peak
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class LiveFooting:
@@ -43,7 +39,7 @@ class LiveFooting:
         self._unsupported_s = self._sliding_s = 0.0
         self.result = ""
 
-    def update(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
+    def update(self, placed: FrameResult, feet_seen: Flags, watch: CameraWatch) -> str:
         """Add a frame, and return `result`.
 
         Args:
@@ -82,7 +78,7 @@ class LiveFooting:
             return "" if at_rest else self.result
         return UNKNOWN if self._unsupported_s > live.max_unsupported_s else ""
 
-    def _sample(self, result: FrameResult, feet_seen: Mask, elapsed: float) -> None:
+    def _sample(self, result: FrameResult, feet_seen: Flags, elapsed: float) -> None:
         """Add the velocity of the lower foot of each person, if it is seen and near the floor."""
         assert result.placed is not None
         rules, time = self._rules, result.time

@@ -9,14 +9,12 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.rules import Rules
-
-F64 = NDArray[np.float64]
 
 _MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied
 

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.world.live_rules import LiveRules
 from pose.world.rules import ContactRules, DepthRules
-
-F64 = NDArray[np.float64]
 
 _PARENTS, _CHILDREN = np.array(H36M17.edges).T
 

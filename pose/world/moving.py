@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
 from pose.world.person import Person
-
-F64 = NDArray[np.float64]
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:

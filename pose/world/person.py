@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera import normalize_pixels
 from pose.structures.sequences import Sequence2D, Sequence3D
 from pose.structures.skeletons import get_skeleton, to_h36m17
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
 from pose.world.rules import RULES, SizePrior, SizeRules
-
-F64 = NDArray[np.float64]
 
 _U = np.linspace(-0.9, 0.6, 76)  # log scales of the grid, including 0
 _STEP = 0.02  # spacing of the grid

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from pose.structures.camera import Camera, normalize_pixels
 from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.utils.row_file import RowFile, Rows
 from pose.world.person import Person
 from pose.world.work import Work
-
-F64 = NDArray[np.float64]
 
 _J = len(H36M17)
 _PERSON: "np.dtype[Any]" = np.dtype(

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64, Flags
 from pose.world.person import Person
 from pose.world.rules import RULES, TrackRules
 
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Pieces = list[tuple[int, int]]
 
 
@@ -48,7 +46,7 @@ class SceneTimes:
         return any(min(abs(first - at), abs(last - at)) <= within for at in [*self.begins, self.end])
 
 
-def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Mask:
+def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Flags:
     """Return a mask (T,) of the T frames of a track that show a person; False in short, isolated pieces of the track.
 
     A piece ends where the person is missing for longer than `rules.max_pause_s`, or longer than 2.5 frames if that is

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
 from pose.world.gravity import ANKLES, BodyMotion, body_up
 from pose.world.rules import RULES, TravelRules
 from pose.world.work import Work
-
-F64 = NDArray[np.float64]
 
 _CANDIDATES = 300  # candidate scales
 _ITERATIONS = 20  # iterations of the refinement

@@ -6,16 +6,13 @@ detected. A visit without fully visible frames, such as of a person behind a des
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.world.contacts import Mask
+from pose.structures.types import F64, Flags
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, TrimRules
 
-F64 = NDArray[np.float64]
 
-
-def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
+def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Flags:
     """Return (T,) whether frames show a person fully: enough of the joints and an ankle are detected.
 
     Args:
@@ -26,7 +23,7 @@ def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
     return np.asarray((seen.mean(axis=1) >= rules.min_visible_share) & seen[:, ANKLES].any(axis=1))
 
 
-def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:
+def partial_frames(placed: F64, visible: Flags, visits: list[slice]) -> Flags:
     """Find the frames of a person whose motion is unreliable, because a part of the person is not visible.
 
     Frames of a visit before its first and after its last fully visible frame are partial. So are frames in which an

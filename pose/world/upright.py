@@ -8,12 +8,10 @@ versions, may have none. The vertical is then estimated from standing bodies, an
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import LEVEL_UP, rotation_of
 from pose.world.gravity import ANKLES, body_directions
-
-F64 = NDArray[np.float64]
 
 _MAX_TILT_DEGREES = 40.0  # bodies with a larger tilt are lying, or their 3D is wrong
 _PRIOR_SECONDS = 1.0  # the prior, a level camera, has the weight of one person seen for this time

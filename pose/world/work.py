@@ -4,14 +4,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.structures.types import F64, Flags
 from pose.world.height import scaled_stature
 from pose.world.rules import RULES, SizeRules
 from pose.world.sizes import Size
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +39,10 @@ class Work:
     root: F64
     sigma: F64
     lifted: F64
-    feet_seen: Mask
-    visible: Mask
-    filled: Mask
-    inconsistent: Mask
+    feet_seen: Flags
+    visible: Flags
+    filled: Flags
+    inconsistent: Flags
     root_sigma: F64
     bones: F64
     height: float

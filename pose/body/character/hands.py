@@ -10,8 +10,7 @@ from pose.body.fingers import FINGER_PARENTS, finger_quaternions, palm_quaternio
 from pose.structures import rotations
 from pose.structures.hand_points import INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, POINTS
 from pose.structures.rotations import unit
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 _SIDES = ("Left", "Right")
 _FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")

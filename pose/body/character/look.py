@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.hands import HandRotations, hands_of
 from pose.body.character.heads import SMOOTH_S, SeenHeads, head_corrections
@@ -22,9 +21,7 @@ from pose.body.space import CAMERA_SPACE, Space
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.structures.skeletons import H36M17
-from pose.structures.types import I64
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64, I64
 
 SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
 _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks.weights import locate
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 Mesh = Literal["full", "light"]  # 13,492 and 452 vertices
 PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")

@@ -16,7 +16,6 @@ without points, keep their rest pose.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.hands import FOREARM_SHARE, HandRotations, finger_bones, interpolated, twist_of
 from pose.body.character.heads import from_vectors, lifted_heads
@@ -26,8 +25,7 @@ from pose.structures import rotations
 from pose.structures.rotations import cross, dot, unit
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]

@@ -10,14 +10,12 @@ and the one that the inverse skinning maps to its place in the A-pose. This halv
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.model import BodyModel
 from pose.body.character.shape import HEAD_POINT, LENGTHS, NECK_POINT, Shape, lengths_of_body, thorax_of_heads
 from pose.body.skeleton import NAMES, Body
 from pose.structures.rotations import shortest_rotation
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 MAX_STRETCH = 1.25  # maximum stretch factor of a bone after the shape is fitted; the minimum is 1 / MAX_STRETCH
 MAX_NECK_STRETCH = 1.4  # the same for the neck, whose length is measured less exactly because it is short

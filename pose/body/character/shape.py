@@ -7,12 +7,10 @@ these.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.character.model import PHENOTYPES, BodyModel
 from pose.body.skeleton import NAMES, Body
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 # Prior mean and standard deviation of each phenotype; local changes have mean 0 and _LOCAL_SIGMA.
 _PRIOR = {

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.gaps import MAX_TRACK_GAP_S
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, Flags
 
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Predecessors = tuple[int, int]  # the old survivors of a limb that its new survivors 0 and 1 continue
 
 # Lengths are relative to the size of the person in the image.
@@ -61,7 +59,7 @@ class HalfFilters:
         self.seen = np.zeros(pairs, bool)
         self._noise = np.zeros(pairs)  # variance of `half`
 
-    def pairs_of(self, limb: int) -> Mask:
+    def pairs_of(self, limb: int) -> Flags:
         """Return (K,) whether each of the K joint pairs belongs to the limb with index `limb`."""
         return np.asarray(self._limb == limb)
 

@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.repair.halves import F64, HalfFilters, Mask, Predecessors
+from pose.lifting.repair.halves import HalfFilters, Predecessors
 from pose.structures.gaps import MAX_TRACK_GAP_S
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32
+from pose.structures.types import F32, F64, Flags
 
 LIMBS: dict[str, tuple[str, ...]] = {
     "legs": ("hip", "knee", "ankle", "heel", "big_toe", "small_toe", "foot_index"),
@@ -130,7 +130,7 @@ class _Observation(NamedTuple):
 
     time: float
     half: F64
-    seen: Mask
+    seen: Flags
     predecessors: list[Predecessors]
 
 
@@ -235,7 +235,7 @@ class SwapFinder:
         """
         self._changed_back_at = time
 
-    def take(self, now: float) -> list[Mask]:
+    def take(self, now: float) -> list[Flags]:
         """Return which limbs are swapped, for each frame that is decided at `now`, oldest first.
 
         Each mask has one entry per limb, in the order of the constructor's `limbs`.
@@ -273,7 +273,7 @@ class SwapFinder:
                 found.append(number)
         return found
 
-    def _decide(self, count: int) -> list[Mask]:
+    def _decide(self, count: int) -> list[Flags]:
         """Decide the `count` oldest waiting frames from the best path; return which limbs (G,) are swapped in each."""
         self._trace()
         decided = []
@@ -331,7 +331,7 @@ class SwapFinder:
             state = [bool(both[now]) for both, now in zip(before, state, strict=True)]
 
 
-def _changes_sides(observations: list[_Observation], row: int, pairs: Mask) -> bool:
+def _changes_sides(observations: list[_Observation], row: int, pairs: Flags) -> bool:
     """Return whether left and right change sides between the frames `row` - 1 and `row`.
 
     Both must be apart shortly before and after, and d must change its sign. False within `MIN_SEEN_S` of the first

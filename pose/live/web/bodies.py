@@ -15,10 +15,8 @@ from pose.body.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_ro
 from pose.body.space import CAMERA_SPACE
 from pose.export.html_bodies import mesh_arrays, mesh_metadata, pose_numbers, rest_numbers
 from pose.live import LiveResult
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose.utils.json_values import Json
-
-F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 EDGES = (0.0, 8.0, 15.0, 30.0, 60.0, 90.0, 180.0)
 """Degrees of true flexion between which errors are averaged; a bin holds its lower edge."""

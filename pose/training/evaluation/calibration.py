@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from pose.structures.types import F64
 
 EXPECTED_SHARE = 0.68
 SIGMA_EDGES = np.geomspace(2, 512, 25)  # mm

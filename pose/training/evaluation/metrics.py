@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.alignment import fit_scale, similarity_residuals
+from pose.structures.types import F64, Flags
 
-F64 = NDArray[np.float64]
 Poses = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 Array = TypeVar("Array", bound=Poses)
 
 MM_PER_M = 1000.0
@@ -85,16 +84,16 @@ def acceleration_errors(pred: Poses, true: Poses) -> F64:
     return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
 
 
-def frames_with_truth(true: Poses) -> Mask:
+def frames_with_truth(true: Poses) -> Flags:
     """Return a mask (..., T), True for frames in which all joints of `true` (..., T, J, 3) are finite."""
     return np.asarray(np.isfinite(true).all(axis=(-2, -1)))
 
 
-def consecutive(valid: Mask, frames: int) -> Mask:
+def consecutive(valid: Flags, frames: int) -> Flags:
     """Return a mask (..., T - frames + 1), True where a run of `frames` consecutive valid frames starts.
 
     Args:
-        valid: Mask of valid frames, (..., T).
+        valid: Flags of valid frames, (..., T).
         frames: Length of a run. A first difference over time needs 2 frames, a second difference 3.
     """
     if valid.shape[-1] < frames:
@@ -102,7 +101,7 @@ def consecutive(valid: Mask, frames: int) -> Mask:
     return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))
 
 
-def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+def mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
     """Return the mean per-joint position error (protocol 1) in mm, of the poses as they are given.
 
     Published values are those of root-relative poses (`root_relative`).
@@ -116,7 +115,7 @@ def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
     return _mean(position_errors(pred, true))
 
 
-def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+def p_mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
     """Return the mean error in mm after Procrustes alignment of every frame (protocol 2).
 
     Args:
@@ -128,7 +127,7 @@ def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
     return _mean(aligned_errors(pred, true))
 
 
-def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+def n_mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
     """Return the mean error in mm after the least-squares scaling of every frame about the origin.
 
     Args:
@@ -140,7 +139,7 @@ def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
     return _mean(scaled_errors(pred, true))
 
 
-def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+def mpjve(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
     """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames.
 
     Args:
@@ -152,7 +151,7 @@ def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
     return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
 
 
-def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+def accel_error(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
     """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames.
 
     Args:
@@ -200,7 +199,7 @@ def auc(below: NDArray[np.int64], errors: int) -> float:
     return 100.0 * float(below.mean()) / errors if errors else float("nan")
 
 
-def _counted(pred: Poses, true: Poses, valid: Mask | None) -> tuple[Poses, Poses]:
+def _counted(pred: Poses, true: Poses, valid: Flags | None) -> tuple[Poses, Poses]:
     """Return the valid frames of `pred` and `true`, each as (N, J, 3)."""
     if pred.shape != true.shape:
         raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from pose.structures.labelled import LabelledSequence
 from pose.structures.skeletons import H36M_NAMES
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 from pose.training.evaluation import calibration, metrics
-
-F64 = NDArray[np.float64]
 
 
 class Measure(NamedTuple):

@@ -8,16 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.structures.camera import Camera, project
 from pose.structures.labelled import LabelledSequence
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17, Skeleton, to_h36m17
-from pose.structures.types import F32, FrameResult
+from pose.structures.types import F32, F64, FrameResult
 
-F64 = NDArray[np.float64]
 # Maximum mean joint distance of a match, relative to the height of the ground-truth person in the image.
 MAX_MATCH_DISTANCE = 0.3
 

@@ -2,12 +2,9 @@
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.structures.types import F64, U8
+from pose.structures.types import F64, U8, Flags
 from pose.world.camera_motion.fit import View
-
-Mask = NDArray[np.bool_]
 
 # px; a point of a logo moves less than the first in the image, and would move more than the second with the camera
 _MAX_PX, _MIN_VIEW_PX = 0.5, 3.0
@@ -17,7 +14,7 @@ _MIN_FRAMES = 3  # frames with static points that confirm a region
 _MAX_AREA = 0.2  # maximum share of the image; larger regions are discarded
 
 
-def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
+def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Flags:
     """Return (N,) whether points are static in the image although the camera has moved.
 
     False for all points if many are static: they are then too many for a logo.
@@ -41,7 +38,7 @@ class BurntIn:
 
     def __init__(self) -> None:
         self._frames: U8 | None = None  # (h, w), number of frames with static points near each pixel
-        self._region: Mask | None = None
+        self._region: Flags | None = None
 
     def add(self, points: F64, shape: tuple[int, ...]) -> None:
         """Add the static points of a frame.

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from pose.structures.types import F64, Flags
 
 MAX_INLIER_PX = 1.0  # px of the reduced image; maximum residual of a point that moves with the camera
 _WIDTH_PX = 0.7  # px, final width of the Cauchy distribution
@@ -78,7 +76,7 @@ class Fit:
     sigma: float
 
     @property
-    def inliers(self) -> Mask:
+    def inliers(self) -> Flags:
         """Mask (N,) of the points that agree with the view."""
         return np.asarray(self.residuals < MAX_INLIER_PX)
 

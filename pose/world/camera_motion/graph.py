@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix, to_vector
-from pose.structures.types import NO_LINK, Background
-
-F64 = NDArray[np.float64]
+from pose.structures.types import F64, NO_LINK, Background
 
 _ITERATIONS = 4
 _MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix
-from pose.structures.types import F32, U8
+from pose.structures.types import F32, F64, U8
 from pose.world.camera_motion.fit import MAX_INLIER_PX, Fit, View, fit_view, rotated_by_common_shift, view_residuals
 from pose.world.camera_motion.reduced import LEVELS, Features, shift_between, thumbnail, track, within
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MIN_POINTS = 10  # minimum points for a view
 MIN_INLIER_SHARE = 0.4  # minimum fraction of the tracked points that move with the camera

@@ -8,11 +8,10 @@ current frame. `pose.world.camera_motion.graph` combines the comparisons.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix, to_vector
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import NO_LINK, U8, Background, People
+from pose.structures.types import F64, NO_LINK, U8, Background, People
 from pose.world.camera_motion.burnt_in import BurntIn, burnt_in
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.key_frames import (
@@ -27,8 +26,6 @@ from pose.world.camera_motion.key_frames import (
 from pose.world.camera_motion.parallax import Parallax
 from pose.world.camera_motion.reduced import LEVELS, features_at, find_features, people_mask, reduce
 from pose.world.camera_motion.replaced_key import ReplacedKey, measure_parallax
-
-F64 = NDArray[np.float64]
 
 _STATIC_INTERVAL_S = 0.09  # s between two measured frames of a static camera
 _MOVING_INTERVAL_S, _UNSTEADY_INTERVAL_S = 0.09, 0.03  # s between measured frames if motion is as expected, and if not

@@ -9,12 +9,10 @@ Points that agree with a translation but with no rotation show parallax; other o
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix
+from pose.structures.types import F64
 from pose.world.camera_motion.fit import View, fast_median
-
-F64 = NDArray[np.float64]
 
 MIN_POINTS = 20  # minimum points of a test
 MIN_TRANSLATION_RAD = 0.007  # rad, minimum parallax of a carried camera

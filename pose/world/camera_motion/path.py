@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix, to_vector
-from pose.structures.types import Background, CameraView
+from pose.structures.types import F64, Background, CameraView
 from pose.world.camera_motion.graph import solve_views
-
-F64 = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MAX_BRIDGED_S = 0.5  # s; longest gap that is interpolated
 _EXTRAPOLATED_S = 0.1  # s of extrapolation

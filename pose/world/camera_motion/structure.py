@@ -16,10 +16,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import U8
+from pose.structures.types import F64, U8
 from pose.utils.progress import progress_bar
-
-F64 = NDArray[np.float64]
 
 MAX_FEATURES = 700  # maximum per key frame
 _MAX_DESCRIPTOR_RATIO = 0.85  # maximum ratio of the distances to the best and the second-best descriptor

@@ -9,17 +9,13 @@ from dataclasses import replace
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix, to_vector
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import Frame, People
+from pose.structures.types import F64, I64, Frame, People
 from pose.world.camera_motion.path import MAX_BRIDGED_S, CameraPath
 from pose.world.camera_motion.reduced import people_mask
 from pose.world.camera_motion.structure import KeyImage, Structure
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 MAX_SIDE_PX = 640  # px of the longer side of key images
 KEY_INTERVAL_S = 0.33  # s between key frames

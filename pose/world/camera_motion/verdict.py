@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_vector
-from pose.structures.types import Background
+from pose.structures.types import F64, Background
 from pose.world.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.world.camera_motion.path import CameraPath
-
-F64 = NDArray[np.float64]
 
 STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
     "static", "shaking", "rotating", "zooming", "translating", "unknown", "fixed",

@@ -3,10 +3,9 @@
 from collections import OrderedDict, deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_matrix, to_vector
-from pose.structures.types import NO_LINK, Background
+from pose.structures.types import F64, NO_LINK, Background
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.world.camera_motion.verdict import (  # fmt: skip
@@ -19,8 +18,6 @@ from pose.world.camera_motion.verdict import (  # fmt: skip
     median_focal_ratio,
     proves_rotation,
 )
-
-F64 = NDArray[np.float64]
 
 _MAX_STATIC_RAD, _MAX_STATIC_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: rad, and relative zoom
 _LOST_S = 0.5  # s without a view after which the state is unknown

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from pose.structures.types import I64
 
 
 @dataclass(frozen=True, slots=True)
