@@ -26,7 +26,7 @@ from benchmarks.world import fixed_views
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import Motion
 from pose.analysis.repetitions import body_frame_poses, find_repetitions
-from pose.keypoint_runs import lift_sequences
+from pose.functions import lift_sequences
 from pose.lifting.load import load_lifter
 from pose.structures.refine import lengths_of
 from pose.structures.types import F64

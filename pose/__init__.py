@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
+    from pose.cameras import several
     from pose.errors import PoseError, UsageError
-    from pose.keypoint_runs import lift
+    from pose.functions import analyse, convert, lift
     from pose.pipeline import Pipeline
     from pose.result import Result, load
-    from pose.result_functions import analyse, convert
-    from pose.several_videos import several
 
 __all__ = [
     "JointAngles",
@@ -40,11 +39,11 @@ _MODULES = {
     "PoseError": "pose.errors",
     "Result": "pose.result",
     "UsageError": "pose.errors",
-    "analyse": "pose.result_functions",
-    "convert": "pose.result_functions",
-    "lift": "pose.keypoint_runs",
+    "analyse": "pose.functions",
+    "convert": "pose.functions",
+    "lift": "pose.functions",
     "load": "pose.result",
-    "several": "pose.several_videos",
+    "several": "pose.cameras",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home

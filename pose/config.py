@@ -3,14 +3,15 @@
 This module has no heavy imports, so that commands parse their options before any network is loaded.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.options import check_options, option
 from pose.registry import (
     AUTO_DETECTOR,
     AUTO_ESTIMATOR,
@@ -20,6 +21,7 @@ from pose.registry import (
     FALLBACK_DETECTOR,
     ONE_PASS,
     PREFERRED_DETECTOR,
+    build,
     detector_choice,
     estimator_choice,
     weight_file,
@@ -28,9 +30,12 @@ from pose.tracking.box_trackers import BOX_TRACKERS
 from pose.tracking.config import TrackingConfig
 from pose.utils.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.utils.json_values import Json
+from pose.utils.options import check_options, option
 
 if TYPE_CHECKING:
-    pass
+    from pose.structures.skeletons import Skeleton
+    from pose.structures.stages import Detector, PeopleStage
+    from pose.utils.times import StageTimes
 
 _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
@@ -341,3 +346,42 @@ def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
     networks = load_preset(preset)
     kept = {entry.name for entry in fields(PipelineConfig)} - set(NETWORK_KEYS) - set(unused_keys(networks))
     return replace(networks, **{name: getattr(config, name) for name in kept})
+
+
+def people_stages(
+    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, warm: bool = False
+) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
+    """Load the networks, and return the 2D skeleton and a factory of stages that detect and track people.
+
+    All stages of the factory share the networks.
+
+    Args:
+        config: Configuration of the pipeline.
+        times: Collector of the processing time of each stage.
+        detector: Detector to use instead of the configured one; ignored with a network that finds boxes and keypoints
+            in one pass.
+        warm: Whether to run the networks once, so that the first frame is not slow.
+    """
+    from pose.tracking.one_pass import OnePassPeople
+    from pose.tracking.people_tracker import PeopleTracker
+    from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
+
+    options = config.stage_options
+    tracking = TrackingConfig(
+        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
+    )
+    if warm:
+        warm_up_tracker(config.tracker)
+    if is_one_pass(config):
+        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
+        if warm:
+            warm_up_one_pass(network)
+        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
+    if detector is None:
+        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
+    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
+    if warm:
+        warm_up_networks(detector, estimator)
+    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
+    tracking = replace(tracking, min_presence=presence)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)

@@ -24,6 +24,7 @@ from pose.config import (
     default_skeleton,
     load_preset,
     model_files,
+    people_stages,
 )
 from pose.errors import UsageError
 from pose.lifting.fit.log import FitLog
@@ -34,7 +35,6 @@ from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
 from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.input import shared_uploads
 from pose.networks.weights import locate, sha256_of
-from pose.people_stages import people_stages
 from pose.results import ModelInfo, RunInfo
 from pose.structures.camera import Camera, intrinsics_from_focal
 from pose.structures.incoming import IncomingFrames

@@ -17,9 +17,9 @@ from pose.body.soles import row_ankles, world_feet
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
 from pose.export.table import OBSERVERS, columns, observer_names, rows
-from pose.recorded import RecordedRun, write_results
 from pose.results import PoseTable, RunInfo, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
+from pose.results.recorded import RecordedRun, write_results
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD

@@ -13,11 +13,11 @@ from pose.config import (
     is_one_pass,
     load_preset,
     model_files,
+    people_stages,
     presets_folder,
     with_networks_of,
 )
 from pose.errors import PoseError, UsageError
-from pose.people_stages import people_stages
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.utils.times import StageTimes
 

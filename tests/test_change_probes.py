@@ -181,7 +181,7 @@ from pathlib import Path
 import numpy as np
 from pose_fakes import run_info, seen_result
 from pose.results import load_poses
-from pose.recorded import RecordedRun, write_results
+from pose.results.recorded import RecordedRun, write_results
 from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps
 folder = Path(sys.argv[1])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose.structures.defaults import RESULT_NPZ
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, write_analysis
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
-from pose.options import option, overwrite_option, quiet_option
 from pose.structures.defaults import IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
+from pose.utils.options import option, overwrite_option, quiet_option
 from pose.utils.progress import hidden_progress
 from pose.utils.written_files import check_not_input
 from pose.view.insets import INSETS
@@ -37,9 +37,9 @@ from pose_apps.support.world import (
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.recorded import RecordedRun
     from pose.results import RunInfo
     from pose.results.cache import Found
+    from pose.results.recorded import RecordedRun
     from pose.video import Source
 
 
@@ -242,8 +242,8 @@ def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path],
 
 def _process(clip: _Clip) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.cached_run import cached_results
-    from pose.recorded import RecordedRun, write_results
+    from pose.results.cache.run import cached_results
+    from pose.results.recorded import RecordedRun, write_results
 
     source, outputs, times, context, tally = clip.source, clip.outputs, clip.pipeline.times, clip.context, clip.tally
     info = _run_info(source, clip.pipeline, clip.config)

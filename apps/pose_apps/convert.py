@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose.structures.spaces import CAMERA, SPACES
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose.utils.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of

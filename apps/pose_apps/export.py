@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of

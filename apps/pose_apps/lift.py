@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
-from pose.options import argument, option, overwrite_option, quiet_option, same_option
+from pose.utils.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_first, config_of
@@ -81,7 +81,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     if nobody := unknown_heights(config, {number for one in people for number in one}):
         raise UsageError(nobody)
     sequences = [sequence for one in people for sequence in one.values()]
-    from pose.keypoint_runs import lift_sequences
+    from pose.functions import lift_sequences
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device

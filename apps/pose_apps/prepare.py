@@ -13,7 +13,7 @@ from typing import ClassVar
 from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, option, overwrite_option, quiet_option
+from pose.utils.options import REQUIRED, Options, option, overwrite_option, quiet_option
 from pose.utils.written_files import WrittenFiles
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of

@@ -204,8 +204,8 @@ def _write(
         folder: Folder to write to.
         wanted: Formats to write.
     """
-    from pose.recorded import write_results
     from pose.results import WRITERS
+    from pose.results.recorded import write_results
 
     info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
     info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, option, overwrite_option
+from pose.utils.options import REQUIRED, Options, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.shown import shown
 from pose.utils.written_files import check_target, writing

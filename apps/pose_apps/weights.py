@@ -15,8 +15,8 @@ from pose.errors import UsageError
 from pose.networks.weights import FetchError, Store, Weight, WeightStatus
 from pose.networks.weights.bundle import install_bundle, write_bundle
 from pose.networks.weights.catalogue import Download, Source, ZipMember
-from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.json_values import Json
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of

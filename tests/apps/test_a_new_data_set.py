@@ -11,10 +11,10 @@ from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled, 
 from pose_apps.prepare import DATA_SETS, PrepareCommand
 from pose_apps.prepare import main as prepare
 
-from pose.options import REQUIRED, option
 from pose.structures.camera import Camera, project
 from pose.structures.labelled import LabelledSequence
 from pose.structures.sequences import Sequence2D
+from pose.utils.options import REQUIRED, option
 
 
 def read(path: Path) -> list[LabelledSequence]:

@@ -10,8 +10,8 @@ from pose_apps.support.run_context import RunContext
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
-from pose import several_videos
-from pose.camera_runs import camera_workers, with_threads
+from pose import cameras as several_videos
+from pose.cameras import camera_workers, with_threads
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
@@ -85,14 +85,14 @@ def test_the_same_images_twice_end_all(clips, pipeline, tmp_path):
     [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
 )
 def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
-    monkeypatch.setattr("pose.camera_runs.available_cores", lambda: cores)
-    monkeypatch.setattr("pose.camera_runs.available_megabytes", lambda: megabytes)
+    monkeypatch.setattr("pose.cameras.available_cores", lambda: cores)
+    monkeypatch.setattr("pose.cameras.available_megabytes", lambda: megabytes)
     assert camera_workers(3, "cpu") == workers
     assert with_threads(PipelineConfig(threads=2), workers).threads == threads
 
 
 def test_a_gpu_has_one_worker(monkeypatch):
-    monkeypatch.setattr("pose.camera_runs.resolve_device", lambda device: "cuda")
+    monkeypatch.setattr("pose.cameras.resolve_device", lambda device: "cuda")
     assert camera_workers(4, "auto") == 1
 
 

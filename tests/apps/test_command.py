@@ -11,7 +11,7 @@ from pose_apps.support.options import ConfigFile, add_options, config_of
 from pose_apps.weights import main as pose_weights
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.utils.options import REQUIRED, Options, argument, option
 
 
 def raising(error: BaseException):

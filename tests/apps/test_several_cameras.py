@@ -11,7 +11,7 @@ from pose_apps.cameras.run import with_joints_of
 from pose_apps.run import main
 from pose_apps.support.summary import Tally
 
-from pose.camera_runs import check_static
+from pose.cameras import check_static
 from pose.errors import PoseError, UsageError
 from pose.results import load_poses
 from pose.world.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion

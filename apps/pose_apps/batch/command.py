@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
 from pose.errors import PoseError, UsageError, without_credentials
-from pose.options import Options, argument, option, quiet_option
+from pose.utils.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
@@ -153,9 +153,9 @@ def make_job(
     """
     from importlib.metadata import version
 
-    from pose.cache_keys import FILE_SETTINGS, hash_of
     from pose.lifting.predict import checkpoint_path
     from pose.networks.weights import sha256_of
+    from pose.results.cache.keys import FILE_SETTINGS, hash_of
     from pose_apps.batch.work import Job
     from pose_apps.support.intrinsics import read_intrinsics
 

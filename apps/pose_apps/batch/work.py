@@ -208,7 +208,7 @@ class Worker:
 
     def _key(self, clip: BatchClip) -> str:
         """Return a hash of settings, weights and content of the clip, or of all videos of a group."""
-        from pose.cache_keys import hash_of
+        from pose.results.cache.keys import hash_of
         from pose.video import open_source
 
         run = self._job.run
@@ -219,7 +219,7 @@ class Worker:
         return hash_of(keys) if clip.videos else keys[0]
 
     def _key_of(self, source: "Source") -> str:
-        from pose.cache_keys import hash_of
+        from pose.results.cache.keys import hash_of
 
         return hash_of([self._job.key, source.content() or source.name])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import UsageError
-from pose.options import option
+from pose.utils.options import option
 from pose.utils.whole_file import write_whole
 from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench

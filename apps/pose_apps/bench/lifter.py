@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
-from pose.options import option
 from pose.utils.json_values import Json
+from pose.utils.options import option
 from pose.utils.whole_file import write_whole
 from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pose.options import Options, option
+from pose.utils.options import Options, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ import numpy as np
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.networks.options import StageOptions
-from pose.options import option, same_option
 from pose.registry import Choice, Stage, build, weight_file
 from pose.structures.types import F32, U8, Boxes
 from pose.utils.device import resolve_device
+from pose.utils.options import option, same_option
 from pose.utils.whole_file import write_whole
 from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.options import argument, option, overwrite_option, quiet_option, same_option
+from pose.utils.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.progress import hidden_progress
 from pose.utils.written_files import check_target, writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
@@ -72,7 +72,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     videos = camera_videos(config.videos, "auto" if Path(config.videos[0]).is_dir() else None)
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     check_target(target, videos, overwrite=config.overwrite)
-    from pose.camera_runs import camera_workers, with_threads
+    from pose.cameras import camera_workers, with_threads
 
     names, workers = camera_names(videos), camera_workers(len(videos), networks.device)
     request = CamerasRequest(videos, config, config.height, None, None, refine=True)

@@ -58,7 +58,7 @@ def run_several(
     Raises:
         PoseError: If processing fails.
     """
-    from pose.camera_runs import camera_workers, with_threads  # loads NumPy
+    from pose.cameras import camera_workers, with_threads  # loads NumPy
 
     chosen = camera_videos(videos, cameras.cameras)
     config = replace(config, out=config.out or str(joint_folder(videos)))

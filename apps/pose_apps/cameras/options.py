@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, repeated, unique_names
-from pose.options import Options, option
+from pose.utils.options import Options, option
 
 AUTO = "auto"
 VIDEO_SUFFIXES = frozenset({".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v", ".mts", ".mpg", ".mpeg", ".3gp"})

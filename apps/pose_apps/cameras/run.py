@@ -97,8 +97,8 @@ def run_cameras(
         PoseError: If processing fails.
         KeyboardInterrupt: After Ctrl-C.
     """
-    from pose.recorded import write_results
     from pose.results.cameras import CAMERAS_FILE, cameras_text, result_cameras
+    from pose.results.recorded import write_results
 
     check_not_input([*outputs.files.values(), outputs.folder / CAMERAS_FILE], request.videos)
     if not overwrite:

@@ -45,7 +45,7 @@ def track_cameras(
     stop: threading.Event,
     workers: int = 1,
 ) -> list[TalliedCamera]:
-    """Run the pipeline on the video of every camera with `pose.camera_runs.CameraRuns`.
+    """Run the pipeline on the video of every camera with `pose.cameras.CameraRuns`.
 
     Args:
         videos: Video of each camera.
@@ -62,8 +62,8 @@ def track_cameras(
     Raises:
         PoseError: If a video has no frames, its camera moves, or two videos have the same images.
     """
-    from pose.cached_run import cached_results
-    from pose.camera_runs import CameraRuns
+    from pose.cameras import CameraRuns
+    from pose.results.cache.run import cached_results
 
     tallies, cached = [Tally() for _ in videos], dict[int, "Found"]()
 

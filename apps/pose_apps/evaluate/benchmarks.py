@@ -13,7 +13,7 @@ from pose_datasets import human36m as h36m
 from pose_datasets import mpi_inf_3dhp as mpi
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, option
+from pose.utils.options import REQUIRED, Options, option
 
 if TYPE_CHECKING:
     from pose.structures.labelled import LabelledSequence

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pose.errors import PoseError, UsageError
-from pose.options import Options, option, overwrite_option, quiet_option
 from pose.training.evaluation.results import EvaluationResult
+from pose.utils.options import Options, option, overwrite_option, quiet_option
 from pose.utils.progress import progress_bar
 from pose.utils.written_files import writing
 from pose_apps.evaluate.benchmarks import EvaluationTask

@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser, Namespace
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
-from pose.options import REQUIRED, Options, argument, option, same_option
+from pose.utils.options import REQUIRED, Options, argument, option, same_option
 from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled
 from pose_apps.evaluate.candidates import (
     Candidate,

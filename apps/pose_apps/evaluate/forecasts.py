@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, option, overwrite_option
+from pose.utils.options import REQUIRED, Options, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing

@@ -12,7 +12,7 @@ from pose_datasets.sequences import Truth, load_truth
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.options import REQUIRED, Options, option
+from pose.utils.options import REQUIRED, Options, option
 from pose.utils.progress import hidden_progress, progress_bar
 from pose_apps.evaluate.candidates import OutputOptions, finish, plan_output, write_predictions
 from pose_apps.support.status import StatusLine

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pose.errors import UsageError
-from pose.options import Options, argument, option, quiet_option
+from pose.utils.options import Options, argument, option, quiet_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,7 @@ def add_options(parser: ArgumentParser, config: type["DataclassInstance"], witho
 
     Args:
         parser: Parser to extend.
-        config: Dataclass whose fields are made with the functions of `pose.options`.
+        config: Dataclass whose fields are made with the functions of `pose.utils.options`.
         without: Names of fields that get no option.
     """
     types = get_type_hints(config)

@@ -31,7 +31,7 @@ class Value:
             UsageError: If the value is invalid. The message names what is expected.
         """
         if value is None:
-            return None  # `pose.options.check_options` checks it
+            return None  # `pose.utils.options.check_options` checks it
         kinds = kinds_of(self.kind)
         words = [kind for kind in kinds if isinstance(kind, str)]
         if words:

@@ -5,7 +5,7 @@ from math import isnan, log
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
-from pose.options import check_options, option
+from pose.utils.options import check_options, option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

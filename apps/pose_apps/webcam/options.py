@@ -18,7 +18,7 @@ from pose.config import LiveConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.live.web.settings import WebOptions
 from pose.multiview.videos import MAX_CAMERAS, repeated, source_names
-from pose.options import option
+from pose.utils.options import option
 from pose_apps.support.world import LiveWorldConfig, read_heights
 from pose_apps.webcam.sinks import SinkConfig
 

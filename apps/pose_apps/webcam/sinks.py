@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pose.options import option
+from pose.utils.options import option
 
 if TYPE_CHECKING:
     from pose.live import Loop

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.live.access import check_token
-from pose.options import option
+from pose.utils.options import option
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots, so that other dataclasses can inherit from it and further bases

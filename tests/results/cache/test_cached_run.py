@@ -10,8 +10,6 @@ import pytest
 from pose_apps.run import main
 from pose_fakes import random_result
 
-from pose.cache_keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
-from pose.cached_run import CachedRun
 from pose.config import PipelineConfig
 from pose.lifting.backends import OnnxGraph
 from pose.networks.litert import LiteRTModel
@@ -20,6 +18,8 @@ from pose.pipeline import Pipeline
 from pose.registry import ESTIMATORS
 from pose.results import load_poses
 from pose.results.cache import Cache
+from pose.results.cache.keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
+from pose.results.cache.run import CachedRun
 from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import BLAZEPOSE33
 from pose.structures.types import People, Poses3D

@@ -3,16 +3,47 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Literal
+from typing import Literal, Protocol
 
-from pose.cache_keys import people_key, poses_key
-from pose.pipeline import Pipeline, Session
 from pose.results.cache.checks import check_people, check_poses
+from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry, NewEntry
 from pose.results.records import PeopleRecords, PosesRecords
-from pose.structures.types import FrameResult, People
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import Frame, FrameResult, People
 from pose.utils.prefetch import prefetch
+from pose.utils.times import StageTimes
 from pose.video import Source
+
+
+class Session(Protocol):
+    """One stream of frames in a pipeline."""
+
+    def track(self, frame: Frame) -> People:
+        """Detect and track the people of the next frame in 2D."""
+
+    def lift(self, people: People) -> list[FrameResult]:
+        """Lift the people of the next frame; return the frames that are now final."""
+
+    def flush(self) -> list[FrameResult]:
+        """End the stream; return all remaining frames."""
+
+
+class Pipeline(Computes, Protocol):
+    """Pipeline whose people and poses are cached, as `pose.pipeline.Pipeline`."""
+
+    times: StageTimes
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Skeleton of the 2D keypoints."""
+
+    def run(self, source: Source, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
+        """Yield the result of every frame."""
+
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Session:
+        """Start a stream of images of one size."""
+
 
 Found = Literal["nothing", "people", "everything"]
 

@@ -9,9 +9,10 @@ from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from pose.pipeline import Pipeline
+from pose.results.run_info import ModelInfo
+from pose.structures.camera import Camera
 from pose.structures.types import People, Poses3D
 from pose.video import Source
 
@@ -25,18 +26,37 @@ PACKAGES = ("pose", "pose_detectors")
 LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
 
 
+class Computes(Protocol):
+    """What a key depends on in a pipeline."""
+
+    @property
+    def config(self) -> Any:
+        """Configuration, a dataclass."""
+
+    @property
+    def device(self) -> str:
+        """Device of the networks."""
+
+    @property
+    def models(self) -> tuple[ModelInfo, ...]:
+        """Networks with the hashes of their weights."""
+
+    def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
+        """Return the camera of the results."""
+
+
 def hash_of(value: Any) -> str:
     """Return the SHA-256 of JSON-like values, in hexadecimal."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def people_key(pipeline: Pipeline, source: Source) -> str | None:
+def people_key(pipeline: Computes, source: Source) -> str | None:
     """Return the cache key of the tracked people of a source in 2D.
 
     Return None for sources without fixed content, such as cameras and network streams.
 
     Args:
-        pipeline: Pipeline that tracks the people.
+        pipeline: Computes that tracks the people.
         source: Video or other source.
     """
     content = source.content()
@@ -48,11 +68,11 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
     return hash_of(["people", content, settings, networks, pipeline.device, _names(People), environment()])
 
 
-def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
+def poses_key(pipeline: Computes, source: Source, people: str) -> str:
     """Return the cache key of the 3D poses of a source. It covers all settings, since computing 3D poses is cheap.
 
     Args:
-        pipeline: Pipeline that computes the poses.
+        pipeline: Computes that computes the poses.
         source: Video or other source.
         people: Result of `people_key` for this pipeline and source.
     """
