@@ -1,7 +1,8 @@
 """Checks of what the user says about people and camera, the same for commands and the Python API."""
 
 from collections.abc import Mapping
-from numbers import Real
+
+import numpy as np
 
 from pose.errors import UsageError
 from pose.structures.types import F64
@@ -15,7 +16,7 @@ def check_heights(heights: Mapping[int | None, float]) -> None:
     """Check body heights in m by track id; the key None stands for all people.
 
     Raises:
-        UsageError: If a key is no id, or a height is no number in the range of human heights.
+        UsageError: If a key is not an id, or a height is not a number in the range of human heights.
     """
     if not isinstance(heights, Mapping):
         raise UsageError(f"heights: expected a mapping from ids to metres, got {type(heights).__name__}")
@@ -36,7 +37,7 @@ def checked_up(pitch: float | None, roll: float | None) -> F64 | None:
         The unit vector; None if both angles are None.
 
     Raises:
-        UsageError: If an angle is no number in its range.
+        UsageError: If an angle is not a number in its range.
     """
     if pitch is None and roll is None:
         return None
@@ -52,7 +53,7 @@ def checked(heights: Mapping[int | None, float] | None, pitch: float | None, rol
 
 
 def _check_number(name: str, value: object, least: float, most: float, unit: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise UsageError(f"{name}: expected a number of {unit}, got {type(value).__name__}")
     if not least <= value <= most:
         raise UsageError(f"{name}: {value:g} {unit} is out of range; allowed: {least:g} to {most:g}")

@@ -77,7 +77,7 @@ def test_two_real_views_in_python(videos, at_hand):
     assert [camera["name"] for camera in result.table.run.cameras] == ["view-a", "view-b"]
 
 
-def test_a_video_is_no_file_to_write_cameras_to(clips, capsys):
+def test_cameras_are_not_written_over_a_video(clips, capsys):
     before = Path(clips[0]).read_bytes()
     assert main([*map(str, clips), "--out", str(clips[0]), "--overwrite"]) == 2
     assert "would replace an input" in capsys.readouterr().err

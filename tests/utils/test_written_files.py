@@ -195,7 +195,7 @@ def test_devices_and_pipes_are_neither_renamed_nor_replaced(pipe, write):
     assert [path.name for path in pipe.parent.iterdir()] == ["poses.npz"]
 
 
-def test_a_target_is_no_input_of_the_call(tmp_path):
+def test_a_target_is_not_an_input_of_the_call(tmp_path):
     clip, link = tmp_path / "a.mp4", tmp_path / "link.npz"
     clip.write_text("film")
     link.symlink_to(clip)
@@ -205,6 +205,6 @@ def test_a_target_is_no_input_of_the_call(tmp_path):
     check_target(tmp_path / "new.npz", [clip], overwrite=False)
 
 
-def test_a_folder_is_no_file_to_write(tmp_path):
+def test_a_folder_is_not_a_file_to_write(tmp_path):
     with pytest.raises(UsageError, match="is a folder; give the name of the file"):
         check_target(tmp_path, overwrite=True)

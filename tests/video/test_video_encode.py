@@ -170,7 +170,7 @@ def growing(path: Path, size: tuple[int, int], fps: float) -> GrowingVideo:
 
 
 @pytest.mark.parametrize("writer", [VideoWriter, growing])
-def test_a_colon_in_a_relative_path_is_no_protocol(tmp_path, monkeypatch, writer):
+def test_a_colon_in_a_relative_path_is_not_a_protocol(tmp_path, monkeypatch, writer):
     monkeypatch.chdir(tmp_path)
     Path("12:30").mkdir()
     video = writer(Path("12:30/a:b.mp4"), (64, 48), fps=30)

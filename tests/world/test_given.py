@@ -11,7 +11,7 @@ from pose.world.given import check_heights, checked_up
 
 
 @pytest.mark.parametrize("height", [99, 0, -1, math.inf, math.nan, "1.8", True, None])
-def test_a_height_that_nobody_has_is_refused(height, tmp_path):
+def test_a_height_out_of_range_is_refused(height, tmp_path):
     with pytest.raises(UsageError, match="height"):
         check_heights({None: height})
     with pytest.raises(UsageError, match="height"):
