@@ -12,7 +12,7 @@ from pose.lifting.forecast.past_buffer import PastBuffer
 from pose.lifting.forecast.projection import MIN_DEPTH_M, moved_boxes, moved_keypoints
 from pose.lifting.forecast.stabilized import StabilizedForecaster
 from pose.networks.crops import box_iou
-from pose.structures.camera import Camera, project
+from pose.structures.camera import Camera
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import SIDES, Hands
 from pose.structures.skeletons import Skeleton
@@ -276,7 +276,7 @@ class PosePredictor:
     def _in_image(self, pelvis: F64) -> bool:
         if pelvis[2] < MIN_DEPTH_M:
             return False
-        x, y = project(pelvis, self._camera.matrix)
+        x, y = self._camera.project(pelvis)
         width, height = self._camera.size
         return bool(0 <= x < width and 0 <= y < height)
 

@@ -56,6 +56,15 @@ class Camera:
         focal = self.matrix[0, 0] if self.size[0] == longer else self.matrix[1, 1]
         return math.degrees(2 * math.atan(longer / 2 / focal))
 
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """Project points (..., 3) m in the camera frame to pixels (..., 2). Points must have z > 0."""
+        return project(points, self.matrix)
+
+    def unproject(self, pixels: NDArray[np.floating]) -> F64:
+        """Return x and y (..., 2) at z = 1 of the viewing rays of pixels (..., 2)."""
+        rays: F64 = (pixels - self.matrix[:2, 2]) / self.matrix[[0, 1], [0, 1]]
+        return rays
+
     def mirrored(self) -> "Camera":
         """Return the camera of the horizontally mirrored image."""
         matrix = self.matrix.copy()
@@ -107,11 +116,3 @@ def project(points: NDArray[np.floating], intrinsics: F64) -> F64:
     centre = intrinsics[:2, 2]
     pixels: F64 = points[..., :2] / points[..., 2:] * focal + centre
     return pixels
-
-
-def normalize_pixels(pixels: NDArray[np.floating], intrinsics: F64) -> F64:
-    """Convert pixels (..., 2) to normalised image coordinates (..., 2): x and y of the viewing ray at z = 1."""
-    focal = np.array([intrinsics[0, 0], intrinsics[1, 1]])
-    centre = intrinsics[:2, 2]
-    rays: F64 = (pixels - centre) / focal
-    return rays

@@ -236,7 +236,8 @@ class People(ColumnSet):
 
     def __getitem__(self, rows: Rows) -> "People":
         """Return the people in some rows, with their hands and faces."""
-        hands, faces = (None if one is None else one[rows] for one in (self.hands, self.faces))
+        hands = None if self.hands is None else self.hands[rows]
+        faces = None if self.faces is None else self.faces[rows]
         return replace(ColumnSet.__getitem__(self, rows), hands=hands, faces=faces)
 
     def with_undetected(self, ids: list[int], boxes: F32) -> "People":

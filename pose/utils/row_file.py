@@ -14,7 +14,7 @@ from pose.utils.whole_file import file_errors
 
 Rows = NDArray[np.void]
 
-MEMORY_BYTES = 4 << 20  # of rows that stay in memory
+MEMORY_BYTES = 1 << 20  # of rows that stay in memory
 _ROWS_PER_READ = 4096
 _SPARSE = 4  # rows are read one by one if they are fewer than this fraction of their span
 

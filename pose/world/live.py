@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.camera import Camera, normalize_pixels
+from pose.structures.camera import Camera
 from pose.structures.refine import assembled
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.smooth import OneEuro
@@ -148,7 +148,7 @@ class LiveWorld:
         if not np.isfinite(pixels.sum()):
             known = np.asarray(np.isfinite(pixels).all(axis=-1))
             pixels, scores = np.where(known[..., None], pixels, 0), np.where(known, scores, 0)
-        rays = normalize_pixels(pixels, self._camera.matrix) * (scores > 0)[..., None]
+        rays = self._camera.unproject(pixels) * (scores > 0)[..., None]
         joints, root, sigma = (part[rows].astype(np.float64) for part in (poses.joints, poses.root, poses.sigma))
         return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 

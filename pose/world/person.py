@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.structures.camera import normalize_pixels
 from pose.structures.sequences import Sequence2D, Sequence3D
 from pose.structures.skeletons import get_skeleton, to_h36m17
 from pose.structures.types import F64
@@ -37,6 +36,6 @@ class Person:
 def person_of(lifted: Sequence3D, seen: Sequence2D) -> Person:
     """Combine the 3D poses `lifted` of a person and the 2D keypoints `seen` from which they were lifted."""
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
-    rays = np.where(scores[..., None] > 0, normalize_pixels(pixels, seen.camera.matrix), 0.0)
+    rays = np.where(scores[..., None] > 0, seen.camera.unproject(pixels), 0.0)
     joints, root, sigma = (part.astype(np.float64) for part in (lifted.joints, lifted.root, lifted.sigma))
     return Person(joints, root, sigma, lifted.times, rays, scores.astype(np.float64))

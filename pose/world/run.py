@@ -153,7 +153,12 @@ class PlacedRun:
                 one = put_on_floor(number, work, found.at(float(work.times[0])).ground, steps, rules)
                 boxes = people.boxes(number, one.times)
                 doubtful = np.array(number in self.doubtful)
-                named = {"box": boxes, "joints3d": one.joints, "world": one.placed, "doubtful": doubtful}
+                named: dict[str, Any] = {
+                    "box": boxes,
+                    "joints3d": one.joints,
+                    "world": one.placed,
+                    "doubtful": doubtful,
+                }
                 self._rows.append(number, rows_of(one, len(one.times), _PLACED, **named))
                 self._begins.append((float(one.times[0]), number))
                 self.heights[number] = one.height, one.height_sigma
@@ -226,7 +231,7 @@ class PlacedRun:
             {
                 one.attribute: np.ascontiguousarray(rows[one.name])
                 for one in columns_of(kind)
-                if one.name in rows.dtype.fields
+                if one.name in (_PLACED.names or ())
             }
             for kind in (Poses3D, Placed)
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.camera import Camera, normalize_pixels
+from pose.structures.camera import Camera
 from pose.structures.frame_store import FrameStore
 from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
@@ -128,7 +128,7 @@ class SeenPeople(Mapping[int, Person]):
                 rows[name] = poses[name]
             pixels, scores = to_h36m17(people["keypoints"], people["scores"], self._skeleton)
             scores = np.where(np.isfinite(pixels).all(axis=-1), scores, 0)
-            rows["rays"] = np.where(scores[..., None] > 0, normalize_pixels(pixels, self._camera.matrix), 0.0)
+            rows["rays"] = np.where(scores[..., None] > 0, self._camera.unproject(pixels), 0.0)
             rows["scores"], end = scores, end + len(times)
         left_out = self._left_out.get(track)
         return found if left_out is None else found[~np.isin(found["times"], list(left_out))]

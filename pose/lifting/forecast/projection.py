@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.camera import Camera, project
+from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17, Skeleton
 from pose.structures.types import F32, F64
 
@@ -64,7 +64,7 @@ def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
     whole = _in_front(before) & _in_front(after)
     moved = boxes.copy()
     if whole.any():
-        old, new = project(before[whole], camera.matrix), project(after[whole], camera.matrix)
+        old, new = camera.project(before[whole]), camera.project(after[whole])
         moved[whole, :2] += new.min(axis=1) - old.min(axis=1)
         moved[whole, 2:] += new.max(axis=1) - old.max(axis=1)
     return moved
@@ -73,7 +73,7 @@ def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
 def _shift(before: F64, after: F64, camera: Camera) -> F64:
     shift = np.zeros((*before.shape[:2], 2))
     whole = _in_front(before) & _in_front(after)
-    shift[whole] = project(after[whole], camera.matrix) - project(before[whole], camera.matrix)
+    shift[whole] = camera.project(after[whole]) - camera.project(before[whole])
     return shift
 
 

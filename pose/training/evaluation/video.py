@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.errors import PoseError
-from pose.structures.camera import Camera, project
+from pose.structures.camera import Camera
 from pose.structures.labelled import LabelledSequence
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17, Skeleton, to_h36m17
@@ -108,7 +108,7 @@ def _pairs(result: FrameResult, keypoints: F32, truth: F32, camera: Camera) -> l
         boxes = result.people.boxes
         areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         return [(int(known[0]), int(areas.argmax()))]
-    expected = project(truth[known], camera.matrix)
+    expected = camera.project(truth[known])
     heights = np.ptp(expected, axis=1).max(axis=-1)
     distances = np.linalg.norm(expected[:, None] - keypoints[None], axis=-1).mean(axis=-1) / heights[:, None]
     pairs = []
