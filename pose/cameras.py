@@ -41,19 +41,12 @@ RunFunction = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
 
 @dataclass(frozen=True, slots=True)
 class CameraResults:
-    """The results of one camera's own pipeline.
+    """The results of one camera's own pipeline."""
 
-    Attributes:
-        index: Index of the camera.
-        spool: Results of all frames, in a temporary file.
-        run: Tracks, times and camera parameters of the run.
-        problems: Warnings about the video.
-    """
-
-    index: int
-    spool: FrameStore
-    run: CameraRun
-    problems: list[str]
+    index: int  # index of the camera
+    spool: FrameStore  # results of all frames, in a temporary file
+    run: CameraRun  # tracks, times and camera parameters of the run
+    problems: list[str]  # warnings about the video
 
 
 def camera_workers(count: int, device: str) -> int:
@@ -203,15 +196,7 @@ class CameraRuns:
 
 
 def check_static(video: str, motion: CameraMotion) -> None:
-    """Check that a camera is static. Unknown motion passes, because the reprojection error reveals it later.
-
-    Args:
-        video: Name of the video in the error message.
-        motion: Motion of the camera.
-
-    Raises:
-        PoseError: If the camera moves.
-    """
+    """Check that a camera is static; unknown motion passes, as the reprojection error reveals it later."""
     rotation = max(motion.pan, motion.tilt, motion.roll)
     carried = motion.kind == TRANSLATING
     if motion.moves and (carried or rotation > MAX_ROTATION_DEGREES or motion.zoom > MAX_ZOOM_RATIO):

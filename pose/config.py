@@ -288,34 +288,21 @@ def preset_names() -> list[str]:
 
 
 def default_preset(device: str) -> str:
-    """Return the name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
-
-    Args:
-        device: 'auto', 'cpu' or 'cuda'. 'auto' selects CUDA if a driver is present and ONNX Runtime, which runs
-            the networks of 'accurate', supports CUDA.
-    """
+    """Return the name of the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'fast'."""
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
     return "fast"
 
 
 def preset_text(name: str) -> str:
-    """Return the YAML text of a preset.
-
-    Raises:
-        UsageError: If there is no preset of this name; the message lists all presets.
-    """
+    """Return the YAML text of a preset."""
     if name not in preset_names():
         raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
     return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def preset_values(name: str) -> dict[str, Json]:
-    """Return the fields that a preset sets, with their values.
-
-    Raises:
-        UsageError: If there is no preset of this name.
-    """
+    """Return the fields that a preset sets, with their values."""
     import yaml
 
     return dict(yaml.safe_load(preset_text(name)))

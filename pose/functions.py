@@ -103,15 +103,7 @@ def lift(
 
 
 def _info(name: str, network: "Lifter", sequence: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
-    """Return the metadata of the result.
-
-    Args:
-        name: Name of the source.
-        network: Lifter.
-        sequence: Sequence that provides the camera and the skeleton.
-        times: (F,) s, times of all frames.
-        settings: Arguments of `lift`.
-    """
+    """Return the metadata of the result of `lift`."""
     models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
     return RunInfo(
         source=name,

@@ -14,11 +14,7 @@ from pose_apps.support.options import command_parser, config_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyseOptions(Options):
-    """Options of `pose-analyse`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-analyse`."""
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
     out: str | None = option(None, "folder for the tables; default: the folder of the result", metavar="DIR")

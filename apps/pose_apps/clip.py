@@ -95,21 +95,9 @@ class RunConfig(WorldConfig):
 
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
-    """Process the input of `pose-run` as one video or as single images.
-
-    It is processed as single images if `config.stills` is set, if it is one image file, or if its images differ in
-    size.
-
-    Args:
-        config: Options of `pose-run`.
-        networks: Function that builds the pipeline; may be called twice.
-        context: Callbacks of the command.
-
-    Raises:
-        UsageError: If an option is invalid, or is not available for single images.
-        PoseError: If processing fails.
-        KeyboardInterrupt: After Ctrl-C, if no result is complete.
-    """
+    """Process the input of `pose-run` as one video, or as single images."""
+    # Images are single if `config.stills` is set, if there is one file, or if they differ in size. `networks` may be
+    # called twice.
     from pose.video.images import SUFFIXES, SizesDifferError
     from pose_apps.stills import ImagesRequest, run_stills
 
@@ -136,37 +124,18 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunC
 
 @dataclass(frozen=True, slots=True)
 class _Clip:
-    """State of one video while it is processed.
+    """State of one video while it is processed; outputs are in the hidden folder of the run."""
 
-    Attributes:
-        config: Options of `pose-run`.
-        source: The open video.
-        pipeline: Pipeline with loaded networks.
-        outputs: Output files in the hidden folder of the run, before they are moved to their final places.
-        context: Callbacks of the command.
-        tally: Statistics of the run.
-    """
-
-    config: RunConfig
-    source: "Source"
-    pipeline: "Pipeline"
-    outputs: Outputs
-    context: RunContext
-    tally: Tally
+    config: RunConfig  # options of `pose-run`
+    source: "Source"  # the open video
+    pipeline: "Pipeline"  # pipeline with loaded networks
+    outputs: Outputs  # output files in the hidden folder of the run, before they are moved to their final places
+    context: RunContext  # callbacks of the command
+    tally: Tally  # statistics of the run
 
 
 def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
-    """Process one video and write its result files.
-
-    Args:
-        config: Options of `pose-run`.
-        networks: Function that builds the pipeline; called after the video is open and the output folder exists.
-        context: Callbacks of the command.
-
-    Raises:
-        PoseError: If processing fails.
-        KeyboardInterrupt: After Ctrl-C, if no result is complete. Otherwise, the returned outcome contains it.
-    """
+    """Process one video and write its result files; networks load once it is open and the folder exists."""
     from pose.video import open_source
     from pose.video.images import SizesDifferError
 
@@ -195,11 +164,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: Run
 
 
 def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
-    """Return the files to write. They are checked before any work.
-
-    Raises:
-        UsageError: If a file exists already, or an output is not available.
-    """
+    """Return the files to write. They are checked before any work."""
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
     check_not_input([*outputs.files.values()], [config.video])
@@ -215,16 +180,7 @@ def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
 
 
 def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
-    """Write the exports and analysis tables, which are computed from poses.npz.
-
-    Args:
-        clip: State of the video.
-        results: Result files in their final places.
-        wanted: Requested outputs.
-
-    Returns:
-        Written files, notes on the files, and problems.
-    """
+    """Write exports and analysis tables from poses.npz; return files, notes and problems."""
     config, times = clip.config, clip.pipeline.times
     assert config.video is not None
     files, notes, problems = list[Path](), list[str](), list[str]()

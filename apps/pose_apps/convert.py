@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions(Options):
-    """Options of `pose-convert`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-convert`."""
 
     poses: str = argument(REQUIRED, "a poses.npz, or its folder", metavar="POSES.npz")
     to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
@@ -128,11 +124,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
 
 
 def _check_used(options: ConvertOptions, names: list[str]) -> None:
-    """Check that every option of single formats applies to one of the formats `names`.
-
-    Raises:
-        UsageError: If an option applies to none of them.
-    """
+    """Check that every option of single formats applies to one of the formats `names`."""
     defaults = {entry.name: entry.default for entry in fields(ConvertOptions)}
     for option_name in sorted({used for form in FORMATS.values() for used in form.options}):
         formats = [name for name, form in FORMATS.items() if option_name in form.options]

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftConfig(WorldConfig):
-    """Options of `pose-lift`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-lift`."""
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders", metavar="KEYPOINTS")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
@@ -117,18 +113,7 @@ def _into_world(
     config: LiftConfig,
     log: Callable[[str], None],
 ) -> "dict[int, dict[str, Array]]":
-    """Transform the people of one input to world coordinates.
-
-    Args:
-        ids: Ids of the people.
-        answers: Lifted sequence of each person.
-        seen: 2D sequence of each person.
-        config: Options of `pose-lift`.
-        log: Function that prints a line of text.
-
-    Returns:
-        Additional output arrays of each person by id, in one common world frame.
-    """
+    """Transform the people of one input to a common world; return further output arrays by id."""
     import json
 
     import numpy as np
@@ -163,11 +148,7 @@ def _into_world(
 
 
 def _check_used(inputs: list[Path], config: LiftConfig) -> None:
-    """Check that the options of JSON keypoints have an input to which they apply.
-
-    Raises:
-        UsageError: If every input is an .npz file, which contains its own times and image size.
-    """
+    """Check that the options of JSON keypoints have an input to which they apply."""
     if any(map(_is_json, inputs)):
         return
     for name, value, key in (("fps", config.fps, "timestamps"), ("image-size", config.image_size, "image_size")):
@@ -200,17 +181,7 @@ def _image_size(text: str | None) -> tuple[int, int] | None:
 
 
 def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig) -> list[Path]:
-    """Return the output file of each person.
-
-    Args:
-        inputs: Input files.
-        people: Ids of the people in each input. If an input has several people, the file names contain the id.
-        config: Options.
-
-    Raises:
-        UsageError: If two output files would have the same name, an output file exists already, or `--out` of a
-            single input is neither an .npz file nor a folder.
-    """
+    """Return the output file of each person, with its id if an input has several people."""
     out = None if config.out is None else Path(config.out)
     targets = []
     for path, ids in zip(inputs, people, strict=True):
@@ -230,16 +201,7 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
 
 
 def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
-    """Write the 3D poses of one person to an .npz file.
-
-    Args:
-        path: File to write.
-        answer: Lifted sequence of one person.
-        placed: Additional arrays by name. An array here replaces that of the sequence with the same name.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the 3D poses of one person to an .npz file, in which arrays of `placed` replace others."""
     from pose.utils.archives import write_arrays
     from pose.utils.whole_file import file_errors
 

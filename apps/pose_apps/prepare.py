@@ -26,13 +26,9 @@ _CLIPS = "file of clips to write"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareCommand(Options):
-    """Options of a `pose-prepare` subcommand, which converts one data set.
+    """Options of a `pose-prepare` subcommand, which converts one data set."""
 
-    Attributes:
-        purpose: Help text of the subcommand.
-    """
-
-    purpose: ClassVar[str]
+    purpose: ClassVar[str]  # help text of the subcommand
 
     source: str = option(REQUIRED, "file or folder of the data set, as published")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
@@ -51,16 +47,7 @@ class PrepareCommand(Options):
 
     @abstractmethod
     def prepare(self, log: Log) -> None:
-        """Read the data set in `source`, and write the prepared data to `out`.
-
-        The caller has checked that `source` exists.
-
-        Args:
-            log: Function that is called with lines of text about the result.
-
-        Raises:
-            PoseError: If a file is invalid.
-        """
+        """Convert the data set in `source`, which exists, to `out`, and `log` lines about the result."""
 
 
 @run_command
@@ -78,13 +65,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _check_free(targets: list[Path]) -> None:
-    """Check that no finished preparation and no file of the user would be replaced.
-
-    If some targets are missing and this program wrote the others, an earlier call was interrupted. It is then repeated.
-
-    Raises:
-        UsageError: If all targets exist, or one that this program did not write.
-    """
+    """Check that no finished preparation and no file of the user would be replaced."""
+    # If some targets are missing and this program wrote the others, an earlier call was interrupted. It is then
+    # repeated.
     existing = [path for path in targets if os.path.lexists(path)]
     interrupted = len(existing) < len(targets)
     for path in existing:

@@ -66,15 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Video(argparse.Action):
-    """The input video, given as a positional argument (`pose-run clip.mp4`) or as an option.
+    """The input video, positional or as an option; `videos` if more than one is given."""
 
-    Attributes:
-        given: The argument or option as typed.
-        videos: All input videos, if more than one is given.
-    """
-
-    given: str | None = None
-    videos: tuple[str, ...] = ()
+    given: str | None = None  # the argument or option as typed
+    videos: tuple[str, ...] = ()  # all input videos, if more than one is given
 
     def __call__(
         self,
@@ -156,11 +151,7 @@ def _several(
 
 
 def check_several(config: RunConfig) -> None:
-    """Check that no option is set that is unavailable with several cameras.
-
-    Raises:
-        UsageError: If such an option is set.
-    """
+    """Check that no option is set that is unavailable with several cameras."""
     defaults = RunConfig()
     for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
         if getattr(config, name) != getattr(defaults, name):

@@ -20,19 +20,12 @@ OTHER_OPENCV = ("opencv-python", "opencv-contrib-python", "opencv-contrib-python
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Instructions for installing one package.
+    """Instructions for installing one package."""
 
-    Attributes:
-        purpose: Help text of the subcommand.
-        steps: Arguments of successive pip calls.
-        check: Python code that raises an exception if the package does not work.
-        ready: Message after the installation.
-    """
-
-    purpose: str
-    steps: tuple[tuple[str, ...], ...]
-    check: str
-    ready: str
+    purpose: str  # help text of the subcommand
+    steps: tuple[tuple[str, ...], ...]  # arguments of successive pip calls
+    check: str  # python code that raises an exception if the package does not work
+    ready: str  # message after the installation
 
 
 PACKAGES = {
@@ -111,11 +104,7 @@ def _pip(command: str, *words: str) -> None:
 
 
 def _run(command: list[str]) -> None:
-    """Run a command.
-
-    Raises:
-        PoseError: If the command fails. The message contains the last line of its output.
-    """
+    """Run a command."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

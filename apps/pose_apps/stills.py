@@ -34,39 +34,19 @@ PASSES = 2  # estimations per image: the first crops people by the detector's bo
 
 @dataclass(frozen=True, slots=True)
 class ImagesRequest:
-    """Options of `pose-run` that apply to single images.
+    """Options of `pose-run` that apply to single images."""
 
-    Attributes:
-        pictures: Image file, folder of images, or glob pattern.
-        out: Output folder; None for the default.
-        formats: Formats of the result files, separated by commas.
-        overlay: Whether to write the gallery: sheets that show all images with their results.
-        overwrite: Whether existing results may be replaced.
-        inset: Position of the 3D view in the gallery; see `pose.view.overlay.Overlay`.
-        body: Whether to draw shaded bodies.
-    """
-
-    pictures: str
-    out: str | None
-    formats: str
-    overlay: bool
-    overwrite: bool
-    inset: str = AUTO
-    body: bool = False
+    pictures: str  # image file, folder of images, or glob pattern
+    out: str | None  # output folder; None for the default
+    formats: str  # formats of the result files, separated by commas
+    overlay: bool  # whether to write the gallery: sheets that show all images with their results
+    overwrite: bool  # whether existing results may be replaced
+    inset: str = AUTO  # position of the 3D view in the gallery; see `pose.view.overlay.Overlay`
+    body: bool = False  # whether to draw shaded bodies
 
 
 def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
-    """Process single images and write their result files.
-
-    Args:
-        request: Options of the processing.
-        networks: Function that builds the pipeline.
-        context: Callbacks of the command.
-
-    Raises:
-        UsageError: If the input contains no images.
-        PoseError: If processing fails.
-    """
+    """Process single images and write their result files."""
     from pose.video import open_source
     from pose.video.images import ImageSource
 
@@ -130,17 +110,7 @@ def _results(
     interrupts: Interrupts,
     request: ImagesRequest,
 ) -> "Iterator[FrameResult]":
-    """Yield the result of each image after writing its files. Each sheet of the gallery is written as soon as it is
-    full.
-
-    Args:
-        source: The images.
-        pipeline: Pipeline with loaded networks.
-        folder: Folder to write to.
-        wanted: Formats to write.
-        interrupts: Handler of Ctrl-C, which ends the iteration.
-        request: Options of the processing.
-    """
+    """Yield the result of each image after writing its files, and each sheet of the gallery as soon as it is full."""
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
     from pose.view.mesh_overlay import BodyMeshes
@@ -193,17 +163,7 @@ def _write(
     folder: Path,
     wanted: set[str],
 ) -> None:
-    """Write the result files of one image.
-
-    Args:
-        path: The image file, whose name the result files get.
-        size: (width, height) of the image, px.
-        focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
-        result: Result of the image.
-        pipeline: Pipeline that computed the result.
-        folder: Folder to write to.
-        wanted: Formats to write.
-    """
+    """Write the result files of one image, which get its name."""
     from pose.results import WRITERS
     from pose.results.recorded import write_results
 

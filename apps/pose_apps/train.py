@@ -86,20 +86,15 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set for training lifters.
+    """A data set for training lifters, selected if its field of the configuration is not empty."""
 
-    Attributes:
-        files: Name of the configuration field with the files. The data set is selected if this field is not empty.
-        metavar: Placeholder of this field's value in the help, such as "FILE".
-        purpose: Help text of this field.
-        classes: Function that imports and returns two classes: that of the configuration, and that of the data, which
-            is constructed with a configuration and a seed.
-    """
+    # `classes` imports and returns two classes: that of the configuration, and that of the data, which is constructed
+    # with a configuration and a seed.
 
-    files: str
-    metavar: str
-    purpose: str
-    classes: Callable[[], tuple[type, Callable[..., TrainingData]]]
+    files: str  # name of the configuration field with the files. The data set is selected if this field is not empty
+    metavar: str  # placeholder of this field's value in the help, such as "FILE"
+    purpose: str  # help text of this field
+    classes: Callable[[], tuple[type, Callable[..., TrainingData]]]  # function that imports and returns two classes
 
 
 def _human36m() -> tuple[type, Callable[..., TrainingData]]:
@@ -150,11 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Namespace":
-    """Convert the parsed options of a model to their dataclasses.
-
-    Raises:
-        UsageError: If options are invalid or cannot be combined.
-    """
+    """Convert the parsed options of a model to their dataclasses."""
     try:
         import accelerate  # noqa: F401
         import torch  # noqa: F401
@@ -170,12 +161,7 @@ def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Nam
 
 
 def _parsers(named: Collection[str], short: bool = False) -> "tuple[ArgumentParser, dict[str, ArgumentParser]]":
-    """Return the parser of `pose-train`, and the parsers of its subcommands by name.
-
-    Args:
-        named: Subcommands on the command line. Other subcommands get no options, because adding options is slow.
-        short: Include only the options that `--help` shows.
-    """
+    """Return the parser of `pose-train`, and those of its subcommands; only `named` ones get options, which is slow."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions(Options):
-    """Options of `pose-view`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-view`."""
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run or pose-lift", metavar="POSES.npz")
     save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")

@@ -31,24 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """Options of a subcommand of `pose-weights`.
+    """Options of a subcommand of `pose-weights`."""
 
-    Attributes:
-        purpose: Help text of the subcommand.
-    """
-
-    purpose: ClassVar[str]
+    purpose: ClassVar[str]  # help text of the subcommand
 
     @abstractmethod
     def run(self, store: Store) -> int:
-        """Run the subcommand and return the exit status.
-
-        Args:
-            store: Catalogue of the weights, and the folders with their files.
-
-        Raises:
-            PoseError: If the subcommand fails.
-        """
+        """Run the subcommand and return the exit status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +147,7 @@ def _parser() -> ArgumentParser:
 
 
 def _default_names(store: Store) -> list[str]:
-    """Return the names of the default weights. Weights that cannot be fetched are omitted if they have a
-    replacement.
-    """
+    """Return the names of the default weights, without those that have to be and can be replaced."""
     default = [weight for weight in store.catalogue.values() if weight.default]
     return [weight.name for weight in default if not (weight.fallback and _fails(store, weight))]
 

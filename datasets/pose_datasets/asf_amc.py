@@ -57,15 +57,7 @@ class _Bone:
 
 
 def parse_asf(text: str, source: str) -> AsfSkeleton:
-    """Parse the text of an ASF file.
-
-    Args:
-        text: Content of the file.
-        source: Name of the file, for error messages.
-
-    Raises:
-        PoseError: If the text is invalid. The message names the file and line.
-    """
+    """Parse the text of an ASF file."""
     section = ""
     bones: dict[str, _Bone] = {"root": _Bone(dof=("tx", "ty", "tz", "rx", "ry", "rz"))}
     bone, name = _Bone(), ""
@@ -197,22 +189,8 @@ def _columns(order: str) -> list[int]:
 
 
 def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
-    """Parse the text of an AMC file.
-
-    Every frame must list the same bones in the same order, as in all published files.
-
-    Args:
-        text: Content of the file.
-        skeleton: Skeleton of the motion.
-        source: Name of the file, for error messages.
-
-    Returns:
-        Arrays (T, D) by bone name, for T frames and the D degrees of freedom of the bone, in the order of
-        `AsfSkeleton.dofs`. Rotations are in degrees, and translations in units of the file.
-
-    Raises:
-        PoseError: If the text is invalid. The message names the line.
-    """
+    """Parse the text of an AMC file: arrays (T, D) of the bones' `dofs` by name, degrees and file units."""
+    # Every frame must list the same bones in the same order, as in all published files.
     frame_numbers = _FRAME_NUMBER.finditer(text)
     first, second = next(frame_numbers, None), next(frame_numbers, None)
     if first is None:
@@ -252,15 +230,7 @@ def _check_layout(layout: list[tuple[str, int]], skeleton: AsfSkeleton, source: 
 
 
 def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
-    """Return an error that names the first line of an AMC file that differs in structure from the first frame.
-
-    The search is slow, and is used only for invalid files.
-
-    Args:
-        text: Content of the file.
-        layout: Name and number of values of each bone in the first frame.
-        source: Name of the file, for the error message.
-    """
+    """Return an error on the first line of an AMC file that differs in structure; slow, for invalid files."""
     expected = [(None, 0), *layout]
     position = -1
     for number, line in enumerate(text.splitlines(), start=1):
@@ -313,14 +283,7 @@ def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F
 
 
 def _motion(skeleton: AsfSkeleton, bone: int, motion: dict[str, F64], frames: int) -> F64:
-    """Compute the rotations (T, 3, 3) of a bone about its own axes from its degrees of freedom.
-
-    Args:
-        skeleton: Skeleton of the motion.
-        bone: Index of the bone.
-        motion: Array (T, D) by bone name, from `parse_amc`.
-        frames: Number of frames, T.
-    """
+    """Compute the rotations (T, 3, 3) of a bone about its own axes from its degrees of freedom."""
     values = motion.get(skeleton.names[bone])
     angles = np.zeros((frames, 3))
     for i, channel in enumerate(skeleton.dofs[bone]):

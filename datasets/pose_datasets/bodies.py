@@ -62,10 +62,7 @@ class BodyConfig:
 
 
 def to_bones(points: F32) -> F32:
-    """Convert points (..., 19, 3) to bone vectors of the same shape: each point minus its parent in the skeleton.
-
-    The entry of the pelvis, which has no parent, is its position.
-    """
+    """Convert points (..., 19, 3) to bone vectors: each point minus its parent; the pelvis is unchanged."""
     bones = points - points[..., np.maximum(PARENTS, 0), :]
     bones[..., 0, :] = points[..., 0, :]
     return bones
@@ -85,16 +82,8 @@ def mirror(points: F32) -> F32:
 
 
 def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
-    """Draw random scale factors (B, 19) of bone lengths, one per point for the bone that ends there.
-
-    The factor of the pelvis scales its path. Left and right bones differ by about 1 %, like measurements. Children are
-    smaller, with relatively larger heads.
-
-    Args:
-        rng: Random generator.
-        batch: Number of sequences, B.
-        config: Settings of the augmentation.
-    """
+    """Draw random scale factors (B, 19) of the bones that end at each point, of the path at the pelvis."""
+    # Left and right bones differ by about 1 %, like measurements. Children are smaller, with relatively larger heads.
     changed = rng.random((batch, 1)) < config.proportions
     child = rng.random((batch, 1)) < config.children
     size = np.where(child, rng.uniform(np.log(0.55), np.log(0.85), (batch, 1)), rng.normal(0, config.size, (batch, 1)))
@@ -147,12 +136,7 @@ def widen_shoulders(rng: np.random.Generator, bones: F32, config: BodyConfig) ->
 
 
 def combine_with_legs(bones: F32, donor: F32) -> F32:
-    """Combine the upper body of one motion with the legs of another, and return bone vectors (B, T, 19, 3) m.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors with the trunk, head and arms to use.
-        donor: (B, T, 19, 3) m, bone vectors with the legs and the path and rotation of the pelvis to use.
-    """
+    """Combine bone vectors (B, T, 19, 3) m with the legs, and the path and rotation of the pelvis, of a donor."""
     turn = pelvis_frame(donor) @ np.swapaxes(pelvis_frame(bones), -1, -2)
     mixed = donor.copy()
     # Scaled to one body size, so that the trunk fits the legs.
@@ -162,14 +146,7 @@ def combine_with_legs(bones: F32, donor: F32) -> F32:
 
 
 def combine_with_arms(bones: F32, donor: F32) -> F32:
-    """Replace the arms of one motion by those of another, and return bone vectors (B, T, 19, 3) m.
-
-    The arms keep their motion relative to the chest.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors of the body.
-        donor: (B, T, 19, 3) m, bone vectors with the arms to use.
-    """
+    """Replace arms in bone vectors (B, T, 19, 3) m by a donor's, with their motion relative to the chest."""
     turn = thorax_frame(bones) @ np.swapaxes(thorax_frame(donor), -1, -2)
     mixed = bones.copy()
     scale = _mean_length(bones, [12, 15]) / _mean_length(donor, [12, 15])

@@ -14,25 +14,14 @@ MAX_VALUE = 1e6  # maximum value of a length, position or angle, in any unit
 
 @dataclass(frozen=True, slots=True)
 class BvhMotion:
-    """Skeleton and motion of a BVH file.
+    """Skeleton and motion of a BVH file, in its unit of length, which the format does not specify."""
 
-    Lengths are in the unit of the file, which the format does not specify.
-
-    Attributes:
-        names: Names of the B joints, each after its parent. An end site is called "<parent>_end".
-        parents: (B,) indices of the parent joints; -1 for the root.
-        offsets: (B, 3) offset of each joint from its parent, in the frame of the parent.
-        channels: Names of the channels of each joint in file order, such as "Zrotation".
-        values: (T, C) values of all C channels in T frames, joint by joint; degrees for rotations.
-        fps: Frame rate, frames/s.
-    """
-
-    names: tuple[str, ...]
-    parents: tuple[int, ...]
-    offsets: F64
-    channels: tuple[tuple[str, ...], ...]
-    values: F64
-    fps: float
+    names: tuple[str, ...]  # names of the B joints, each after its parent. An end site is called "<parent>_end"
+    parents: tuple[int, ...]  # (B,) indices of the parent joints; -1 for the root
+    offsets: F64  # (B, 3) offset of each joint from its parent, in the frame of the parent
+    channels: tuple[tuple[str, ...], ...]  # names of the channels of each joint in file order, such as "Zrotation"
+    values: F64  # (T, C) values of all C channels in T frames, joint by joint; degrees for rotations
+    fps: float  # frame rate, frames/s
 
 
 @dataclass
@@ -46,12 +35,7 @@ class _Tree:
     open_joints: list[int] = field(default_factory=list)
 
     def add(self, words: list[str]) -> None:
-        """Parse the words of one line.
-
-        Raises:
-            ValueError: If the line is invalid.
-            IndexError: If the line is too short.
-        """
+        """Parse the words of one line."""
         if words[0] in ("ROOT", "JOINT", "End"):
             parent = self.open_joints[-1] if self.open_joints else -1
             if (parent < 0) == (words[0] != "ROOT") or (parent < 0 and self.names):
@@ -78,15 +62,7 @@ class _Tree:
 
 
 def parse_bvh(text: str, source: str) -> BvhMotion:
-    """Parse the text of a BVH file.
-
-    Args:
-        text: Content of the file.
-        source: Name of the file, for error messages.
-
-    Raises:
-        PoseError: If the text is invalid. The message names the file and line.
-    """
+    """Parse the text of a BVH file."""
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), None)
     if start is None:
@@ -113,14 +89,7 @@ def _channels(words: list[str]) -> tuple[str, ...]:
 
 
 def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tuple[F64, float]:
-    """Parse the frames after the line "MOTION", and return values (T, width) and the frame rate in frames/s.
-
-    Args:
-        lines: Lines of the file.
-        start: Number of the line "MOTION".
-        width: Number of channels.
-        source: Name of the file, for error messages.
-    """
+    """Parse the lines after "MOTION"; return values (T, width) and the frame rate in frames/s."""
     try:
         frames = int(lines[start].split()[1])
         seconds = float(lines[start + 1].split()[2])

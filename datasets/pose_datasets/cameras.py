@@ -22,19 +22,12 @@ _BODY_HEIGHT_M = 1.7  # used to choose the size in the image
 
 @dataclass(frozen=True, slots=True)
 class Cameras:
-    """B moving cameras over T frames: x_camera = rotation @ (x_world - centre).
+    """B moving cameras over T frames: x_camera = rotation @ (x_world - centre)."""
 
-    Attributes:
-        intrinsics: (B, 3, 3) px, camera matrices.
-        image_size: (B, 2) px, width and height.
-        rotation: (B, T, 3, 3) rotations from the world to the camera frame.
-        centre: (B, T, 3) m, camera positions in the world frame.
-    """
-
-    intrinsics: F64
-    image_size: F32
-    rotation: F32
-    centre: F32
+    intrinsics: F64  # (B, 3, 3) px, camera matrices
+    image_size: F32  # (B, 2) px, width and height
+    rotation: F32  # (B, T, 3, 3) rotations from the world to the camera frame
+    centre: F32  # (B, T, 3) m, camera positions in the world frame
 
     def to_camera(self, points: F32) -> F32:
         """Transform points (B, T, J, 3) m from the world to the camera frame of each time."""
@@ -43,12 +36,7 @@ class Cameras:
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
-    """Project points in the camera frame to pixels (B, T, J, 2) of a camera without lens distortion.
-
-    Args:
-        points: (B, T, J, 3) m, J points of B sequences in the camera frame, with z > 0.
-        intrinsics: (B, 3, 3) px, camera matrices.
-    """
+    """Project points (B, T, J, 3) m in front of cameras without distortion to pixels (B, T, J, 2)."""
     focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
     centre = intrinsics[:, :2, 2].astype(np.float32)
     return (points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]).astype(
@@ -57,29 +45,16 @@ def project_batch(points: F32, intrinsics: F64) -> F32:
 
 
 def assumed_intrinsics(image_size: F32) -> F64:
-    """Return default camera matrices (B, 3, 3) px for B uncalibrated cameras.
-
-    Args:
-        image_size: (B, 2) px, width and height of the images.
-    """
+    """Return default camera matrices (B, 3, 3) px for uncalibrated images of (B, 2) px."""
     return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
 
 
 def random_cameras(
     rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
 ) -> Cameras:
-    """Draw a random camera for each of B sequences of a person.
-
-    The height of a person is mostly between a quarter and 1.6 times that of the image, so that some people are
-    truncated.
-
-    Args:
-        rng: Random generator.
-        points: (B, T, J, 3) m, J points of the person in the world frame. The first is the pelvis.
-        times: (B, T) s, times of the frames.
-        still: Fraction of cameras that neither shake nor move.
-        steep: Fraction of cameras that look from 15 to 45 degrees above or below.
-    """
+    """Draw a random camera for each of B sequences of points (B, T, J, 3) m, pelvis first."""
+    # The height of a person is mostly between a quarter and 1.6 times that of the image, so that some people are
+    # truncated. `steep` is the fraction of cameras that look from 15 to 45 degrees above or below.
     batch = len(points)
     image_size, intrinsics = random_lenses(rng, batch)
     pelvis = points[:, :, 0]
@@ -116,16 +91,10 @@ def random_cameras(
 
 
 def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
-    """Draw a static camera at chest height for each of B sequences, like five of the cameras of MPI-INF-3DHP.
-
-    The cameras look at the person from all sides, from up to 15 degrees above or below, with square images. (Mehta et
-    al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) The image size, the
-    field of view of 60 degrees and the distance of 3 to 5 m are our choice.
-
-    Args:
-        rng: Random generator.
-        points: (B, T, J, 3) m, J points of the person in the world frame. The first is the pelvis.
-    """
+    """Draw a static camera at chest height for each of B sequences, like five of MPI-INF-3DHP."""
+    # The cameras look at the person from all sides, from up to 15 degrees above or below, with square images. (Mehta et
+    # al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) The image size,
+    # the field of view of 60 degrees and the distance of 3 to 5 m are our choice.
     batch, frames = points.shape[:2]
     image_size = np.full((batch, 2), 2048, np.float32)
     intrinsics = np.repeat(intrinsics_from_fov((2048, 2048), 60.0)[None], batch, axis=0)
@@ -138,16 +107,7 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Draw image sizes and fields of view of cameras.
-
-    Args:
-        rng: Random generator.
-        batch: Number of cameras, B.
-
-    Returns:
-        Common image sizes (B, 2) px as width and height, and camera matrices (B, 3, 3) px. The field of view of the
-        longer side is 35 to 90 degrees.
-    """
+    """Draw common image sizes (B, 2) px and matrices (B, 3, 3) px with 35 to 90 degrees on the longer side."""
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
     image_size[upright] = image_size[upright, ::-1]
@@ -169,16 +129,8 @@ def _smoothed_path(pelvis: F32) -> F32:
 
 
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
-    """Draw displacements of cameras (B, T, 3) m.
-
-    Of the hand-held cameras, 40 % move during the middle 6 s of the sequence, mostly slower than 0.6 m/s.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s.
-        batch: Number of cameras, B.
-        hand: (B,) 1 for hand-held cameras, 0 for others.
-    """
+    """Draw displacements of cameras (B, T, 3) m."""
+    # Of the hand-held cameras, 40 % move during the middle 6 s of the sequence, mostly slower than 0.6 m/s.
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3
     middle = times - times.mean(axis=1, keepdims=True)
@@ -196,15 +148,7 @@ def _look_at(centre: F32, aim: F32) -> F32:
 
 
 def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view: F32) -> F32:
-    """Rotate cameras away from their aim by random constant angles, roll them, and add hand shake.
-
-    Args:
-        rng: Random generator.
-        rotation: (B, T, 3, 3) rotations from the world to the camera frame.
-        times: (B, T) s.
-        hand: (B,) factor of the hand shake, 0 or 1.
-        view: (B, 2) image width and height divided by the focal length. Cameras turn by at most 0.35 of half of it.
-    """
+    """Rotate cameras by random constant angles of up to 0.35 of half the view, roll them, and add hand shake."""
     batch = len(rotation)
     off = rng.uniform(-0.35, 0.35, (batch, 2)) * view / 2
     roll = rng.normal(0, np.radians(np.where(rng.random(batch) < 0.85, 2.5, 15)))

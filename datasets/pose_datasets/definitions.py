@@ -60,20 +60,10 @@ def observed_joints(points: F32) -> F32:
 
 
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Return Human3.6M joints (B, T, 17, 3) m at randomly changed places, as data sets define joints differently.
-
-    The change is constant in each of the B sequences. Hips and shoulders move slightly in the frame of the body,
-    symmetrically. Pelvis, spine and wrists move along the bones. Three other joints move within a range:
-
-    - thorax: from the midpoint of the shoulders to the base of the neck
-    - neck: from its base to the nose
-    - head: from its middle to its top
-
-    Args:
-        rng: Random generator.
-        points: (B, T, 19, 3) m, in the order of `mapping.POINTS`.
-        config: Ranges of the variation.
-    """
+    """Return Human3.6M joints (B, T, 17, 3) m at randomly changed places, as data sets define joints differently."""
+    # The change is constant in each of the B sequences. Hips and shoulders move slightly in the frame of the body,
+    # symmetrically. Pelvis, spine and wrists move along the bones, the thorax from the midpoint of the shoulders to the
+    # base of the neck, the neck from its base to the nose, and the head from its middle to its top.
     batch = len(points)
     joints = points[..., :17, :].copy()
     other = (rng.random((batch, 1, 1)) >= config.canonical).astype(np.float32)
@@ -103,16 +93,7 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
 
 
 def shift_joint_pair(rng: np.random.Generator, joints: F32, pair: list[int], spread: F32 | float) -> None:
-    """Shift a pair of joints by a normally distributed offset in the frame of the body, symmetrically and in place.
-
-    The offset is constant in each sequence. The pelvis moves with the hips.
-
-    Args:
-        rng: Random generator.
-        joints: (B, T, 17, 3) m, Human3.6M joints, or (B, T, 19, 3) m with nose and ears.
-        pair: Indices of the left and the right joint.
-        spread: Standard deviation per axis in metres, a number or (B, 1, 1).
-    """
+    """Shift a joint pair (pelvis with the hips) by a constant normal offset, symmetrically and in place."""
     left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
     up = unit(perpendicular(joints[:, :, 8] - joints[:, :, 0], left))
     wide, high, front = (rng.standard_normal((3, len(joints), 1, 1), dtype=np.float32) * spread).astype(np.float32)
@@ -124,13 +105,7 @@ def shift_joint_pair(rng: np.random.Generator, joints: F32, pair: list[int], spr
 
 
 def detector_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Return points (B, T, 19, 3) m with hips and shoulders as a random detector defines them.
-
-    Args:
-        rng: Random generator.
-        points: (B, T, 19, 3) m, in the order of `mapping.POINTS`.
-        config: Ranges of the variation, of which only `detector` is used.
-    """
+    """Return points (B, T, 19, 3) m with hips and shoulders as a random detector defines them."""
     points = points.copy()
     shift_joint_pair(rng, points, _HIPS, config.detector)
     shift_joint_pair(rng, points, _SHOULDERS, config.detector)

@@ -56,10 +56,7 @@ def steps(count: int) -> Dialect:
 
 
 def noisy(seed: int) -> Dialect:
-    """Return a function that multiplies each detector score by a random factor of 0.5 to 1.
-
-    Equal seeds give equal factors.
-    """
+    """Return a function that multiplies each score by a factor of 0.5 to 1, equal for equal seeds."""
     return lambda scores: scores * np.random.default_rng(seed).uniform(0.5, 1, scores.shape)
 
 
@@ -87,12 +84,7 @@ CHANGES: dict[str, Dialect] = {
 
 
 def apply_dialect(dialect: Dialect, scores: F32) -> F32:
-    """Change the scale of detector scores. Scores of 0 (not detected) stay 0; others are clamped to [0.01, 1].
-
-    Args:
-        dialect: Function from scores to other scores of the same joints.
-        scores: (..., T, 17) scores in [0, 1].
-    """
+    """Change the scale of scores (..., T, 17): 0 (not detected) stays 0, others are clamped to [0.01, 1]."""
     return np.where(scores > 0, np.clip(dialect(scores), _MIN_SCORE, 1), 0).astype(np.float32)
 
 

@@ -74,20 +74,9 @@ class ErrorConfig:
 def add_errors(
     rng: np.random.Generator, pixels: F32, times: F64, image_size: F32, depth: F32, config: ErrorConfig
 ) -> tuple[F32, F32]:
-    """Convert true 2D joints to simulated detections, with joints in the order of Human3.6M-17.
-
-    Args:
-        rng: Random generator.
-        pixels: (B, T, 17, 2) px, true 2D joints.
-        times: (B, T) s, times of the T frames of B sequences.
-        image_size: (B, 2) px, width and height.
-        depth: (B, T, 17) m, depth relative to the pelvis, positive away from the camera. Joints on the far side are
-            occluded more often.
-        config: Magnitudes of the errors.
-
-    Returns:
-        Keypoints (B, T, 17, 2) px and scores (B, T, 17) in [0, 1]. Joints that are not detected have a score of 0.
-    """
+    """Convert true 2D joints (B, T, 17, 2) px to simulated detections and scores; a score of 0 is not detected."""
+    # `depth` (B, T, 17) m is relative to the pelvis, positive away from the camera. Joints on the far side are occluded
+    # more often.
     size = person_size(pixels)
     occlusion = _draw_occlusion(rng, times, depth)
     noise = _draw_errors(rng, times, _speed(pixels, times, size), occlusion, config)
@@ -98,13 +87,7 @@ def add_errors(
 
 
 def _speed(pixels: F32, times: F64, size: F32) -> F32:
-    """Compute the speed (B, T, 17) of joints in person's sizes per second, clipped to 3.
-
-    Args:
-        pixels: (B, T, 17, 2) px.
-        times: (B, T) s.
-        size: (B, T, 1) px, size of the person.
-    """
+    """Compute the speed (B, T, 17) of joints in person's sizes per second, clipped to 3."""
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = norm(np.diff(pixels, axis=1, append=pixels[:, -1:]))
     result: F32 = np.minimum(motion / (steps[..., None] * size), np.float32(3))
@@ -112,15 +95,7 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
 
 
 def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F32, config: ErrorConfig) -> F32:
-    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s.
-        speed: (B, T, 17) speed in person's sizes per second.
-        occlusion: (B, T, 17) degree of occlusion, 0 to 1.
-        config: Magnitudes of the errors.
-    """
+    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers."""
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
     scale = level * JOINT_DIFFICULTY * (1 + 2 * occlusion)
@@ -137,15 +112,8 @@ def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F3
 
 
 def rederive(keypoints: F32, scores: F32) -> None:
-    """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `pose.structures.skeletons.to_h36m17`
-    does.
-
-    The position is the mean of the source joints, and the score is the minimum of their scores.
-
-    Args:
-        keypoints: (B, T, 17, 2) px, in the order of Human3.6M-17.
-        scores: (B, T, 17) scores in [0, 1]; 0 is not detected.
-    """
+    """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `to_h36m17` does."""
+    # The position is the mean of the source joints, and the score is the minimum of their scores.
     for joint, sources in ((0, [1, 4]), (8, [11, 14]), (7, [1, 4, 11, 14])):
         score = scores[..., sources].min(axis=-1)
         keypoints[..., joint, :] = keypoints[..., sources, :].mean(axis=-2) * (score > 0)[..., None]
@@ -153,10 +121,7 @@ def rederive(keypoints: F32, scores: F32) -> None:
 
 
 def person_size(pixels: F32) -> F32:
-    """Compute the size (B, T, 1) px of people in the image from joints (B, T, 17, 2) px.
-
-    The size is the longer side of the box around the joints, averaged over the T frames of a sequence.
-    """
+    """Compute the size (B, T, 1) px of people: the longer side of the joints' box, averaged over a sequence."""
     by_joint = np.moveaxis(pixels, 2, 0).copy()  # twenty times faster than a reduction of a short middle axis
     width, height = np.moveaxis(by_joint.max(axis=0) - by_joint.min(axis=0), -1, 0)
     sides = np.maximum(width, height)
@@ -174,16 +139,7 @@ def _draw_occlusion(rng: np.random.Generator, times: F64, depth: F32) -> F32:
 def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
 ) -> Flags:
-    """Draw a random mask (B, T, channels) that is True in short intervals of time.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s, times of the frames.
-        channels: Number of independent masks of each sequence.
-        rate: Fraction of the time in which the mask is True, at most 0.5; a number or an array that broadcasts to the
-            mask.
-        seconds: Typical duration of an interval, s.
-    """
+    """Draw a random mask (B, T, channels), True for the fraction `rate` of time in intervals of about `seconds`."""
     return _above(correlated_noise(rng, times, (channels,), seconds), rate)
 
 
@@ -200,16 +156,8 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Flags:
 
 
 def _swap(rng: np.random.Generator, keypoints: F32, times: F64, config: ErrorConfig) -> None:
-    """Swap left and right legs, and left and right arms, of keypoints in bursts, in place.
-
-    A few sequences have many swaps; most have almost none.
-
-    Args:
-        rng: Random generator.
-        keypoints: (B, T, 17, 2) px.
-        times: (B, T) s.
-        config: Magnitudes of the errors.
-    """
+    """Swap left and right legs, and left and right arms, of keypoints in bursts, in place."""
+    # A few sequences have many swaps; most have almost none.
     rate_factor = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
     swapped = bursts(rng, times, 2, config.swap_rate * rate_factor, config.swap_seconds)
     for channel, pairs in enumerate((_LEGS, _ARMS)):
@@ -235,13 +183,7 @@ def _draw_detected(rng: np.random.Generator, times: F64, occlusion: F32, config:
 
 
 def _draw_scores(rng: np.random.Generator, noise: F32, occlusion: F32) -> F32:
-    """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors have high scores.
-
-    Args:
-        rng: Random generator.
-        noise: (B, T, 17, 2) errors in person's sizes.
-        occlusion: (B, T, 17) degree of occlusion, 0 to 1.
-    """
+    """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors score high."""
     doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(occlusion.shape, dtype=np.float32))
     # Networks differ in the level of their scores, for example 0.95 or 0.7.
     slope = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
@@ -249,17 +191,9 @@ def _draw_scores(rng: np.random.Generator, noise: F32, occlusion: F32) -> F32:
 
 
 def _truncate(rng: np.random.Generator, keypoints: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
-    """Change joints outside the image, and return keypoints and scores.
-
-    In some sequences these joints are not detected. In the others they are moved to the border of the image and have a
-    low score.
-
-    Args:
-        rng: Random generator.
-        keypoints: (B, T, 17, 2) px.
-        scores: (B, T, 17).
-        image_size: (B, 2) px, width and height.
-    """
+    """Change joints outside the image, and return keypoints and scores."""
+    # In some sequences these joints are not detected. In the others they are moved to the border of the image and have
+    # a low score.
     limit = image_size[:, None, None] - 1
     inside = np.clip(keypoints, 0, limit)
     outside = (np.abs(inside - keypoints) > 0).any(axis=-1)

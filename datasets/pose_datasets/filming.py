@@ -41,19 +41,10 @@ class FilmConfig:
 
 
 def film(rng: np.random.Generator, world: F32, times: F64, valid: Flags, config: FilmConfig) -> LiftBatch:
-    """Project people with random cameras, simulate a 2D detector, and return the batch of 2D joints and 3D targets.
-
-    Targets are joints with random definitions (`definitions.redefine`), which are also the observed joints. In a
-    fraction `config.derived` of the sequences, the detector has its own skeleton; the targets are then the joints of
-    `pose_datasets.mapping`.
-
-    Args:
-        rng: Random generator.
-        world: (B, T, 19, 3) m, points of one person per sequence in the world frame, in the order of `mapping.POINTS`.
-        times: (B, T) s, times of the frames.
-        valid: (B, T) mask, False after the end of a sequence.
-        config: Settings of cameras and detectors.
-    """
+    """Project people with random cameras, simulate a 2D detector, and return the 2D joints and 3D targets."""
+    # Targets are joints with random definitions (`definitions.redefine`), which are also the observed joints. In a
+    # fraction `config.derived` of the sequences, the detector has its own skeleton; the targets are then the joints of
+    # `pose_datasets.mapping`.
     size = len(world)
     if config.chest_height:
         view = cameras.chest_height_cameras(rng, world)
@@ -97,17 +88,7 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Flags, config:
 
 
 def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level: float) -> Flags:
-    """Add white noise to 2D joints in place.
-
-    Args:
-        rng: Random generator.
-        keypoints: (B, T, 17, 2) px.
-        size: (B, T, 17) px, size of the person; 0 for joints without noise.
-        max_level: Maximum standard deviation of the noise, as a fraction of `size`.
-
-    Returns:
-        Mask (B,) of the sequences with noise.
-    """
+    """Add white noise of up to `max_level` person's sizes to 2D joints in place; return the noisy sequences (B,)."""
     level = np.float32(max_level) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
     noise = level * rng.standard_normal(keypoints.shape, dtype=np.float32)
     keypoints += noise * size[..., None]
@@ -115,18 +96,8 @@ def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_le
 
 
 def reproject_root(root: F32, true_intrinsics: F64, given_intrinsics: F64) -> F32:
-    """Return the root (pelvis) that has the same pixels with the given intrinsics as `root` with the true intrinsics.
-
-    Depth is scaled by the ratio of given to true focal length, which keeps the size of the person in the image.
-
-    Args:
-        root: (B, T, 3) m in the camera frame.
-        true_intrinsics: (B, 3, 3) px, true camera matrices.
-        given_intrinsics: (B, 3, 3) px, camera matrices given to the lifter.
-
-    Returns:
-        Root (B, T, 3) m in the camera frame.
-    """
+    """Return the root (B, T, 3) m that has the same pixels with the given intrinsics as `root` with the true ones."""
+    # Depth is scaled by the ratio of given to true focal length, which keeps the size of the person in the image.
     depth = root[..., 2:] * (given_intrinsics[:, 0, 0] / true_intrinsics[:, 0, 0]).astype(np.float32)[:, None, None]
     pixels = cameras.project_batch(root[:, :, None], true_intrinsics)[:, :, 0]
     centre = given_intrinsics[:, None, :2, 2].astype(np.float32)

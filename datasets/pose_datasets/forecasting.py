@@ -35,45 +35,24 @@ Lift = Callable[[LiftBatch], Lifted3D]
 
 @dataclass(frozen=True, slots=True)
 class Motions:
-    """Ground truth and lifter outputs of N sequences with T frames.
+    """Ground truth and lifter outputs of N sequences with T frames."""
 
-    Attributes:
-        times: (N, T) s.
-        valid: (N, T) mask, False after the end of a sequence.
-        joints: (N, T, 17, 3) m, ground truth in the axes of the camera, relative to the root (the pelvis).
-        root: (N, T, 3) m, ground truth of the pelvis in the camera frame.
-        seen: (N, T) mask of the frames with an image and a detection. Values of the lifter are defined only in these.
-        lifted_joints: (N, T, 17, 3) m, output of the lifter in the axes of the camera, relative to the pelvis.
-        lifted_root: (N, T, 3) m, output of the lifter for the pelvis, in the camera frame.
-        lifted_sigma: (N, T, 17) mm, uncertainty predicted by the lifter.
-        stride: (N,) number of frames per image.
-    """
-
-    times: F64
-    valid: Flags
-    joints: F32
-    root: F32
-    seen: Flags
-    lifted_joints: F32
-    lifted_root: F32
-    lifted_sigma: F32
-    stride: NDArray[np.int64]
+    times: F64  # (N, T) s
+    valid: Flags  # (N, T) mask, False after the end of a sequence
+    joints: F32  # (N, T, 17, 3) m, ground truth in the axes of the camera, relative to the root (the pelvis)
+    root: F32  # (N, T, 3) m, ground truth of the pelvis in the camera frame
+    seen: Flags  # (N, T) mask of the frames with an image and a detection
+    lifted_joints: F32  # (N, T, 17, 3) m, output of the lifter in the axes of the camera, relative to the pelvis
+    lifted_root: F32  # (N, T, 3) m, output of the lifter for the pelvis, in the camera frame
+    lifted_sigma: F32  # (N, T, 17) mm, uncertainty predicted by the lifter
+    stride: NDArray[np.int64]  # (N,) number of frames per image
 
     def __len__(self) -> int:
         return len(self.times)
 
 
 def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> Iterator[Motions]:
-    """Yield at least `count` random sequences in batches, with images at 15 to 60 frames/s.
-
-    Bodies, poses, speeds, cameras and detector errors are varied.
-
-    Args:
-        clips: Clips to augment.
-        count: Minimum number of sequences.
-        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
-        seed: Random seed.
-    """
+    """Yield at least `count` augmented random sequences in batches, with images at 15 to 60 frames/s."""
     film_config = FilmConfig(derived=0.7, exact=0.1, intrinsics_known=0.65)
     synthesis = Synthesis(clips, config=SynthesisConfig(natural=0.6, film=film_config), seed=seed)
     for number in range(-(-count // _BATCH)):
@@ -86,13 +65,7 @@ def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> It
 
 
 def evaluation_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
-    """Yield the clips as recorded, each frame once, at 60 frames/s, with a simulated detector.
-
-    Args:
-        clips: Clips to evaluate on.
-        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
-        stride: Number of frames per image of the detector. The default gives 30 images/s.
-    """
+    """Yield the clips as recorded, each frame once, at 60 frames/s, with a simulated detector every `stride` frames."""
     for batch in evaluation_batches(clips, condition="detector", fps=EVALUATION_FPS, frames=EVALUATION_FRAMES):
         short = EVALUATION_FRAMES - batch.times.shape[1]
         yield _lifted(_padded(batch, short) if short else batch, stride, lift)

@@ -46,27 +46,16 @@ FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.np
 
 @dataclass(frozen=True, slots=True)
 class StudioCamera:
-    """A calibrated camera: X_camera = rotation (X_world - position), followed by the lens distortion.
+    """A calibrated camera: X_camera = rotation (X_world - position), followed by the lens distortion."""
 
-    Attributes:
-        id: Id of the Human3.6M camera.
-        size: (width, height) of the images, px.
-        focal: (2,) px, focal lengths along x and y.
-        centre: (2,) px, principal point.
-        radial: Coefficients k1, k2, k3 of radial distortion.
-        tangential: Coefficients p1, p2 of tangential distortion.
-        rotation: (3, 3) matrix from the world to the camera frame.
-        position: (3,) m, camera position in the world frame.
-    """
-
-    id: str
-    size: tuple[int, int]
-    focal: F64
-    centre: F64
-    radial: F64
-    tangential: F64
-    rotation: F64
-    position: F64
+    id: str  # id of the Human3.6M camera
+    size: tuple[int, int]  # (width, height) of the images, px
+    focal: F64  # (2,) px, focal lengths along x and y
+    centre: F64  # (2,) px, principal point
+    radial: F64  # coefficients k1, k2, k3 of radial distortion
+    tangential: F64  # coefficients p1, p2 of tangential distortion
+    rotation: F64  # (3, 3) matrix from the world to the camera frame
+    position: F64  # (3,) m, camera position in the world frame
 
     @property
     def ideal(self) -> Camera:
@@ -79,10 +68,8 @@ class StudioCamera:
         return (points - self.position) @ self.rotation.T
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in the camera frame to (..., 2) px, with distortion.
-
-        Normalised coordinates X / Z and Y / Z are clamped to [-1, 1], as in the public ground-truth 2D.
-        """
+        """Project points (..., 3) m in the camera frame to (..., 2) px, with distortion."""
+        # Normalised coordinates X / Z and Y / Z are clamped to [-1, 1], as in the public ground-truth 2D.
         rays = np.clip(points[..., :2] / points[..., 2:], -1, 1)
         return self.distort(rays) * self.focal + self.centre
 
@@ -95,10 +82,7 @@ class StudioCamera:
         return np.stack([x * factor + p1 * square, y * factor + p2 * square], axis=-1)
 
     def undistort(self, pixels: NDArray[np.floating]) -> F64:
-        """Convert pixels (..., 2) of this camera to pixels of the camera without distortion, `ideal`.
-
-        The method inverts `distort` by fixed-point iterations until steps are below 1e-10 in normalised coordinates.
-        """
+        """Convert pixels (..., 2) to those of `ideal`, the camera without distortion, by fixed-point iteration."""
         seen = (pixels - self.centre) / self.focal
         rays = seen
         for _ in range(40):
@@ -122,15 +106,10 @@ class _Lens(TypedDict):
 
 
 class _Place(TypedDict):
-    """Extrinsics of one camera in `human36m_cameras.json`.
+    """Extrinsics of one camera in `human36m_cameras.json`."""
 
-    Attributes:
-        orientation: Quaternion (w, x, y, z) of the rotation from the camera to the world frame.
-        translation: Camera position in the world frame, mm.
-    """
-
-    orientation: list[float]
-    translation: list[float]
+    orientation: list[float]  # quaternion (w, x, y, z) of the rotation from the camera to the world frame
+    translation: list[float]  # camera position in the world frame, mm
 
 
 @functools.cache
@@ -176,15 +155,7 @@ def canonical_take(name: str) -> str:
 
 
 def action_of(take: str, source: str) -> str:
-    """Return the action of a recording, such as `Directions`.
-
-    Args:
-        take: Name of the recording, such as `Directions 1`.
-        source: Name of the file, for the error message.
-
-    Raises:
-        PoseError: If the action is not one of the 15 of Human3.6M.
-    """
+    """Return the action of a recording, such as `Directions` of `Directions 1`."""
     action = take.split(" ")[0]
     if action not in ACTIONS:
         raise PoseError(f"{source}: unknown action {take!r}; known: {', '.join(ACTIONS)}")
@@ -255,18 +226,7 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
 
 
 def read_positions_3d(folder: Path) -> Positions3D:
-    """Read the entry `positions_3d` of `data_3d_h36m.npz`.
-
-    Args:
-        folder: Folder with the file.
-
-    Returns:
-        All 32 joints (T, 32, 3) m in the world frame, by subject and by name of the recording.
-
-    Raises:
-        UsageError: If the file is missing.
-        PoseError: If an action, a joint count, a value or the unit is invalid.
-    """
+    """Return all 32 joints (T, 32, 3) m of `data_3d_h36m.npz` in the world, by subject and recording."""
     path = _existing(folder, FILE_3D)
     positions: Positions3D = {}
     for subject, takes in _renamed(load_npz_object(path, "positions_3d"), path).items():
@@ -282,11 +242,7 @@ def read_positions_3d(folder: Path) -> Positions3D:
 
 
 def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
-    """Validate an array (T, *shape) and convert it to float32.
-
-    Raises:
-        PoseError: If the shape is wrong or the values are not numeric. The message names `source`.
-    """
+    """Validate an array (T, *shape) and convert it to float32."""
     found = getattr(values, "shape", type(values).__name__)
     if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
         raise PoseError(f"{source}: expected (T, {', '.join(map(str, shape))}), got {found}")
@@ -296,15 +252,7 @@ def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
 
 
 def require_pixels(pixels: F32, source: str) -> None:
-    """Check that 2D joints are plausible for a person in pixels.
-
-    Args:
-        pixels: (T, J, 2) px, J joints in T frames.
-        source: Name of the data, for the error message.
-
-    Raises:
-        PoseError: If the values are not plausible.
-    """
+    """Check that 2D joints (T, J, 2) are plausible for a person in pixels."""
     try:
         check_pixels(pixels, source)
     except ValueError as error:
@@ -312,15 +260,7 @@ def require_pixels(pixels: F32, source: str) -> None:
 
 
 def require_metres(world: F32, source: str) -> None:
-    """Check that the 32 joints of the Human3.6M release are plausible for a person in metres.
-
-    Args:
-        world: (T, 32, 3) m in the world frame.
-        source: Name of the data, for the error message.
-
-    Raises:
-        PoseError: If the values are not plausible.
-    """
+    """Check that the release's joints (T, 32, 3) are plausible for a person in metres."""
     try:
         check_metres(world[:, KEPT_JOINTS], source)
     except ValueError as error:
@@ -328,18 +268,7 @@ def require_metres(world: F32, source: str) -> None:
 
 
 def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
-    """Read the entry `positions_2d` of a 2D file: by subject and recording, a list with the 2D joints of each camera.
-
-    The contents of the lists, arrays (T, 17, 2) px in valid files, are not checked.
-
-    Args:
-        folder: Folder with the prepared files.
-        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections of the network CPN).
-
-    Raises:
-        UsageError: If `detections` is unknown or the file is missing.
-        PoseError: If the entry of a recording is not a list of cameras.
-    """
+    """Read `positions_2d`: by subject and recording, unchecked 2D joints (T, 17, 2) px of each camera."""
     if detections not in FILES_2D:
         raise UsageError(f"--2d: {detections!r} is unknown; known: {', '.join(FILES_2D)}")
     path = _existing(folder, FILES_2D[detections])

@@ -98,24 +98,12 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
 
 
 def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """Convert poses from MotionBERT's image space (px) to the camera frame (m).
-
-    The size of the person is unknown. It is chosen so that the lengths of the 16 bones have the sum `BONE_SUM`.
-
-    This inverts `pose.structures.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length
-    (px). A
-    depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z / (f + D
-    / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is small compared
-    with f.
-
-    Args:
-        image_poses: (T, 17, 3) px: x, y and the depth relative to the pelvis, scaled to pixels.
-        focal: (2,) px, focal lengths along x and y.
-        centre: (2,) px, principal point.
-
-    Returns:
-        Poses (T, 17, 3) m in the camera frame.
-    """
+    """Convert poses (T, 17, 3) from MotionBERT's image space (px) to the camera frame (m)."""
+    # The size of the person is unknown. It is chosen so that the lengths of the 16 bones have the sum `BONE_SUM`. This
+    # inverts `pose.structures.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length
+    # (px). A depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z
+    # / (f + D / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is
+    # small compared with f.
     rays = (image_poses[..., :2] - centre) / focal
     pelvis = np.full((len(image_poses), 1), 5.0)
     for _ in range(8):
@@ -129,13 +117,7 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
 
 
 def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
-    """Read one half of the data as arrays of equal length, with validated joint counts, cameras and values.
-
-    Args:
-        folder: Folder with the pickle or the prepared files.
-        part: "train" or "test".
-        more: Names of additional arrays to read.
-    """
+    """Read one half, "train" or "test", as validated arrays of equal length, with `more` arrays."""
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
         raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")

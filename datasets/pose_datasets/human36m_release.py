@@ -71,17 +71,7 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
 
 
 def read_cdf(path: Path) -> F32:
-    """Read one CDF file of `D3_Positions`, with its 32 joints in T frames.
-
-    Args:
-        path: File with a variable `Pose` (1, T, 96) mm.
-
-    Returns:
-        Joints (T, 32, 3) m in the world frame.
-
-    Raises:
-        PoseError: If the file is invalid, or cdflib is not installed.
-    """
+    """Read one CDF file of `D3_Positions`, with its 32 joints (T, 32, 3) m in the world frame."""
     try:
         import cdflib
     except ImportError as error:
@@ -98,14 +88,7 @@ def read_cdf(path: Path) -> F32:
 
 
 def project_all(positions: Positions3D) -> Positions2D:
-    """Project the 3D joints of all recordings to each of the four cameras, with lens distortion.
-
-    Args:
-        positions: Joints (T, 32, 3) m in the world frame, by subject and by name of the recording.
-
-    Returns:
-        By subject and recording, a list of 2D joints (T, 17, 2) float32 px, one array per camera.
-    """
+    """Project all recordings to the four cameras with distortion: lists of (T, 17, 2) px by subject and recording."""
     cameras = load_cameras()
     return {
         subject: {

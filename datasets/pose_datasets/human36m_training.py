@@ -128,17 +128,11 @@ class Human36mSource:
 
 @dataclass(frozen=True, slots=True)
 class TrainingWindow:
-    """Consecutive T frames of a sequence with ground truth.
+    """Consecutive T frames of a sequence with ground truth."""
 
-    Attributes:
-        observed: 2D joints of the frames.
-        truth: (T, 17, 3) m, true poses in the camera frame.
-        counted: (T,) mask of the frames with ground truth.
-    """
-
-    observed: Sequence2D
-    truth: F32
-    counted: NDArray[np.bool_]
+    observed: Sequence2D  # 2D joints of the frames
+    truth: F32  # (T, 17, 3) m, true poses in the camera frame
+    counted: NDArray[np.bool_]  # (T,) mask of the frames with ground truth
 
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWindow:
@@ -156,12 +150,7 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWin
 
 
 def collate(windows: Sequence[TrainingWindow], frames: int) -> LiftBatch:
-    """Combine windows of sequences into a batch. Shorter windows are padded with invalid frames.
-
-    Args:
-        windows: Parts of sequences of cameras with known intrinsics.
-        frames: Number of frames of the batch.
-    """
+    """Combine windows of sequences into a batch. Shorter windows are padded with invalid frames."""
 
     def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:
         return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])

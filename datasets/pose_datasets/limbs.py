@@ -34,26 +34,17 @@ from pose_datasets.vectors import cross, dot, norm
 
 @dataclass(frozen=True, slots=True)
 class Limb:
-    """Parameters of the calibration of arms or legs.
+    """Parameters of the calibration of arms or legs."""
 
-    A factor is the ratio of the calibrated to the recorded length.
+    # A factor is the ratio of the calibrated to the recorded length. The weight of a factor from the largest distance
+    # of the ends is 1/e if it is `reach_weight_width` below `prior_factor`, that of a limb that is never straight.
 
-    Attributes:
-        joints: Indices of the near end (hip or shoulder), middle and far end of the left limb, then of the right limb.
-        flexion_at_max_reach_deg: Flexion assumed where the ends of the limb are farthest apart, degrees.
-        prior_factor: Factor for a skeleton whose limb is never straight.
-        reach_weight_width: Scale for the weight of a factor estimated from the largest distance of the ends. The weight
-            is 1/e if this factor is below `prior_factor` by this much.
-        min_factor: Minimum factor.
-        max_side_difference: Maximum difference of the factors of the left and the right limb.
-    """
-
-    joints: tuple[tuple[int, int, int], tuple[int, int, int]]
-    flexion_at_max_reach_deg: float
-    prior_factor: float
-    reach_weight_width: float
-    min_factor: float
-    max_side_difference: float
+    joints: tuple[tuple[int, int, int], tuple[int, int, int]]  # indices of the near end (hip or shoulder)
+    flexion_at_max_reach_deg: float  # flexion assumed where the ends of the limb are farthest apart, degrees
+    prior_factor: float  # factor for a skeleton whose limb is never straight
+    reach_weight_width: float  # scale for the weight of a factor estimated from the largest distance of the ends
+    min_factor: float  # minimum factor
+    max_side_difference: float  # maximum difference of the factors of the left and the right limb
 
 
 LEGS = Limb(
@@ -105,15 +96,7 @@ def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
 
 
 def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Estimate the true bone lengths of the arms or the legs of one skeleton.
-
-    Args:
-        clips: Points (T, 19, 3) m of each clip of the skeleton.
-        limb: Parameters of arms or legs.
-
-    Returns:
-        Lengths in m of the upper and the lower bone (such as thigh and shank), first left, then right.
-    """
+    """Estimate the true lengths in m of a skeleton's upper and lower bones, left and right, from (T, 19, 3) m."""
     measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
     factor_from_reach = np.array(
         [_largest_reach(clips, joints) / reach(bones[0], bones[1], limb.flexion_at_max_reach_deg)

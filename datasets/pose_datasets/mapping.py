@@ -46,19 +46,7 @@ _SIDES = ("left", "right")
 
 
 def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
-    """Compute the body points of a motion of the CMU database from ASF/AMC files.
-
-    Args:
-        skeleton: Skeleton from `asf_amc.parse_asf`.
-        motion: Degrees of freedom by name of the bone, from `asf_amc.parse_amc`.
-        source: Name of the file, for the error message.
-
-    Returns:
-        Points (T, 19, 3) m in the world frame (y up), in the order of `POINTS`.
-
-    Raises:
-        PoseError: If the skeleton does not have the bones of the CMU database.
-    """
+    """Return the body points (T, 19, 3) m (world, y up) of a motion of the CMU database from ASF/AMC files."""
     ends, turns = asf_amc.forward_kinematics(skeleton, motion)
     index = _finder(skeleton.names, source)
 
@@ -81,18 +69,7 @@ _ASF_LIMBS = {
 
 
 def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
-    """Compute the body points of a motion of the CMU database from one of its published conversions to BVH.
-
-    Args:
-        motion: Skeleton and motion.
-        source: Name of the file, for the error message.
-
-    Returns:
-        Points (T, 19, 3) m in the world frame (y up), in the order of `POINTS`.
-
-    Raises:
-        PoseError: If the joint names are not those of a known conversion.
-    """
+    """Return the body points (T, 19, 3) m (world, y up) of a CMU motion from one of its BVH conversions."""
     style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
     if style is None:
         raise PoseError(
@@ -121,13 +98,7 @@ def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
 
 
 def _style(limbs: dict[str, str], middle: dict[str, str], sides: tuple[str, str]) -> dict[str, str]:
-    """Return a dictionary from roles such as "left_hip" to the joint names of a conversion.
-
-    Args:
-        limbs: Joint name by role; `{}` stands for the prefix of the side.
-        middle: Joint name by role, for joints of trunk and head.
-        sides: Prefixes of the left and of the right side.
-    """
+    """Return a conversion's joint names by role such as "left_hip"; `{}` stands for the prefix of the side."""
     return middle | {
         f"{side}_{role}": joint.format(prefix)
         for side, prefix in zip(("left", "right"), sides, strict=True)
@@ -167,11 +138,9 @@ _BVH_STYLES = (
 
 
 def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.BvhMotion:
-    """Restore the bones from the upper back to the base of the neck and to the collar bones.
-
-    These bones have no length in the MotionBuilder conversions. In the original skeletons, they are as long as the
-    upper back and continue in its direction. (Subjects 35 and 131 are available in both formats.)
-    """
+    """Restore the bones from the upper back to the base of the neck and to the collar bones."""
+    # These bones have no length in the MotionBuilder conversions. In the original skeletons, they are as long as the
+    # upper back and continue in its direction. (Subjects 35 and 131 are available in both formats.)
     offsets = motion.offsets.copy()
     for role in ("neck_root", "left_collar", "right_collar"):
         offsets[index[role]] = motion.offsets[index["upper_spine"]]
@@ -201,14 +170,8 @@ def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
 
 
 def assemble_points(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
-    """Add the pelvis and the four points of the head, and return points (T, 19, 3) m in the order of `POINTS`.
-
-    Args:
-        points: Positions (T, 3) m in the world frame by the other 14 names of `POINTS`.
-        skull: (T, 3) m, base of the skull in the world frame.
-        head_turn: (T, 3, 3) rotation from the frame of the head (x left, y up, z forward) to the world frame.
-        head_size: Size of the head relative to that of `HEAD_POINTS`.
-    """
+    """Add pelvis and four head points to the other 14, and return points (T, 19, 3) m in the order of `POINTS`."""
+    # `head_turn` (T, 3, 3) rotates from the frame of the head (x left, y up, z forward) to the world frame.
     points = points | {name: skull + head_turn @ (np.array(place) * head_size) for name, place in HEAD_POINTS.items()}
     points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
     return np.stack([points[name] for name in POINTS], axis=1)

@@ -12,18 +12,11 @@ from pose_datasets.vectors import norm
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """Plausibility of joint centres that were computed from optical markers.
+    """Plausibility of joint centres that were computed from optical markers."""
 
-    Attributes:
-        bones: Standard deviation over time of the length of each limb bone, m, by name of the bone: the larger of the
-            left and the right value.
-        sides: Largest difference of left and right bone lengths, as a fraction of their mean.
-        hips: Distance of the hips from those of `hips_by_regression`, m: median over time, mean of left and right.
-    """
-
-    bones: dict[str, float]
-    sides: float
-    hips: float
+    bones: dict[str, float]  # standard deviation over time of the length of each limb bone, m, by name of the bone
+    sides: float  # largest difference of left and right bone lengths, as a fraction of their mean
+    hips: float  # distance of the hips from those of `hips_by_regression`, m: median over time, mean of left and right
 
     def __str__(self) -> str:
         bones = ", ".join(f"{bone} {1000 * deviation:.0f}" for bone, deviation in self.bones.items())
@@ -34,12 +27,7 @@ class Plausibility:
 
 
 def plausibility(markers: F64, points: F64) -> Plausibility:
-    """Measure the plausibility of joint centres.
-
-    Args:
-        markers: (T, 39, 3) m in the order of `markers.MARKERS`, from one person whose markers were not moved.
-        points: (T, 19, 3) m, joint centres from `joint_centres` with `rigid=False`.
-    """
+    """Measure the plausibility of joint centres, computed with `rigid=False` from markers that were not moved."""
     seen = np.isfinite(points).all(axis=(1, 2))
     markers, points = markers[seen], points[seen]
     bones, sides = {}, []

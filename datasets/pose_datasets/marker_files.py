@@ -25,17 +25,11 @@ _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, 
 
 @dataclass(frozen=True, slots=True)
 class MarkerRecording:
-    """Recording of optical markers.
+    """Recording of optical markers."""
 
-    Attributes:
-        names: Names of the N markers.
-        positions: (T, N, 3) m, positions in T frames, in the axes of the file; NaN where not detected.
-        fps: Frame rate, frames/s.
-    """
-
-    names: Sequence[str]
-    positions: F64
-    fps: float
+    names: Sequence[str]  # names of the N markers
+    positions: F64  # (T, N, 3) m, positions in T frames, in the axes of the file; NaN where not detected
+    fps: float  # frame rate, frames/s
 
 
 def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
@@ -50,19 +44,10 @@ def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
 
 
 def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Load all .c3d and .trc files of a file or folder as clips.
-
-    Each sub-folder contains one person, and so do the files in the folder itself. A file with markers named like
-    "Anna:LASI" may contain several people. Subjects are named "markers-" and the name of the folder or file. The
-    vertical axis is the one on which heads are farthest above ankles.
-
-    Args:
-        source: File, or folder with files and sub-folders.
-        log: Function that is called with a line about the plausibility of the joints of each person.
-
-    Raises:
-        PoseError: If a file is invalid, required markers are missing, or `source` contains no files.
-    """
+    """Load all .c3d and .trc files of a file or folder as clips."""
+    # Each sub-folder contains one person, and so do the files in the folder itself. A file with markers named like
+    # "Anna:LASI" may contain several people. Subjects are named "markers-" and the name of the folder or file. The
+    # vertical axis is the one on which heads are farthest above ankles.
     files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
     trials: dict[str, MarkerTrial] = {}
     for path in (path for path in files if path.suffix.lower() in _READERS):
@@ -84,11 +69,7 @@ def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -
 
 
 def read_c3d(path: Path) -> MarkerRecording:
-    """Read the markers of a C3D file.
-
-    Raises:
-        PoseError: If the file cannot be read.
-    """
+    """Read the markers of a C3D file."""
     try:
         import c3d
     except ImportError as error:
@@ -113,11 +94,7 @@ def read_c3d(path: Path) -> MarkerRecording:
 
 
 def read_trc(path: Path) -> MarkerRecording:
-    """Read the markers of a TRC file.
-
-    Raises:
-        PoseError: If the file cannot be read.
-    """
+    """Read the markers of a TRC file."""
     lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     if len(lines) <= _TRC_HEADER or not lines[0].startswith("PathFileType"):
         raise PoseError(f"{path}: not a TRC file (expected a header of five lines that begins with PathFileType)")
@@ -137,13 +114,7 @@ def read_trc(path: Path) -> MarkerRecording:
 
 
 def _trc_row(line: str, markers: int, where: str) -> list[float]:
-    """Parse the coordinates of one frame. Empty fields are missing markers and become NaN.
-
-    Args:
-        line: Line of the file.
-        markers: Number of markers.
-        where: File and line, for error messages.
-    """
+    """Parse the coordinates of one frame. Empty fields are missing markers and become NaN."""
     fields = line.split("\t") if "\t" in line else line.split()
     fields = [field.strip() for field in fields[2:]]
     while len(fields) > 3 * markers and not fields[-1]:
@@ -202,10 +173,7 @@ def _people(recording: MarkerRecording, path: Path) -> Iterator[tuple[str, F64]]
 
 
 def _part_psi(markers: F64) -> None:
-    """Move LPSI and RPSI apart, in place, where both have the position of the SACR marker between them.
-
-    The result has a distance of 10 cm along the direction from RASI to LASI.
-    """
+    """Move LPSI and RPSI 10 cm apart along RASI to LASI, in place, where both have the position of SACR."""
     left, right = (MARKERS.index(name) for name in ("LPSI", "RPSI"))
     across = markers[:, MARKERS.index("LASI")] - markers[:, MARKERS.index("RASI")]
     half = 0.05 * across / norm(across)[:, None]

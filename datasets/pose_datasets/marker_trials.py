@@ -26,31 +26,16 @@ _RIGID_GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class MarkerTrial:
-    """One recording of the markers of a person.
+    """One recording of the markers of a person."""
 
-    Attributes:
-        subject: Name of the subject, such as "uiprmd-s01".
-        name: Name of the recording.
-        markers: (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected.
-        fps: Frame rate, frames/s.
-    """
-
-    subject: str
-    name: str
-    markers: F64
-    fps: float
+    subject: str  # name of the subject, such as "uiprmd-s01"
+    name: str  # name of the recording
+    markers: F64  # (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected
+    fps: float  # frame rate, frames/s
 
 
 def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Compute the joint centres of recordings, and return them as clips in the order of the recordings.
-
-    Recordings are cut at gaps of more than 0.1 s.
-
-    Args:
-        trials: Recordings of markers.
-        log: Function that is called with a line on the plausibility of the joints, for each set of recordings of a
-            person between which the markers were not moved.
-    """
+    """Return the joint centres of recordings, cut at gaps of more than 0.1 s, as clips in their order."""
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
         placement = next((p for p in placements if _same_placement(p[0], trial)), None)
@@ -72,15 +57,7 @@ def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lam
 
 
 def require_person(markers: F64, source: str) -> None:
-    """Check that the leg lengths between markers are plausible for a person.
-
-    Args:
-        markers: (T, 39, 3) m, 39 markers in T frames, in the order of `markers.MARKERS`.
-        source: Name of the file, for the error message.
-
-    Raises:
-        PoseError: If the unit is wrong or the markers are not those of a person.
-    """
+    """Check that the leg lengths between markers (T, 39, 3) m are plausible for a person."""
     hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
     legs = norm(hip - knee) + norm(knee - ankle)
     legs = legs[np.isfinite(legs)]
@@ -102,17 +79,9 @@ def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:
 
 
 def fill_rigid(markers: F64) -> F64:
-    """Reconstruct missing markers of head, pelvis and trunk from other markers of the same segment.
-
-    The shape of a segment is its mean shape in complete frames. Reconstruction needs at least three other markers.
-
-    Args:
-        markers: (T, 39, 3) m in the order of `markers.MARKERS`, NaN where not detected, from one person whose markers
-            were not moved.
-
-    Returns:
-        Markers (T, 39, 3) m. Those that cannot be reconstructed stay NaN.
-    """
+    """Return markers (T, 39, 3) m with missing ones of head, pelvis and trunk reconstructed from their segment."""
+    # The shape of a segment is its mean shape in complete frames. Reconstruction needs at least three other markers;
+    # without, markers stay NaN.
     markers = markers.copy()
     for names in _RIGID_GROUPS:
         index = [i for i in map(MARKERS.index, names) if np.isfinite(markers[:, i]).any()]

@@ -64,18 +64,9 @@ _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus 
 
 
 def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
-    """Compute the joint centres of a person from optical markers that were not moved during the recording.
-
-    A frame in which a required marker is missing has NaN for all points. With fewer than 10 complete frames, all
-    frames have NaN.
-
-    Args:
-        markers: (T, 39, 3) m in the order of `MARKERS`, world frame with y up, NaN where not detected.
-        rigid: Whether to give each limb bone a constant length (`rigid_bones`).
-
-    Returns:
-        Points (T, 19, 3) m in the world frame, in the order of `mapping.POINTS`.
-    """
+    """Compute joint centres (T, 19, 3) m (world, y up) from markers (T, 39, 3) m that were not moved."""
+    # A frame in which a required marker is missing has NaN for all points. With fewer than 10 complete frames, all
+    # frames have NaN.
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
     if seen.sum() >= _MIN_FRAMES:
@@ -95,14 +86,9 @@ def _centres(m: Mapping[str, F64]) -> F64:
 
 
 def rigid_bones(points: F64) -> F64:
-    """Give each limb bone of a person one length in all frames, and return new points (T, 19, 3) m.
-
-    The length of a bone is its median over time, averaged over left and right. Joints move along their bones, so that
-    the directions of the bones do not change. Hips and elbows stay; knees, ankles, wrists and shoulders move.
-
-    Args:
-        points: (T, 19, 3) m in the order of `mapping.POINTS`. Frames may contain NaN.
-    """
+    """Return points (T, 19, 3) m in which each limb bone has one length in all frames."""
+    # The length of a bone is its median over time, averaged over left and right. Joints move along their bones, so that
+    # the directions of the bones do not change. Hips and elbows stay; knees, ankles, wrists and shoulders move.
     rigid = points.copy()
     for near, far in LIMB_BONES.values():
         ends = [(POINTS.index(f"{side}_{near}"), POINTS.index(f"{side}_{far}")) for side, _, _ in SIDES]
@@ -114,10 +100,7 @@ def rigid_bones(points: F64) -> F64:
 
 
 def _leg_length(m: Mapping[str, F64]) -> float:
-    """Compute the leg length in metres, from ASI over KNE to ANK, averaged over both sides.
-
-    Only frames with a straight leg are used: the tenth in which ASI and ANK are farthest apart.
-    """
+    """Return the leg length in m, ASI over KNE to ANK, of both sides in the straightest tenth of the frames."""
     legs = []
     for s in "LR":
         reach = norm(m[s + "ASI"] - m[s + "ANK"])
@@ -128,12 +111,7 @@ def _leg_length(m: Mapping[str, F64]) -> float:
 
 
 def _frame(y: F64, x: F64) -> F64:
-    """Return frames (T, 3, 3) with columns x, y, z.
-
-    Args:
-        y: (T, 3) vectors that the y axis follows.
-        x: (T, 3) vectors that the x axis follows as closely as possible.
-    """
+    """Return frames (T, 3, 3) with columns x, y, z, of which y is exact and x as close as possible."""
     y = unit(y)
     x = unit(perpendicular(x, y))
     return np.stack([x, y, cross(x, y)], axis=-1)
@@ -146,31 +124,15 @@ def _local(points: F64, origin: F64, frame: F64) -> F64:
 
 
 def _world(point: F64, origin: F64, frame: F64) -> F64:
-    """Transform a point (3,) m of moving frames to world positions (T, 3).
-
-    Args:
-        point: (3,) m in the frames.
-        origin: (T, 3) m, origins of the frames.
-        frame: (T, 3, 3) axes of the frames.
-    """
+    """Transform a point (3,) m of moving frames to world positions (T, 3)."""
     return origin + frame @ point
 
 
 def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[float, float]) -> F64:
-    """Estimate the point of a moving frame whose distances to other points are constant over time.
-
-    The estimate is a regularised least-squares fit. Along the axis of a hinge, where distances do not depend on the
-    position, the expected position is kept. The frames of a recording are correlated; therefore all frames of a point
-    together have the weight of one observation.
-
-    Args:
-        turning: Points that rotate about the centre, (T, 3) m each, in the moving frame.
-        expected: (3,) m, anatomically expected position in this frame.
-        deviations: Standard deviations in metres: of the centre from `expected`, and of distances from their mean.
-
-    Returns:
-        Position (3,) m in the moving frame.
-    """
+    """Estimate the point (3,) m of a moving frame whose distances to other points are constant over time."""
+    # The estimate is a regularised least-squares fit. Along the axis of a hinge, where distances do not depend on the
+    # position, the expected position is kept. The frames of a recording are correlated; therefore all frames of a point
+    # together have the weight of one observation.
     anatomy, skin = deviations
     centre = expected.copy()
     for _ in range(8):
@@ -204,24 +166,14 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
-    """Return the midpoint (T, 3) m of the ASI markers, and the axes (T, 3, 3) of the pelvis (left, up, forward).
-
-    The plane of the ASI and PSI markers is horizontal in this frame.
-    """
+    """Return the midpoint (T, 3) m of ASI, and the pelvis' axes (T, 3, 3): left, up, forward; ASI to PSI is level."""
     middle = (m["LASI"] + m["RASI"]) / 2
     left = m["LASI"] - m["RASI"]
     return middle, _frame(cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left), left)
 
 
 def hips_by_regression(markers: F64) -> tuple[F64, F64]:
-    """Compute hip positions from the leg length alone (`hip_regression`), without refinement by the motion.
-
-    Args:
-        markers: (T, 39, 3) m in the order of `MARKERS`, without NaN.
-
-    Returns:
-        The left and the right hip, each (T, 3) m, in the frame of the markers.
-    """
+    """Return left and right hip, (T, 3) m each, from the leg length alone (`hip_regression`), for (T, 39, 3) m."""
     m = {name: markers[:, i] for i, name in enumerate(MARKERS)}
     middle, pelvis = _pelvis(m)
     left = hip_regression(_leg_length(m))
@@ -229,35 +181,17 @@ def hips_by_regression(markers: F64) -> tuple[F64, F64]:
 
 
 def hip_regression(leg: float) -> F64:
-    """Estimate the position of the left hip joint in the pelvis from the leg length.
-
-    The leg length is the only input, since soft tissue over the pelvis does not affect it.
-
-    Source: Hara, McGinley, Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age
-    group and sex. Scientific Reports 6:37707, 2016.
-
-    Args:
-        leg: Leg length, m.
-
-    Returns:
-        Vector (3,) m from the midpoint of the front pelvis markers (ASI) to the left hip: to the left, up and forward.
-    """
+    """Return the left hip (3,) m from the ASI midpoint (left, up, forward) for a leg length in m."""
+    # The leg length is the only input, since soft tissue over the pelvis does not affect it. Source: Hara, McGinley,
+    # Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age group and sex. Scientific
+    # Reports 6:37707, 2016.
     return np.array([0.008 + 0.086 * leg, -0.009 - 0.078 * leg, 0.011 - 0.063 * leg])
 
 
 def _knee_axis(ankle: F64, left: F64) -> F64:
-    """Estimate the flexion axis of a knee from the motion of the ankle.
-
-    The ankle moves in a plane perpendicular to the axis. If the knee hardly bends, the result is the mean left
-    direction of the pelvis.
-
-    Args:
-        ankle: (T, 3) m, ankle in the frame of the thigh.
-        left: (T, 3) left direction of the pelvis in the frame of the thigh.
-
-    Returns:
-        Unit vector (3,) in the frame of the thigh. It points to the left.
-    """
+    """Return the flexion axis (3,), to the left, of a knee in the thigh's frame from the ankle's motion (T, 3)."""
+    # The ankle moves in a plane perpendicular to the axis. If the knee hardly bends, the result is the mean left
+    # direction of the pelvis.
     spread, axes = np.linalg.eigh(np.cov(ankle.T))
     mean = unit(left.mean(axis=0))
     if spread[1] < 0.02**2:
@@ -291,35 +225,19 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _half_elbow(shoulder: F64, marker: F64, wrist: F64, expected: float) -> float:
-    """Estimate the distance in metres between the ELB marker and the elbow centre.
-
-    While the arm is straight, this is the distance of the marker from the line between shoulder and wrist. Its 2nd
-    percentile over time is used if it is 1 to 1.6 times `expected`. Otherwise, the result is `expected`: a larger
-    percentile means that the arm is never straight.
-
-    Args:
-        shoulder: (T, 3) m.
-        marker: (T, 3) m, ELB.
-        wrist: (T, 3) m.
-        expected: Distance in metres expected from the body size.
-    """
+    """Return the distance in m between the ELB marker and the elbow centre, given the expected one."""
+    # While the arm is straight, this is the distance of the marker from the line between shoulder and wrist. Its 2nd
+    # percentile over time is used if it is 1 to 1.6 times `expected`. Otherwise, the result is `expected`: a larger
+    # percentile means that the arm is never straight.
     nearest = float(np.percentile(norm(perpendicular(marker - shoulder, unit(wrist - shoulder))), 2))
     return nearest if expected < nearest < 1.6 * expected else expected
 
 
 def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
-    """Compute elbow centres (T, 3) m.
-
-    The centre is at a distance of `half` from the marker, perpendicular to the plane of shoulder, elbow and wrist.
-    There are two such planes; the result is the one in which the elbow bends in its anatomical direction. If the marker
-    is nearer than `half` to the line from shoulder to wrist, the centre lies in the direction of this line.
-
-    Args:
-        shoulder: (T, 3) m.
-        marker: (T, 3) m, ELB.
-        wrist: (T, 3) m.
-        half: Distance between marker and centre, m; negative for the right arm.
-    """
+    """Compute elbow centres (T, 3) m; `half` is their distance from the marker, m, negative for the right arm."""
+    # The marker is on the perpendicular to the plane of shoulder, elbow and wrist. There are two such planes; the
+    # result is the one in which the elbow bends in its anatomical direction. If the marker is nearer than `half` to the
+    # line from shoulder to wrist, the centre lies in the direction of this line.
     line = unit(wrist - shoulder)
     out = perpendicular(marker - shoulder, line)
     distance = norm(out)[:, None]
@@ -330,10 +248,9 @@ def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
 
 
 def _head(m: Mapping[str, F64]) -> dict[str, F64]:
-    """Compute neck, head, nose and ears (T, 3) m by name.
-
-    The pitch of the headband is corrected: in upright frames, the person is assumed to look horizontally in the median.
-    """
+    """Compute neck, head, nose and ears (T, 3) m by name."""
+    # The pitch of the headband is corrected: in upright frames, the person is assumed to look horizontally in the
+    # median.
     front, back = (m["LFHD"] + m["RFHD"]) / 2, (m["LBHD"] + m["RBHD"]) / 2
     left = (m["LFHD"] + m["LBHD"] - m["RFHD"] - m["RBHD"]) / 2
     size = float(np.median(norm(left) + norm(front - back))) / _HEAD_BAND[1]

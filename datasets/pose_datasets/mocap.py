@@ -114,18 +114,8 @@ def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
 
 
 def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
-    """Reduce the constant frame rate of points to about `fps`, without aliasing (windowed-sinc low-pass).
-
-    The rate is divided by the integer nearest to rate / `fps`. If this integer is below 2, the motion is unchanged.
-
-    Args:
-        points: (T, J, 3) m, J points in T frames.
-        times: (T,) s, equally spaced.
-        fps: Desired frame rate, frames/s.
-
-    Returns:
-        The points and times of the remaining frames.
-    """
+    """Reduce the constant frame rate of points (T, J, 3) to about `fps` without aliasing; return them and times."""
+    # The rate is divided by the integer nearest to rate / `fps`. If this integer is below 2, the motion is unchanged.
     rate = (len(times) - 1) / (times[-1] - times[0])
     factor = max(1, round(rate / fps))
     if factor == 1:
@@ -142,18 +132,7 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
 
 
 def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """Read all recordings (trials) of a folder of motion capture.
-
-    Args:
-        source: Folder with a sub-folder or ZIP file for each subject, as published by the CMU database.
-
-    Yields:
-        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
-        `mapping.POINTS` in the world frame, and frame rate in frames/s.
-
-    Raises:
-        PoseError: If the folder contains no trial, or a file is invalid.
-    """
+    """Yield subject, recording, points (T, 19, 3) m in the world and frames/s of a database's folders or ZIP files."""
     entries = sorted(source.iterdir()) if source.is_dir() else []
     found = False
     for folder in (path for path in entries if path.suffix == ".zip" or path.is_dir()):
@@ -165,15 +144,7 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """Read all recordings (trials) in the folder or ZIP file of one subject.
-
-    Args:
-        folder: Folder or ZIP file with .amc and .asf files, or with .bvh files.
-
-    Yields:
-        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
-        `mapping.POINTS` in the world frame, and frame rate in frames/s.
-    """
+    """Yield subject, recording, points (T, 19, 3) m in the world and frames/s of a subject's .amc or .bvh files."""
     with closing(MotionFiles(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
@@ -194,11 +165,7 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 class MotionFiles:
-    """Text files in a folder or ZIP archive. ZIP members are read into memory.
-
-    Attributes:
-        names: Sorted names of all files, relative to the folder or archive.
-    """
+    """Text files in a folder or ZIP archive. ZIP members are read into memory."""
 
     def __init__(self, path: Path) -> None:
         self._opened = ExitStack()
@@ -220,25 +187,13 @@ class MotionFiles:
 
 
 def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Read all recordings of a database, and return clips of valid motion at about 60 Hz.
-
-    Args:
-        source: Folder of the database, with a sub-folder or ZIP file for each subject.
-        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
-    """
+    """Read all recordings of a database, and return clips of valid motion at about 60 Hz."""
     clips = [clip for trial in read_trials(source) for clip in trial_clips(*trial)]
     return calibrate_limbs(clips) if calibrated else clips
 
 
 def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
-    """Cut a recording at invalid frames, resample the pieces to about 60 Hz, and return them as clips.
-
-    Args:
-        subject: Name of the subject.
-        trial: Name of the recording.
-        points: (T, 19, 3) m in the order of `mapping.POINTS`, in the world frame; NaN where invalid.
-        fps: Frame rate of the recording, frames/s.
-    """
+    """Cut a recording (T, 19, 3) m at NaN frames, and return the pieces as clips at about 60 Hz."""
     clips = []
     for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
         piece, times = decimate(piece, times)
@@ -247,11 +202,7 @@ def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]
 
 
 def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
-    """Correct the lengths of arms and legs of each subject, so that standing people have straight knees.
-
-    Returns:
-        New clips in the order of `clips`; see `pose_datasets.limbs`.
-    """
+    """Correct the lengths of arms and legs of each subject, so that standing people have straight knees."""
     points = [clip.points for clip in clips]
     for subject in {clip.subject for clip in clips}:
         rows = [i for i, clip in enumerate(clips) if clip.subject == subject]
@@ -289,13 +240,7 @@ def load_clips(path: Path) -> list[Clip]:
 
 
 def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
-    """Split the arrays of a motion file into clips.
-
-    Raises:
-        KeyError: If an array is missing.
-        ValueError: If the lengths of the arrays do not match.
-        TypeError: If an array has the wrong type.
-    """
+    """Split the arrays of a motion file into clips."""
     lengths, points, times = arrays["length"].astype(np.int64), arrays["points"], arrays["times"]
     ends = np.cumsum(lengths)
     if points.shape != (len(times), len(POINTS), 3) or points.dtype.kind != "f" or times.dtype.kind != "f":

@@ -132,12 +132,7 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
 
 
 def _read(path: Path, reported_path: Path | None = None) -> dict[str, F64]:
-    """Read and validate the arrays of one sequence.
-
-    Args:
-        path: File to read.
-        reported_path: Path to name in error messages, if different from `path`.
-    """
+    """Read and validate the arrays of one sequence; errors name `reported_path`."""
     try:
         import h5py
     except ImportError as error:
@@ -164,12 +159,7 @@ def _read(path: Path, reported_path: Path | None = None) -> dict[str, F64]:
 
 
 def fit_pinhole(points: F64, pixels: F64) -> F64:
-    """Fit a camera matrix (3, 3) px by least squares, separately for x and y.
-
-    Args:
-        points: (N, J, 3) m, J points in N frames, in the camera frame.
-        pixels: (N, J, 2) px, x and y of the points in the image.
-    """
+    """Fit a camera matrix (3, 3) px to points (N, J, 3) m and pixels by least squares, separately for x and y."""
     rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
     lens = np.eye(3)
     for axis in range(2):

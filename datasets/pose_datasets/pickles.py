@@ -17,26 +17,13 @@ from pose.utils.archives import format_names, open_arrays, read_header
 
 
 def load_pickle(path: Path) -> object:
-    """Load a pickle file of arrays and plain containers.
-
-    Raises:
-        PoseError: If the file contains anything else or is not a valid pickle.
-    """
+    """Load a pickle file of arrays and plain containers."""
     with path.open("rb") as file:
         return _load(file, path)
 
 
 def load_npz_object(path: Path, key: str) -> object:
-    """Load one entry of an .npz file: an array, or an object stored by `np.savez(path, key=some_dict)`.
-
-    Args:
-        path: The .npz file.
-        key: Name of the entry.
-
-    Raises:
-        PoseError: If the file is not an .npz file, has no such entry, or the entry contains more than arrays and plain
-            containers.
-    """
+    """Load one entry of an .npz file: an array, or an object stored by `np.savez(path, key=some_dict)`."""
     with open_arrays(path) as arrays:
         if key not in arrays:
             raise PoseError(f"{path}: contains no array {key!r}; found {format_names(arrays)}")
@@ -64,19 +51,15 @@ class _ForeignObjectError(Exception):
 
 
 def _new_array(_kind: object, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
-    """Return the empty array with which NumPy's pickles of arrays start. Values follow later in the pickle.
-
-    Other shapes are rejected, so that a pickle without values cannot allocate memory.
-    """
+    """Return the empty array with which NumPy's pickles of arrays start; the values follow."""
+    # Other shapes are rejected, so that a pickle without values cannot allocate memory.
     if shape not in ((0,), ()):
         raise _ForeignObjectError(f"an array of shape {shape} without values")
     return np.ndarray(shape, dtype)
 
 
 def _bytearray(content: bytes | str = b"", encoding: str = "latin1") -> bytearray:
-    """Return a bytearray with the given content. Unlike `bytearray`, this rejects a length, which could allocate
-    memory.
-    """
+    """Return a bytearray with a content; a length, which could allocate memory, is rejected."""
     return bytearray(_encode(content, encoding) if isinstance(content, str) else bytes(memoryview(content)))
 
 

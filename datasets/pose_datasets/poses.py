@@ -64,15 +64,7 @@ class PoseConfig:
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Change the poses of some sequences in place: straighten knees, fold bodies, rotate parts of the body, raise arms.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        times: (B, T) s, times of the frames.
-        config: Fractions and magnitudes of the changes: `straightened`, `folded`, `raised`, and `turned` with the
-            angles of the body parts.
-    """
+    """Change the poses of some sequences (B, T, 19, 3) in place: straighten, fold, rotate parts, raise arms."""
     rows = _some(rng, len(bones), config.straightened)
     if len(rows):
         _straighten_knees(rng, bones, rows)
@@ -87,21 +79,11 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
 
 def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Straighten the arms and legs of some sequences and bend those of others, in place.
-
-    The direction between the ends of a limb is kept; only their distance changes.
-
-    Straightening subtracts d exp(-(f / 80)^2) from the flexion f in degrees. Here d, at most 25, is the flexion that
-    the straightest fifth (arms) or third (legs) of the frames does not exceed. The effect is largest for nearly
-    straight limbs. Bending adds up to 80 degrees to bent limbs and almost none to straight ones. It does not exceed a
-    flexion of 150 degrees.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        times: (B, T) s, times of the frames.
-        config: Settings, of which only `straight` and `bent` are used.
-    """
+    """Straighten the limbs of some sequences (B, T, 19, 3) and bend those of others, in place."""
+    # The direction between the ends of a limb is kept; only their distance changes. Straightening subtracts d exp(-(f /
+    # 80)^2) from the flexion f in degrees. Here d, at most 25, is the flexion that the straightest fifth (arms) or
+    # third (legs) of the frames does not exceed. Bending adds up to 80 degrees to bent limbs and almost none to
+    # straight ones, up to a flexion of 150 degrees.
     if config.straight + config.bent == 0:
         return
     draw = rng.random(len(bones))
@@ -124,17 +106,8 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
 
 def bend_over_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Bend elbows and knees to uniformly distributed angles from 0 (straight) to 150 degrees, in place.
-
-    The angle varies over time by about 15 degrees. Upper arms and thighs do not move. Each elbow and knee changes in a
-    fraction `whole_range` of the sequences.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        times: (B, T) s, times of the frames.
-        config: Settings, of which only `whole_range` is used.
-    """
+    """Bend a fraction `whole_range` of elbows and knees to uniform angles from 0 to 150 degrees, in place."""
+    # The angle varies over time by about 15 degrees. Upper arms and thighs do not move.
     for limbs, bend in ((ARMS, bend_elbow), (LEGS, bend_knee)):
         for limb in limbs:
             rows = _some(rng, len(bones), config.whole_range)
@@ -151,9 +124,7 @@ def _flexion(bones: F32, rows: I64, limb: list[int]) -> F32:
 
 
 def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
-    """Set the flexion of a limb to `degrees` (rows, T), in place. The plane and the direction between the ends are
-    kept.
-    """
+    """Set a limb's flexion to `degrees` (rows, T), in place, with the same plane and direction of its ends."""
     first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
     near, far = norm(first), norm(second)
     along = unit(first + second)
@@ -165,16 +136,7 @@ def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
 
 
 def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:
-    """Draw rotations (B, T, 3, 3) of the whole body in the world frame, for B sequences of T frames.
-
-    Most rotations are small. A fraction `tilted` of them is larger, up to lying, upside down or any orientation. A
-    fraction `spun` of the sequences rotates over time.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s, times of the frames.
-        config: Settings, of which only `tilted` and `spun` are used.
-    """
+    """Draw rotations (B, T, 3, 3) of the body in the world; `tilted` are large, and `spun` vary over time."""
     batch = len(times)
     axis = rng.standard_normal((batch, 3))
     axis[:, 1] *= np.where(
@@ -207,10 +169,7 @@ def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
 
 
 def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Add a constant and an oscillating rotation to trunk, head, limbs, knees and elbows, in place.
-
-    A fraction `turned` of the sequences is changed, and in each of them about half of the parts.
-    """
+    """Rotate about half of the body's parts by constant and oscillating angles in `turned` sequences, in place."""
     chosen = rng.random(len(bones)) < config.turned
     parts = [(UPPER, config.trunk), (CHEST, config.trunk), (HEAD, config.head)]
     parts += [(leg, config.hip) for leg in LEGS] + [(arm, config.shoulder) for arm in ARMS]
@@ -231,43 +190,20 @@ def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseCo
 
 
 def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
-    """Increase the flexion of a knee in place, and keep it between straight and 155 degrees.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        rows: Indices of the sequences to change.
-        leg: Indices of the thigh and the shank.
-        angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
-    """
+    """Flex a knee further by `angle` (N, T or 1) rad, in place, between straight and 155 degrees."""
     left = pelvis_frame(bones[rows])[..., 0]
     _bend(bones, rows, leg, angle, left, 155)
 
 
 def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
-    """Increase the flexion of an elbow in place, and keep it between straight and 150 degrees.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        rows: Indices of the sequences to change.
-        arm: Indices of the upper arm and the forearm.
-        angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
-    """
+    """Flex an elbow further by `angle` (N, T or 1) rad, in place, between straight and 150 degrees."""
     chest = thorax_frame(bones[rows])
     ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # bending direction of a straight arm: forwards and up
     _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
 def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, default_axis: F32, max_degrees: float) -> None:
-    """Increase the flexion of a limb in place.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        rows: Indices of the sequences to change.
-        limb: Indices of the two bones.
-        angle: (rows, T or 1) increase of the flexion, radians.
-        default_axis: (rows, T, 3) rotation axis of a straight limb.
-        max_degrees: Maximum flexion.
-    """
+    """Flex a limb further by `angle` (rows, T or 1) rad, in place, up to `max_degrees`."""
     first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
     axis, bent = _hinge(first, second, default_axis)
     wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(max_degrees)))
@@ -275,14 +211,7 @@ def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, default_axis: F32,
 
 
 def _hinge(first: F32, second: F32, default_axis: F32) -> tuple[F32, F32]:
-    """Return the axis (..., 3) and the flexion (...,) in radians of a hinge between two bones.
-
-    Args:
-        first: (..., 3) unit vectors along the first bone.
-        second: (..., 3) unit vectors along the second bone.
-        default_axis: (..., 3) axis of nearly straight limbs, whose bones do not define one. It is made perpendicular to
-            `first`.
-    """
+    """Return axis (..., 3) and flexion (...,) rad of a hinge; straight limbs get a perpendicular `default_axis`."""
     axis = unit(cross(first, second) + np.float32(0.15) * unit(perpendicular(default_axis, first)))
     axis = unit(perpendicular(axis, first))
     forward = cross(axis, first)
@@ -290,10 +219,8 @@ def _hinge(first: F32, second: F32, default_axis: F32) -> tuple[F32, F32]:
 
 
 def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
-    """Reduce the flexion of both knees by up to 45 degrees, in place.
-
-    Thighs rotate backwards by half of the reduction, so that the feet stay below the hips.
-    """
+    """Reduce the flexion of both knees by up to 45 degrees, in place."""
+    # Thighs rotate backwards by half of the reduction, so that the feet stay below the hips.
     amount = rng.uniform(0, np.radians(45), (len(rows), 1)).astype(np.float32)
     left = pelvis_frame(bones[rows])[..., 0]
     for leg in LEGS:
@@ -304,11 +231,9 @@ def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
 
 
 def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Flex hips and knees and lean the trunk by large angles, constant or varying over time, in place.
-
-    Angles are drawn independently. They cover sitting, squatting, kneeling, kicking and touching toes, and poses
-    between these.
-    """
+    """Flex hips and knees and lean the trunk by large angles, constant or varying over time, in place."""
+    # Angles are drawn independently. They cover sitting, squatting, kneeling, kicking and touching toes, and poses
+    # between these.
     count = len(rows)
     swell = np.clip(0.5 + smooth_noise(rng, times[rows], 1, 0.5), 0, 1)
     swell = np.where(rng.random((count, 1, 1)) < 0.5, 1, swell * swell * (3 - 2 * swell)).astype(np.float32)

@@ -39,36 +39,22 @@ class PostureConfig:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Ranges of the angles of a leg in a posture, (minimum, maximum) in degrees.
+    """Ranges of the angles of a leg in a posture, (minimum, maximum) in degrees."""
 
-    Attributes:
-        hip: Flexion of the thigh; negative for extension backwards.
-        knee: Flexion of the knee; 0 is straight.
-        abduction: Angle of the thigh away from the other leg.
-        outward_rotation: Outward rotation of the plane in which the knee flexes.
-    """
-
-    hip: tuple[float, float]
-    knee: tuple[float, float]
-    abduction: tuple[float, float] = (-3.0, 15.0)
-    outward_rotation: tuple[float, float] = (-10.0, 15.0)
+    hip: tuple[float, float]  # flexion of the thigh; negative for extension backwards
+    knee: tuple[float, float]  # flexion of the knee; 0 is straight
+    abduction: tuple[float, float] = (-3.0, 15.0)  # angle of the thigh away from the other leg
+    outward_rotation: tuple[float, float] = (-10.0, 15.0)  # outward rotation of the plane in which the knee flexes
 
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Ranges of the angles of a posture, (minimum, maximum) in degrees.
+    """Ranges of the angles of a posture, (minimum, maximum) in degrees."""
 
-    Attributes:
-        first: Ranges of the angles of one leg, the left or the right with equal probability.
-        second: Ranges of the angles of the other leg.
-        lean: Forward lean of the trunk relative to the pelvis.
-        pitch: Forward rotation of the whole body.
-    """
-
-    first: Leg
-    second: Leg
-    lean: tuple[float, float] = (-10.0, 20.0)
-    pitch: tuple[float, float] = (-5.0, 10.0)
+    first: Leg  # ranges of the angles of one leg, the left or the right with equal probability
+    second: Leg  # ranges of the angles of the other leg
+    lean: tuple[float, float] = (-10.0, 20.0)  # forward lean of the trunk relative to the pelvis
+    pitch: tuple[float, float] = (-5.0, 10.0)  # forward rotation of the whole body
 
 
 def _both(hip: tuple[float, float], knee: tuple[float, float], abduction: tuple[float, float] = (-3, 15),
@@ -100,14 +86,7 @@ POSTURES = {
 
 
 def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: PostureConfig) -> None:
-    """Change the postures of some sequences in place: seated, kneeling or lying, leaning, or hands in front.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        times: (B, T) s, times of the frames.
-        config: Fractions of the sequences with each change.
-    """
+    """Change the postures of some sequences in place: seated, kneeling or lying, leaning, or hands in front."""
     for share, pose in ((config.held, _hold), (config.leaning, _lean)):
         if len(rows := _some(rng, len(bones), share)):
             pose(rng, bones, times, rows)
@@ -162,10 +141,8 @@ def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Lean the trunk about a random horizontal axis by an angle that varies over time.
-
-    In half of the sequences the arms keep their direction, entirely or partly.
-    """
+    """Lean the trunk about a random horizontal axis by an angle that varies over time."""
+    # In half of the sequences the arms keep their direction, entirely or partly.
     count = len(rows)
     frame = pelvis_frame(bones[rows])
     way = rng.uniform(-np.pi, np.pi, (count, 1, 1)).astype(np.float32)
@@ -182,18 +159,7 @@ def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int], outward: int) -> None:
-    """Place the hand of an arm in front of the body, as far as bone lengths and the elbow permit.
-
-    The elbow points down and outwards.
-
-    Args:
-        rng: Random generator.
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        times: (B, T) s.
-        rows: Indices of the sequences to change.
-        arm: Indices of the upper arm and the forearm.
-        outward: Direction of the arm's side: 1 for the left arm, -1 for the right.
-    """
+    """Place the hand of an arm (outward 1: left, -1: right) in front of the body, with the elbow down and out."""
     count = len(rows)
     upper, fore = (norm(bones[rows, :, joint])[..., None] for joint in arm)
     length = upper + fore

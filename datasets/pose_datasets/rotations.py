@@ -11,10 +11,7 @@ Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def about_axis(axis: str, radians: Array) -> Array:
-    """Return matrices (..., 3, 3) that rotate column vectors by `radians` (...,) about the axis "x", "y" or "z".
-
-    Positive angles follow the right-hand rule.
-    """
+    """Return matrices (..., 3, 3) that rotate by `radians` (...,) about "x", "y" or "z", by the right-hand rule."""
     c, s = np.cos(radians), np.sin(radians)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -47,11 +44,7 @@ def intrinsic(order: str, radians: Array) -> Array:
 
 
 def from_vector(vector: Array) -> Array:
-    """Convert rotation vectors (axis times angle) to rotation matrices (..., 3, 3) by Rodrigues' formula.
-
-    Args:
-        vector: (..., 3) rotation vectors, radians.
-    """
+    """Convert rotation vectors (..., 3) rad to matrices (..., 3, 3) by Rodrigues' formula."""
     square = dot(vector, vector)
     angle = np.sqrt(square)
     # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.

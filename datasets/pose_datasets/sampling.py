@@ -11,10 +11,7 @@ _CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 
 class ClipPool:
-    """Sampler of random windows (ranges of frames) of motion capture clips.
-
-    All motion is in one array, so that a batch is one indexing operation.
-    """
+    """Sampler of random windows of motion capture clips, in one array, so that a batch is one indexing operation."""
 
     def __init__(self, clips: list[Clip], equal_laboratories: bool = False) -> None:
         if not clips:
@@ -26,17 +23,8 @@ class ClipPool:
         self._weight = clip_weights(clips, equal_laboratories)
 
     def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Flags]:
-        """Draw B random windows of clips, resampled to T frames each.
-
-        Args:
-            rng: Random generator.
-            times: (B, T) s, times of the frames, starting at 0 in each window.
-            speed: (B,) factors of the playback speed; above 1 is faster than recorded.
-
-        Returns:
-            Points (B, T, 19, 3) m in the order of `mapping.POINTS`, and a mask (B, T) of the valid frames. A clip that
-            is too short repeats its last pose in invalid frames.
-        """
+        """Draw B random windows, resampled to T frames: points (B, T, 19, 3) m, and valid frames (B, T)."""
+        # A clip that is too short repeats its last pose in invalid frames.
         batch = len(times)
         needed = times[:, -1] * speed
         candidates = rng.choice(len(self._weight), (batch, _CANDIDATES), p=self._weight)

@@ -72,15 +72,7 @@ def load_truth(path: Path) -> Truth:
 
 
 def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
-    """Load the 2D joints of one person with their ground truth. The name of the sequence is that of the keypoint file.
-
-    Args:
-        keypoints: Keypoint file (see `pose.results.keypoints`).
-        truth: Ground truth file (.npz) with `joints3d` (T, 17, 3) m in the camera frame.
-
-    Raises:
-        PoseError: If the files are invalid or do not match.
-    """
+    """Load the 2D joints of one person with their ground truth."""
     observed, true = read_keypoints(keypoints), load_truth(truth)
     if true.joints.shape[1] != 1:
         raise PoseError(f"{truth}: has {true.joints.shape[1]} people, but {keypoints} has one")

@@ -9,17 +9,7 @@ _WAVES = 3
 
 
 def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels: int, hertz: float) -> F32:
-    """Draw smooth random functions: sums of three sinusoids with random frequencies and phases.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s, times of the T frames of B sequences.
-        channels: Number of independent functions of each sequence, C.
-        hertz: Maximum frequency, Hz; the minimum is a twentieth of it.
-
-    Returns:
-        Values (B, T, C) with an expected value of 0 and a variance of 1.
-    """
+    """Draw smooth functions (B, T, C) of mean 0 and variance 1: sums of three sinusoids of up to `hertz`."""
     batch = len(times)
     seconds = (times - times[:, :1]).astype(np.float32)[..., None]
     total = np.zeros((*times.shape, channels), np.float32)
@@ -33,17 +23,8 @@ def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels:
 def correlated_noise(
     rng: np.random.Generator, times: NDArray[np.float64], shape: tuple[int, ...], seconds: float
 ) -> F32:
-    """Draw Gaussian noise that is correlated over time (a first-order autoregression), independent of the frame rate.
-
-    Args:
-        rng: Random generator.
-        times: (B, T) s, times of the T frames of B sequences. Intervals in a sequence are treated as equal.
-        shape: Shape of the independent values in each frame.
-        seconds: Correlation time, after which the correlation is 1/e.
-
-    Returns:
-        Noise (B, T, *shape) with an expected value of 0 and a variance of 1.
-    """
+    """Draw noise (B, T, *shape) of mean 0, variance 1 and correlation time `seconds` at any frame rate."""
+    # It is a first-order autoregression. Intervals in a sequence are treated as equal.
     batch, frames = times.shape
     white = rng.standard_normal((batch, frames, *shape), dtype=np.float32)
     interval = (times[:, -1] - times[:, 0]) / max(frames - 1, 1)

@@ -49,17 +49,11 @@ _SKULL = 0.03  # base of the skull above the head joint, m
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Properties of a group of recordings.
+    """Properties of a group of recordings."""
 
-    Attributes:
-        subject: Subject of the clips.
-        head: Axes of the head bone that point left, up and forward when the person looks ahead, as columns.
-        pitch: Upward pitch correction of the head, degrees.
-    """
-
-    subject: str
+    subject: str  # subject of the clips
     head: tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
-    pitch: float = 0.0
+    pitch: float = 0.0  # upward pitch correction of the head, degrees
 
 
 _ALONG_X = ((0, 1, 0), (0, 0, 1), (1, 0, 0))  # skeleton A: x along the bone, z to the left
@@ -88,16 +82,7 @@ def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
 
 
 def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Load the motion of Seoul National University as clips.
-
-    Args:
-        source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
-            file or folder.
-        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
-
-    Raises:
-        PoseError: If `source` contains no group, or a file is invalid.
-    """
+    """Load the motion of Seoul National University as clips."""
     clips: list[Clip] = []
     for name, group in GROUPS.items():
         for folder in (source / f"{name}.zip", source / name):
@@ -110,16 +95,7 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
-    """Read all recordings of one group, in its ZIP file or folder.
-
-    Args:
-        folder: Folder or ZIP file with .bvh files.
-        group: Subject and skeleton of the recordings.
-
-    Yields:
-        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
-        `mapping.POINTS` in the world frame, and frame rate in frames/s.
-    """
+    """Yield subject, recording, points (T, 19, 3) m in the world and frames/s of a group's .bvh files."""
     with closing(MotionFiles(folder)) as files:
         for name in files.names:
             path = PurePosixPath(name)
@@ -132,19 +108,7 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
 
 
 def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
-    """Compute the body points of a recording, without the first frame of the file, which is often a T-pose.
-
-    Args:
-        motion: Skeleton and motion.
-        group: Subject and skeleton of the recording.
-        source: Name of the file, for the error message.
-
-    Returns:
-        Points (T, 19, 3) m in the world frame (y up), in the order of `mapping.POINTS`.
-
-    Raises:
-        PoseError: If the file has another skeleton.
-    """
+    """Return points (T, 19, 3) m (world, y up) of a recording without its first frame, which is often a T-pose."""
     positions, turns = bvh.forward_kinematics(motion)
     names = [name.lower() for name in motion.names]
 
@@ -170,15 +134,7 @@ def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
 
 
 def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
-    """Return the metres per unit of length in a file, from the length of a leg (thigh and shank).
-
-    Legs of about 80 units are in centimetres, and legs of about 34 units in inches.
-
-    Args:
-        motion: Skeleton and motion.
-        knee: Index of a knee.
-        ankle: Index of the ankle of the same leg.
-    """
+    """Return the metres per unit of a file from a leg of about 80 (centimetres) or 34 (inches) units."""
     leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
     return 0.01 if leg > _MAX_LEG_INCHES else _INCH
 

@@ -59,13 +59,7 @@ class SynthesisConfig:
 
 
 class Synthesis:
-    """Generator of synthetic training batches.
-
-    Args:
-        clips: Clips read by `pose_datasets.mocap`.
-        config: Settings of the augmentation.
-        seed: Random seed.
-    """
+    """Generator of synthetic training batches."""
 
     def __init__(self, clips: list[Clip], *, config: SynthesisConfig, seed: int) -> None:
         self.config = config
@@ -73,29 +67,14 @@ class Synthesis:
         self._pool = ClipPool(clips, config.equal_laboratories)
 
     def batch(self, size: int, frames: int, step: int) -> LiftBatch:
-        """Return the training batch of a step. Equal arguments give equal batches.
-
-        Args:
-            size: Number of sequences.
-            frames: Number of frames of each sequence. Frame rates vary.
-            step: Number of the training step.
-        """
+        """Return the training batch of a step. Equal arguments give equal batches."""
         rng = np.random.default_rng((self.seed, step))
         times = random_times(rng, size, frames, self.config.variable_rate, self.config.fastest_rate)
         world, valid = self.people(rng, times)
         return film(rng, world, times, valid, self.config.film)
 
     def people(self, rng: np.random.Generator, times: F64) -> tuple[F32, NDArray[np.bool_]]:
-        """Draw the motion of B random people, one per sequence, with augmented bodies and poses.
-
-        Args:
-            rng: Random generator.
-            times: (B, T) s, times of the T frames.
-
-        Returns:
-            Points (B, T, 19, 3) m in the world frame, in the order of `mapping.POINTS`, and a mask (B, T) of the valid
-            frames.
-        """
+        """Draw B random people with augmented bodies and poses: points (B, T, 19, 3) m and valid frames (B, T)."""
         config = self.config
         speed = np.exp(np.clip(rng.normal(0, config.speed, len(times)), np.log(0.5), np.log(2)))
         points, valid = self._pool.windows(rng, times, speed)
@@ -176,23 +155,9 @@ def hard_batches(
     clips: list[Clip], *, condition: str, fps: float = 30.0, frames: int = 150, count: int = 16, seed: int = 0,
     config: SynthesisConfig | None = None,
 ) -> Iterator[LiftBatch]:  # fmt: skip
-    """Yield `count` fixed batches of unusual poses and bodies, made by augmentation of `clips` as in training.
-
-    In most sequences limbs are rotated, the body is folded or tilted, or arms are raised.
-
-    Args:
-        clips: Clips to augment.
-        condition: Source of the 2D joints: "gt" (exact), "noisy" (with detector errors) or "detector" (from a
-            detector's skeleton, with errors).
-        fps: Frame rate, frames/s.
-        frames: Number of frames of a sequence.
-        count: Number of batches.
-        seed: Random seed.
-        config: Training configuration, of which only the detector errors and `film.chest_height` are used.
-
-    Raises:
-        ValueError: If `condition` is unknown.
-    """
+    """Yield `count` fixed batches of unusual poses and bodies, made by augmentation of `clips` as in training."""
+    # In most sequences limbs are rotated, the body is folded or tilted, or arms are raised. The 2D is "gt" (exact),
+    # "noisy" or "detector".
     settings = SynthesisConfig(
         natural=0.0, bodies=BodyConfig(unlike=0.0), poses=_HARD, postures=_HARD_POSTURES,
         film=_film_settings(condition, config),

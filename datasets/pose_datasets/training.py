@@ -64,11 +64,7 @@ class MocapSource:
         return [clip for clip in clips if not any(fnmatchcase(clip.subject, name) for name in self._config.without)]
 
     def _check_without(self) -> None:
-        """Check the excluded subjects.
-
-        Raises:
-            UsageError: If a name excludes no subject, for example a misspelt one, or no subject is left.
-        """
+        """Check the excluded subjects."""
         subjects = sorted({clip.subject for clip in split(self._clips, "train")})
         for name in self._config.without:
             if not any(fnmatchcase(subject, name) for subject in subjects):

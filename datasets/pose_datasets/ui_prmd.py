@@ -38,18 +38,8 @@ def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
 
 
 def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Load all recordings of UI-PRMD ("trials") in or below a folder or ZIP file as clips.
-
-    Subjects are named "uiprmd-s01", "uiprmd-s02", and so on. Folders may contain ZIP files. The Kinect half of the data
-    set, whose files have the same names, is ignored.
-
-    Args:
-        source: Folder or ZIP file of the data set.
-        log: Function that is called with a line about the plausibility of the joints of each person.
-
-    Raises:
-        PoseError: If `source` contains no trial, or a file is invalid.
-    """
+    """Load all recordings of UI-PRMD in or below a folder or ZIP file as clips, named "uiprmd-s01" and so on."""
+    # The Kinect half of the data set, whose files have the same names, is ignored.
     trials: dict[str, MarkerTrial] = {}
     for folder, name, text in _texts(source):
         movement, subject, episode, incorrect = _FILE.fullmatch(PurePosixPath(name).name).groups()  # type: ignore[union-attr]
@@ -93,17 +83,7 @@ def _wanted(name: str) -> bool:
 
 
 def parse_positions(text: str, source: str) -> F64:
-    """Parse a file of marker positions, and return them as (T, 39, 3) m in the order of `markers.MARKERS`.
-
-    Markers that were not detected have NaN. In the result y is up, people face z, and their left is x.
-
-    Args:
-        text: Content of the file.
-        source: Name of the file, for error messages.
-
-    Raises:
-        PoseError: If the content is invalid.
-    """
+    """Parse markers (T, 39, 3) m: y up, people face z, left is x; NaN where not detected."""
     if not text.strip():
         raise PoseError(f"{source}: the file is empty")
     try:

@@ -83,13 +83,7 @@ class BlazePoseDetector:
 
 
 def _boxes(points: F32, scores: F32) -> Boxes:
-    """Convert decoded network rows to boxes and regions.
-
-    Args:
-        points: (P, 6, 2) px in the image: two box corners, the middle of the hips, a point on the circle around the
-            body, and two unused points.
-        scores: (P,) scores in [0, 1].
-    """
+    """Convert decoded rows to boxes and regions: corners, middle of the hips, a point on the circle, two unused."""
     hips, rims = points[:, 2], points[:, 3]
     up = rims - hips
     side = np.stack([-up[:, 1], up[:, 0]], axis=1)

@@ -62,12 +62,7 @@ class YoloXDetector:
         return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
     def _boxes(self, rows: F32, fit: LetterboxTransform) -> Boxes:
-        """Decode network outputs to boxes in image px.
-
-        Args:
-            rows: (N, 5 + classes) network output for one image.
-            fit: Placement of the image in the network input.
-        """
+        """Decode network outputs (N, 5 + classes) of one image to boxes in image px."""
         kinds = rows[:, 5:].argmax(axis=1)
         scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + kinds]
         keep = (scores >= self._score_threshold) & np.isin(kinds, self._classes)

@@ -41,17 +41,11 @@ ALL = "all"  # in an omission: every group
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Reason why a group was not computed for a person.
+    """Reason why a group was not computed for a person."""
 
-    Attributes:
-        person: Track id.
-        group: One of `GROUPS`, or `ALL`.
-        reason: The reason in one line.
-    """
-
-    person: int
-    group: str
-    reason: str
+    person: int  # track id
+    group: str  # one of `GROUPS`, or `ALL`
+    reason: str  # the reason in one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +105,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
 
 
 def _camera(table: PoseTable) -> F64 | None:
-    """Return the position of the camera in the world, (3,) m.
-
-    None for several cameras, for a carried camera, and for a result without world coordinates.
-    """
+    """Return the camera's position in the world, (3,) m; None for several or carried cameras, or without a world."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
     return table.world_info.world.place(np.zeros(3))
@@ -147,10 +138,7 @@ def _add_person(
 
 
 def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Metric], str]:
-    """Return the metrics of one group for one segment of motion, and the reason if there are none (otherwise empty).
-
-    Events and curves of the group are added to `analysis`.
-    """
+    """Return the metrics of one group for one segment, and the reason if there are none; add events and curves."""
     if group == "angles":
         metrics, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)

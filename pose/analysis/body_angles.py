@@ -37,10 +37,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 
 def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
-    """Return every angle over time, (T,) degrees.
-
-    The keys are (name, side), such as ('knee flexion', 'left'). The side is '' for the angles of trunk and neck.
-    """
+    """Return every angle over time, (T,) degrees, by (name, side); side is '' for the angles of trunk and neck."""
     found = joint_angles(motion.joints, motion.sigma, UP).degrees
     columns = dict(zip(NAMES, found.T, strict=True))
     angles: dict[tuple[str, str], F64] = {}
@@ -83,15 +80,8 @@ def _bridged(values: F64, times: F64) -> F64:
 
 
 def is_defined(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
-    """Return (T,) 1.0 for frames in which an angle is defined, else 0.0.
-
-    Shoulder flexion is undefined while the arm is raised sideways by `MAX_ABDUCTION_DEGREES` or more.
-
-    Args:
-        angles: All angles, as returned by `body_angles`.
-        angle: Name of the angle, such as 'knee flexion'.
-        side: 'left', 'right', or '' for an angle without a side.
-    """
+    """Return (T,) 1.0 for frames in which an angle is defined, else 0.0."""
+    # Shoulder flexion is undefined while the arm is raised sideways by `MAX_ABDUCTION_DEGREES` or more.
     values = angles[angle, side]
     if angle != "shoulder flexion":
         return np.isfinite(values).astype(float)

@@ -15,12 +15,7 @@ _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
 def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
-    """Draw the mean and one standard deviation of an angle for each side, with the published norm, as SVG.
-
-    Args:
-        curves: Curves of one movement and angle, at least one.
-        unit: Meaning of 100 %, such as 'gait cycle'.
-    """
+    """Draw the mean and one standard deviation of an angle for each side, with the published norm, as SVG."""
     first = curves[0]
     rows = [(curve.mean, curve.sd) for curve in curves]
     rows += [(first.norm_mean, first.norm_sd)] if first.norm_mean else []
@@ -99,12 +94,7 @@ class _Plot:
         return "L".join(f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in zip(xs, ys, strict=True))
 
     def svg(self, body: str, label: str) -> str:
-        """Return the SVG element.
-
-        Args:
-            body: Content of the element.
-            label: Text for screen readers.
-        """
+        """Return the SVG element."""
         box = f"0 0 {WIDTH:g} {HEIGHT:g}"
         return f'<svg viewBox="{box}" role="img" aria-label="{shown_in_html(label)}">{body}</svg>'
 

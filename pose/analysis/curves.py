@@ -20,29 +20,14 @@ FEW_CYCLES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Cycles:
-    """Cycles of one movement, such as the strides of a walk.
-
-    Attributes:
-        movement: Name of the movement.
-        spans: (start, end) s of the cycles by side; '' for angles without a side.
-    """
+    """Cycles of one movement, such as the strides of a walk: spans (start, end) in s by side ('' without a side)."""
 
     movement: str
-    spans: dict[str, list[tuple[float, float]]]
+    spans: dict[str, list[tuple[float, float]]]  # (start, end) s of the cycles by side; '' for angles without a side
 
 
 def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve], str]:
-    """Compute the joint angles of one person over the cycles of a movement, and their ranges of motion.
-
-    A cycle is a stride of a straight walk, between foot strikes of the same side, or a complete repetition.
-
-    Args:
-        person: Track id.
-        motion: Segment of the person's motion.
-
-    Returns:
-        Metrics, curves, and the reason if there are no curves (otherwise empty).
-    """
+    """Compute joint angle curves over the cycles of a movement and their metrics; the text says why there are none."""
     metrics: list[Metric] = []
     curves: list[Curve] = []
     angles: dict[tuple[str, str], F64] | None = None
@@ -146,10 +131,7 @@ def _differences(metrics: list[Metric]) -> list[Metric]:
 
 
 def _half(left: Metric, right: Metric) -> float:
-    """Return half the width of the interval of a left-right difference.
-
-    It combines the spread between cycles of both sides with the error of the method.
-    """
+    """Return half the interval of a left-right difference, from the spread of both sides and the method's error."""
     angle = left.name.split(": ")[1].partition(",")[0]
     spreads = [((one.high - one.value) / NORMAL_95) ** 2 - RANGE_ERRORS[angle] ** 2 for one in (left, right)]
     return NORMAL_95 * float(np.sqrt(max(sum(spreads), 0.0) + DIFFERENCE_ERRORS[angle] ** 2))

@@ -54,15 +54,10 @@ NEUTRAL = Inputs()
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """RULA and REBA scores of T frames, for the worse side of the body.
+    """RULA and REBA scores of T frames, for the worse side of the body."""
 
-    Attributes:
-        rula: (T,) 1 to 7.
-        reba: (T,) 1 to 15.
-    """
-
-    rula: I64
-    reba: I64
+    rula: I64  # (T,) 1 to 7
+    reba: I64  # (T,) 1 to 15
 
 
 def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
@@ -71,10 +66,7 @@ def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
 
 
 def scores_of(posture: "PostureScores", inputs: Inputs = NEUTRAL) -> Scores:
-    """Return the RULA and REBA scores of every frame, given the scores of the body parts.
-
-    `inputs` has the scores that a camera cannot observe.
-    """
+    """Return the RULA and REBA scores of every frame, given the scores of the body parts."""
     wrist = np.full(len(posture.trunk_rula), inputs.wrist)
     twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
     rula_scores, reba_scores = [], []
@@ -98,29 +90,17 @@ def scores_of(posture: "PostureScores", inputs: Inputs = NEUTRAL) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class PostureScores:
-    """RULA and REBA scores of the body parts in T frames. Arms have the same scores in both methods.
+    """RULA and REBA scores of the body parts in T frames. Arms have the same scores in both methods."""
 
-    Attributes:
-        upper_arm: (T, 2) scores of the left and the right upper arm, 1 to 6.
-        lower_arm: (T, 2) scores of the left and the right lower arm, 1 to 2.
-        across: (T, 2) 1 where the left or right hand crosses the midline or is far outside the body, else 0.
-        neck_rula: (T,) RULA score of the neck.
-        trunk_rula: (T,) RULA score of the trunk.
-        legs_rula: (T,) RULA score of the legs.
-        neck_reba: (T,) REBA score of the neck.
-        trunk_reba: (T,) REBA score of the trunk.
-        legs_reba: (T,) REBA score of the legs.
-    """
-
-    upper_arm: I64
-    lower_arm: I64
-    across: I64
-    neck_rula: I64
-    trunk_rula: I64
-    legs_rula: I64
-    neck_reba: I64
-    trunk_reba: I64
-    legs_reba: I64
+    upper_arm: I64  # (T, 2) scores of the left and the right upper arm, 1 to 6
+    lower_arm: I64  # (T, 2) scores of the left and the right lower arm, 1 to 2
+    across: I64  # (T, 2) 1 where the left or right hand crosses the midline or is far outside the body, else 0
+    neck_rula: I64  # (T,) RULA score of the neck
+    trunk_rula: I64  # (T,) RULA score of the trunk
+    legs_rula: I64  # (T,) RULA score of the legs
+    neck_reba: I64  # (T,) REBA score of the neck
+    trunk_reba: I64  # (T,) REBA score of the trunk
+    legs_reba: I64  # (T,) REBA score of the legs
 
 
 def posture_of(motion: Motion) -> PostureScores:
@@ -164,11 +144,9 @@ def posture_of(motion: Motion) -> PostureScores:
 
 
 def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
-    """Return the neck flexion relative to the trunk in degrees, and 1 where the head bends sideways, else 0.
-
-    Flexion is 0 in the person's upright posture. The position of the skeleton's head joint varies between people. The
-    neutral angle is therefore the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES`.
-    """
+    """Return the neck flexion relative to the trunk in degrees (0 upright), and 1 where the head bends sideways."""
+    # The position of the skeleton's head joint varies between people. The neutral angle is therefore the person's
+    # median while upright, or `NEUTRAL_NECK_DEGREES`.
     head = motion.joint("head") - motion.joint("thorax")
     flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))
     bend = np.degrees(np.arctan2(_dot(head, left), _dot(head, up)))
@@ -179,10 +157,7 @@ def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
 
 
 def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
-    """Return the upper arm score (1 to 6), the lower arm score (1 to 2), and the flag `across`.
-
-    The flag is 1 where the hand crosses the midline or is far outside the body, else 0.
-    """
+    """Return scores of upper arm (1 to 6), lower arm (1 to 2), and `across`: 1 where the hand crosses the midline."""
     upper = motion.joint(f"{side}_elbow") - motion.joint(f"{side}_shoulder")
     lower = motion.joint(f"{side}_wrist") - motion.joint(f"{side}_elbow")
     ahead, aside, below = _dot(upper, forward), _dot(upper, outward), -_dot(upper, up)

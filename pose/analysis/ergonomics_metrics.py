@@ -16,16 +16,7 @@ SCORE_ERROR = 1  # with lifted poses, 85 % (RULA) and 81 % (REBA) of the frames 
 def ergonomic_metrics(
     person: int, parts: Sequence[Motion], inputs: Inputs
 ) -> tuple[list[Metric], list[Event], list[Series]]:
-    """Compute metrics of RULA and REBA over all parts of a person's motion.
-
-    Args:
-        person: Track id.
-        parts: Segments of the person's motion, at least one, in the order of time.
-        inputs: Scores that a camera cannot observe.
-
-    Returns:
-        Metrics (mean score, share of time in each level), events (middle of the worst second), and scores over time.
-    """
+    """Compute RULA and REBA metrics, the worst second as events, and the scores over time."""
     scores = [ergonomic_scores(part, inputs) for part in parts]
     start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
     ratings = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]

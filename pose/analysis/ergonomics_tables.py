@@ -92,21 +92,7 @@ def rula(
     upper_arm: I64, lower_arm: I64, wrist: I64, twist: I64, neck: I64, trunk: I64, legs: I64,
     arm_use: int = 0, arm_force: int = 0, body_use: int = 0, body_force: int = 0,
 ) -> I64:  # fmt: skip
-    """Return RULA grand scores (T,), 1 to 7, from the scores of the body parts.
-
-    Args:
-        upper_arm: Upper arm scores (T,).
-        lower_arm: Lower arm scores (T,).
-        wrist: Wrist scores (T,).
-        twist: Wrist twist scores (T,).
-        neck: Neck scores (T,).
-        trunk: Trunk scores (T,).
-        legs: Leg scores (T,).
-        arm_use: Muscle use score of the arms; 1 for static or repeated postures.
-        arm_force: Force score of the arms, 0 to 3.
-        body_use: Muscle use score of neck, trunk and legs; 1 for static or repeated postures.
-        body_force: Force score of neck, trunk and legs, 0 to 3.
-    """
+    """Return RULA grand scores (T,), 1 to 7, from the scores of the body parts."""
     a = RULA_A[upper_arm - 1, lower_arm - 1, wrist - 1, twist - 1] + arm_use + arm_force
     b = RULA_B[neck - 1, trunk - 1, legs - 1] + body_use + body_force
     result: I64 = RULA_C[np.minimum(a, 8) - 1, np.minimum(b, 7) - 1]
@@ -117,19 +103,7 @@ def reba(
     neck: I64, trunk: I64, legs: I64, upper_arm: I64, lower_arm: I64, wrist: I64,
     load: int = 0, coupling: int = 0, activity: int = 0,
 ) -> I64:  # fmt: skip
-    """Return REBA scores (T,), 1 to 15, from the scores of the body parts.
-
-    Args:
-        neck: Neck scores (T,).
-        trunk: Trunk scores (T,).
-        legs: Leg scores (T,).
-        upper_arm: Upper arm scores (T,).
-        lower_arm: Lower arm scores (T,).
-        wrist: Wrist scores (T,).
-        load: Load score, 0 to 3.
-        coupling: Grip score, 0 to 3.
-        activity: Activity score, 0 to 3.
-    """
+    """Return REBA scores (T,), 1 to 15, from the scores of the body parts."""
     a = np.minimum(REBA_A[neck - 1, trunk - 1, legs - 1] + load, 12)
     b = np.minimum(REBA_B[lower_arm - 1, upper_arm - 1, wrist - 1] + coupling, 12)
     result: I64 = REBA_C[a - 1, b - 1] + activity

@@ -25,15 +25,7 @@ COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 
 def repetition_metrics(person: int, motion: Motion) -> Part:
-    """Compute count, tempo, size, left-right difference and largest deviation of a repeated movement.
-
-    Args:
-        person: Track id.
-        motion: Segment of the person's motion.
-
-    Returns:
-        Metrics, events, and the reason if there are no metrics (otherwise empty).
-    """
+    """Compute count, tempo, size, left-right difference and largest deviation of a repeated movement."""
     found = find_repetitions(motion)
     items = found.items
     if not items:
@@ -84,26 +76,14 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
 
 
 def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
-    """Return the mean distance between the left limbs and the mirrored right ones, m.
-
-    Args:
-        course: (S, 17, 3) m, S poses of a repetition in the body's frame, x left.
-    """
+    """Return the mean distance in m between left limbs and mirrored right ones of a course (S, 17, 3)."""
     pairs = ((5, 2), (6, 3), (12, 15), (13, 16))  # knees, ankles, elbows, wrists: left, right
     mirror = np.array([-1.0, 1.0, 1.0])
     return float(np.mean([np.linalg.norm(course[:, a] - course[:, b] * mirror, axis=1).mean() for a, b in pairs]))
 
 
 def jump_metrics(person: int, motion: Motion) -> Part:
-    """Compute the metrics of every jump: height (from flight time, and from the pelvis), countermovement and landing.
-
-    Args:
-        person: Track id.
-        motion: Segment of the person's motion.
-
-    Returns:
-        Metrics, events, and the reason if there are no metrics (otherwise empty).
-    """
+    """Compute height, countermovement and landing of every jump, and the reason if there are none."""
     metrics: list[Metric] = []
     events: list[Event] = []
     for number, jump in enumerate(find_jumps(motion), start=1):
@@ -148,15 +128,7 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
 
 
 def transfer_metrics(person: int, motion: Motion) -> Part:
-    """Compute the durations of standing up and sitting down.
-
-    Args:
-        person: Track id.
-        motion: Segment of the person's motion.
-
-    Returns:
-        Metrics, events, and the reason if there are no metrics (otherwise empty).
-    """
+    """Compute the durations of standing up and sitting down."""
     transfers = find_transfers(motion)
     metrics = []
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):

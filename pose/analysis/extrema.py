@@ -6,18 +6,7 @@ from pose.structures.types import F64
 
 
 def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = None) -> list[tuple[int, int]]:
-    """Find alternating maxima and minima that differ by at least `min_swing`.
-
-    Args:
-        signal: (T,) values in any unit.
-        min_swing: Minimum difference between neighbouring turning points, above 0, in the unit of the signal.
-        min_end_swing: Minimum difference between the first turning point and the start of the signal, and between the
-            last turning point and the end. Default `min_swing`.
-
-    Returns:
-        Pairs (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal
-        are not turning points.
-    """
+    """Find alternating maxima (sign 1) and minima (-1) that differ by at least `min_swing`, as (index, sign)."""
     points = _complete(signal, min_swing)
     if min_end_swing is None:
         return points
@@ -62,16 +51,7 @@ def _complete(signal: F64, min_swing: float) -> list[tuple[int, int]]:
 
 
 def refined_time(signal: F64, times: F64, index: int) -> float:
-    """Return the time of a turning point between frames: the vertex of the parabola through three samples.
-
-    Args:
-        signal: (T,) values in any unit.
-        times: (T,) s, times of the values.
-        index: Index of the turning point in `signal`.
-
-    Returns:
-        Time in s.
-    """
+    """Return the time in s of a turning point between frames: the vertex of the parabola through three samples."""
     if not 0 < index < len(signal) - 1:
         return float(times[index])
     before, at, after = signal[index - 1 : index + 2]

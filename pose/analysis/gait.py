@@ -42,33 +42,19 @@ MIN_STRIDES = 2  # minimum number of strides of a walk
 
 @dataclass(frozen=True, slots=True)
 class Stride:
-    """A stride, from one strike of a foot to its next strike.
+    """A stride, from one strike of a foot to its next strike."""
 
-    Attributes:
-        side: 'left' or 'right'.
-        start: Time of the first strike, s.
-        end: Time of the second strike, s.
-        off: Time at which this foot leaves the floor, s.
-        other_off: Time at which the other foot leaves the floor, s.
-        other_strike: Time of the other foot's strike, s.
-        length: Length along the walking direction, m.
-        step_length: Distance from the other foot to this one at the second strike, m.
-        width: Distance of the feet across the walking direction, m.
-        turn: Change of heading, degrees.
-        flight: Time in which neither foot is on the floor, s; 0 in walking.
-    """
-
-    side: str
-    start: float
-    end: float
-    off: float
-    other_off: float
-    other_strike: float
-    length: float
-    step_length: float
-    width: float
-    turn: float
-    flight: float
+    side: str  # 'left' or 'right'
+    start: float  # time of the first strike, s
+    end: float  # time of the second strike, s
+    off: float  # time at which this foot leaves the floor, s
+    other_off: float  # time at which the other foot leaves the floor, s
+    other_strike: float  # time of the other foot's strike, s
+    length: float  # length along the walking direction, m
+    step_length: float  # distance from the other foot to this one at the second strike, m
+    width: float  # distance of the feet across the walking direction, m
+    turn: float  # change of heading, degrees
+    flight: float  # time in which neither foot is on the floor, s; 0 in walking
 
     @property
     def duration(self) -> float:
@@ -95,19 +81,12 @@ class Stride:
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Gait events and strides of one person.
+    """Gait events and strides of one person."""
 
-    Attributes:
-        strikes: Times of the foot strikes in s, ascending, under the keys 'left' and 'right'.
-        offs: Times at which the foot leaves the floor, as in `strikes`.
-        strides: Strides of both feet.
-        running: Whether the person runs.
-    """
-
-    strikes: dict[str, list[float]]
-    offs: dict[str, list[float]]
-    strides: list[Stride]
-    running: bool = False
+    strikes: dict[str, list[float]]  # times of the foot strikes in s, ascending, under the keys 'left' and 'right'
+    offs: dict[str, list[float]]  # times at which the foot leaves the floor, as in `strikes`
+    strides: list[Stride]  # strides of both feet
+    running: bool = False  # whether the person runs
 
 
 def analyse_gait(motion: Motion) -> Gait:
@@ -136,12 +115,7 @@ def analyse_gait(motion: Motion) -> Gait:
 
 
 def _is_run(motion: Motion, steps: list[float]) -> bool:
-    """Return whether the pelvis moves as in a run: highest where an ankle is farthest ahead, lowest half a step later.
-
-    Args:
-        motion: The motion.
-        steps: Times at which an ankle is farthest ahead, of both sides, s.
-    """
+    """Return whether the pelvis is highest with an ankle farthest ahead, lowest half a step later, as in a run."""
     share = np.arange(BOUNCE_SAMPLES) / BOUNCE_SAMPLES
     height = motion.joint("pelvis")[:, 1]
     waves, durations = [], []
@@ -155,11 +129,9 @@ def _is_run(motion: Motion, steps: list[float]) -> bool:
 
 
 def _direction(motion: Motion) -> F64:
-    """Return the horizontal walking direction, (T, 3) unit vectors.
-
-    It is the facing direction, or the direction of the pelvis' path when walking backwards. The facing direction is
-    more accurate than the path: one camera observes rotations of the body well, but not depth.
-    """
+    """Return the horizontal walking direction, (T, 3) unit vectors: the facing direction, or its opposite backwards."""
+    # One camera observes rotations of the body well, but not depth: the facing direction is more accurate than the
+    # path.
     speed = np.linalg.norm(motion.velocity, axis=1)
     along = motion.velocity / np.maximum(speed, 1e-9)[:, None]
     backwards = (speed > MIN_SPEED_MPS) & ((along * motion.facing).sum(axis=1) < BACKWARDS)

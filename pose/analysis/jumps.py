@@ -22,26 +22,15 @@ LANDING_S = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """One jump.
+    """One jump."""
 
-    Attributes:
-        takeoff: Time of takeoff, s.
-        landing: Time of landing, s.
-        flight_height: Jump height g t^2 / 8 for the flight time t, m.
-        pelvis_height: Maximum height of the pelvis above its height at takeoff, m.
-        countermovement: Lowering of the pelvis below standing before the jump, m.
-        landing_flexion: Largest value after landing of the knee flexion, averaged over both knees, degrees.
-        landing_valgus: Inward deviation of the knees at the time of largest flexion, mean of both, degrees; positive is
-            valgus.
-    """
-
-    takeoff: float
-    landing: float
-    flight_height: float
-    pelvis_height: float
-    countermovement: float
-    landing_flexion: float
-    landing_valgus: float
+    takeoff: float  # time of takeoff, s
+    landing: float  # time of landing, s
+    flight_height: float  # jump height g t^2 / 8 for the flight time t, m
+    pelvis_height: float  # maximum height of the pelvis above its height at takeoff, m
+    countermovement: float  # lowering of the pelvis below standing before the jump, m
+    landing_flexion: float  # largest value after landing of the knee flexion, averaged over both knees, degrees
+    landing_valgus: float  # inward deviation of the knees at the time of largest flexion, mean of both, degrees
 
 
 def find_jumps(motion: Motion) -> list[Jump]:
@@ -122,10 +111,7 @@ def _flexion(motion: Motion) -> F64:
 
 
 def _valgus(motion: Motion) -> F64:
-    """Return the frontal plane projection angle of both knees, (T, 2) degrees.
-
-    It is the angle between thigh and shank in the frontal plane, positive if the knee deviates inwards.
-    """
+    """Return the frontal angle of thigh and shank, (T, 2) degrees; positive if the knee deviates inwards."""
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
     angles = []

@@ -67,74 +67,39 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A joint angle over the cycle of a movement: 101 points from 0 to 100 % of the cycle.
+    """A joint angle over the cycle of a movement: 101 points from 0 to 100 % of the cycle."""
 
-    Attributes:
-        person: Track id.
-        movement: 'walking', 'running' or the name of the repetition.
-        angle: Name such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each.
-        side: 'left', 'right' or empty.
-        mean: Mean over the cycles, degrees.
-        sd: Standard deviation between cycles, degrees.
-        error: Standard deviation of the method's error, degrees.
-        quality: 'green', 'amber' or 'red'.
-        start: Start of the first cycle, s.
-        end: End of the last cycle, s.
-        count: Number of cycles.
-        norm_mean: Mean of the published norm, degrees; empty without a norm.
-        norm_sd: Standard deviation of the norm between people, degrees.
-    """
-
-    person: int
-    movement: str
-    angle: str
-    side: str
-    mean: tuple[float, ...]
-    sd: tuple[float, ...]
-    error: float
-    quality: str
-    start: float
-    end: float
-    count: int
-    norm_mean: tuple[float, ...] = ()
-    norm_sd: tuple[float, ...] = ()
+    person: int  # track id
+    movement: str  # 'walking', 'running' or the name of the repetition
+    angle: str  # name such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each
+    side: str  # 'left', 'right' or empty
+    mean: tuple[float, ...]  # mean over the cycles, degrees
+    sd: tuple[float, ...]  # standard deviation between cycles, degrees
+    error: float  # standard deviation of the method's error, degrees
+    quality: str  # 'green', 'amber' or 'red'
+    start: float  # start of the first cycle, s
+    end: float  # end of the last cycle, s
+    count: int  # number of cycles
+    norm_mean: tuple[float, ...] = ()  # mean of the published norm, degrees; empty without a norm
+    norm_sd: tuple[float, ...] = ()  # standard deviation of the norm between people, degrees
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A value over time.
+    """A value over time."""
 
-    Attributes:
-        person: Track id.
-        group: Group of metrics, as in `Metric`.
-        name: Name of the value, such as 'RULA'.
-        unit: Unit of the values.
-        times: Times, s.
-        values: Values in `unit`.
-    """
-
-    person: int
-    group: str
-    name: str
-    unit: str
+    person: int  # track id
+    group: str  # group of metrics, as in `Metric`
+    name: str  # name of the value, such as 'RULA'
+    unit: str  # unit of the values
     times: tuple[float, ...]
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # values in `unit`
 
 
 def mean_interval(
     values: Sequence[float], systematic: float = 0.0, minimum: float = -math.inf, maximum: float = math.inf
 ) -> tuple[float, float, float]:
-    """Compute the mean of observations and its 95 % interval.
-
-    Args:
-        values: Observations, at least one.
-        systematic: Standard deviation of the error that all observations share, in their unit.
-        minimum: Lower bound of the interval, such as 0 for a length.
-        maximum: Upper bound of the interval.
-
-    Returns:
-        Mean, lower end, upper end.
-    """
+    """Compute the mean of observations, and the lower and upper end of its 95 % interval."""
     array = np.asarray(values, float)
     mean = float(array.mean())
     spread = float(array.std(ddof=1)) / math.sqrt(len(array)) if len(array) > 1 else 0.0

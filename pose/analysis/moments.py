@@ -28,19 +28,12 @@ IMAGES_PER_EVENT = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An event with its image.
-
-    Attributes:
-        event: The event.
-        frame: Index of the frame in the video.
-        jpeg: The image as JPEG.
-        filmed: Whether the image is from the video; otherwise it shows the skeleton alone.
-    """
+    """An event with its image."""
 
     event: Event
-    frame: int
-    jpeg: bytes
-    filmed: bool
+    frame: int  # index of the frame in the video
+    jpeg: bytes  # the image as JPEG
+    filmed: bool  # whether the image is from the video; otherwise it shows the skeleton alone
 
 
 def key_events(analysis: Analysis, person: int) -> list[Event]:
@@ -67,10 +60,8 @@ def key_events(analysis: Analysis, person: int) -> list[Event]:
 
 
 def _distance_from_middle(event: Event, events: list[Event]) -> float:
-    """Return the distance of a walking event from the middle of the walk, s; 0 for other events.
-
-    Events in the middle belong to complete steps and are preferred.
-    """
+    """Return the distance of a walking event from the middle of the walk, s; 0 for other events."""
+    # Events in the middle belong to complete steps and are preferred.
     if event.group != "gait":
         return 0.0
     times = [one.time for one in events if one.group == "gait"]
@@ -115,12 +106,7 @@ def _frame(video: Path, time: float, fps: float) -> U8 | None:
 
 
 def _drawn(points: F64, image: U8 | None) -> bytes:
-    """Draw the lifted joints of a person on the part of the image around them, and return a JPEG.
-
-    Args:
-        points: (17, 2) px, joints in the image.
-        image: The whole frame; None to draw the skeleton alone.
-    """
+    """Draw a person's joints (17, 2) px on the image around them, or without an image, and return a JPEG."""
     low, high = points.min(axis=0), points.max(axis=0)
     height = max(float(np.max((high - low) * (SIZE[1] / SIZE[0], 1.0))) * (1 + 2 * MARGIN), 8.0)
     scale = SIZE[1] / height

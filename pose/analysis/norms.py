@@ -40,15 +40,7 @@ _DEVIATIONS = {
 
 
 def walking_norm(angle: str) -> tuple[F64, F64] | None:
-    """Return the gait curve of healthy people for an angle: its mean, and its standard deviation between people.
-
-    Args:
-        angle: Name of the angle: 'knee flexion', 'hip flexion', 'hip adduction', 'pelvis obliquity' or
-            'pelvis rotation'.
-
-    Returns:
-        Mean and standard deviation, (101,) degrees each, at 0 to 100 % of the cycle; None without a published norm.
-    """
+    """Return mean and standard deviation of an angle over the gait cycle, (101,) degrees each, of healthy people."""
     if angle not in _MEANS:
         return None
     return _curve(_MEANS[angle]), _curve(_DEVIATIONS[angle])

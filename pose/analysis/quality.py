@@ -92,15 +92,7 @@ def with_interval_quality(metric: Metric) -> Metric:
 
 
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
-    """Return the median angle between the line of sight and the body's plane of motion, degrees.
-
-    90 is the best view; at 0 the motion is along the line of sight.
-
-    Args:
-        motion: Motion of the person; its camera position must be known.
-        rows: (T,) True for the frames over which the median is taken.
-        plane: 'sagittal' or 'frontal'.
-    """
+    """Return the median angle in degrees between line of sight and plane of motion; 90 is best, 0 along the sight."""
     assert motion.camera is not None
     line_of_sight = motion.joint("pelvis")[rows] - motion.camera
     line_of_sight /= np.maximum(np.linalg.norm(line_of_sight, axis=1, keepdims=True), 1e-9)

@@ -34,39 +34,23 @@ COMPONENTS = 3  # principal components in which courses are compared; the others
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """One repetition.
+    """One repetition."""
 
-    Attributes:
-        start: Start time, s.
-        peak: Time of the largest displacement, s.
-        end: End time, s.
-        amplitude: RMS displacement of the joints at the peak, m.
-        complete: Whether the whole repetition lies within the recording.
-        smoothness: Negative logarithm of the dimensionless jerk; larger is smoother.
-    """
-
-    start: float
-    peak: float
-    end: float
-    amplitude: float
-    complete: bool = True
-    smoothness: float = 0.0
+    start: float  # start time, s
+    peak: float  # time of the largest displacement, s
+    end: float  # end time, s
+    amplitude: float  # RMS displacement of the joints at the peak, m
+    complete: bool = True  # whether the whole repetition lies within the recording
+    smoothness: float = 0.0  # negative logarithm of the dimensionless jerk; larger is smoother
 
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """All repetitions of one movement.
+    """All repetitions of one movement."""
 
-    Attributes:
-        items: Repetitions in the order of time.
-        courses: (R, 64, 17, 3) m, 64 poses of each of R complete repetitions in the body's frame (x left, y up, z
-            forward).
-        reason: Reason why there are no repetitions; otherwise empty.
-    """
-
-    items: list[Repetition]
-    courses: F64
-    reason: str = ""
+    items: list[Repetition]  # repetitions in the order of time
+    courses: F64  # (R, 64, 17, 3) m
+    reason: str = ""  # reason why there are no repetitions; otherwise empty
 
 
 def find_repetitions(motion: Motion) -> Repetitions:
@@ -122,12 +106,9 @@ def _none(reason: str) -> Repetitions:
 
 
 def body_frame_poses(motion: Motion) -> F64:
-    """Transform poses to the body's frame, (T, 17, 3) m: x left, y up, z forward.
-
-    Horizontal positions are relative to the pelvis, heights to the floor. Position and heading are removed. If the
-    pelvis sinks by less than `MIN_SINK_M`, heights are relative to the pelvis, placed at its median height. Otherwise,
-    as in a squat, the height of the pelvis is part of the movement.
-    """
+    """Transform poses to the body's frame, (T, 17, 3) m: x left, y up, z forward, without position and heading."""
+    # If the pelvis sinks by less than `MIN_SINK_M`, heights are relative to the pelvis, placed at its median height.
+    # Otherwise, as in a squat, the height of the pelvis is part of the movement.
     joints = motion.joints - motion.joint("pelvis")[:, None] * np.array([1.0, 0.0, 1.0])
     height = motion.joint("pelvis")[:, 1]
     low, high = np.percentile(zero_phase(height, motion.times, SMOOTH_HZ), [2, 98])
@@ -141,10 +122,7 @@ def body_frame_poses(motion: Motion) -> F64:
 
 
 def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
-    """Project poses on their first principal component, and low-pass the result, (T,).
-
-    Also returns the RMS displacement per joint in m for one unit of the signal.
-    """
+    """Return poses on their first principal component, low-passed (T,), and the RMS displacement in m of one unit."""
     smooth = zero_phase(flat, motion.times, SMOOTH_HZ)
     centred = smooth - smooth.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
@@ -152,10 +130,7 @@ def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
 
 
 def _rest(signal: F64) -> float:
-    """Return the resting value of a signal.
-
-    It is the value of the first or last frame if that is near an end of the range, otherwise the median.
-    """
+    """Return the resting value: that of the first or last frame if near an end of the range, else the median."""
     low, high = float(signal.min()), float(signal.max())
     for value in (float(signal[0]), float(signal[-1])):
         if min(value - low, high - value) < REST_SHARE * (high - low):
@@ -164,10 +139,8 @@ def _rest(signal: F64) -> float:
 
 
 def _smoothness(signal: F64, times: F64) -> float:
-    """Return the negative logarithm of the dimensionless jerk; 0 for fewer than 6 frames.
-
-    Source: Balasubramanian et al., IEEE TBME 59(8), 2012.
-    """
+    """Return the negative logarithm of the dimensionless jerk; 0 for fewer than 6 frames."""
+    # Source: Balasubramanian et al., IEEE TBME 59(8), 2012.
     if len(signal) < 6:
         return 0.0
     speed = np.gradient(signal, times)
@@ -179,11 +152,7 @@ def _smoothness(signal: F64, times: F64) -> float:
 def _first_and_last(
     signal: F64, peak: int, level: float, points: list[tuple[int, int]]
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Return the first and last frame of the repetition around a peak.
-
-    They are the frames at which the signal leaves and reaches the resting level, or turns before it does. None stands
-    for an end that is not in the recording.
-    """
+    """Return the first and last frame of the repetition around a peak; None for an end outside of the recording."""
     before = [index for index, sign in points if sign < 0 and index < peak]
     after = [index for index, sign in points if sign < 0 and index > peak]
     begin, end = (before[-1] if before else 0), (after[0] if after else len(signal) - 1)
@@ -201,11 +170,8 @@ def _is_recorded(signal: F64, first: int, last: int, level: float) -> bool:
 
 
 def _phases(signal: F64, first: int, peak: int, last: int) -> list[int]:
-    """Return the frames that divide a repetition into movement out, hold and movement back.
-
-    During the hold, the signal is above half of its peak. Pauses differ between repetitions of one movement, so
-    repetitions are compared phase by phase.
-    """
+    """Return the frames that divide a repetition into movement out, hold (above half of the peak) and movement back."""
+    # Pauses differ between repetitions of one movement, so repetitions are compared phase by phase.
     half = min(signal[peak] / 2, signal[peak])  # a peak below the resting level is negative
     high = first + np.flatnonzero(signal[first : last + 1] >= half)
     return [first, int(high[0]), int(high[-1]), last]
@@ -220,10 +186,7 @@ def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
 
 
 def _correlated(courses: F64) -> NDArray[np.bool_]:
-    """Return (R,) whether each repetition (64, 17, 3) correlates with the median of all repetitions.
-
-    If there are only two, each is compared with the other.
-    """
+    """Return (R,) whether each repetition (64, 17, 3) correlates with the median of all repetitions."""
     flat = _main_components(courses)
     flat -= flat.mean(axis=1, keepdims=True)
     rows = flat.reshape(len(flat), -1)

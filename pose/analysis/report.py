@@ -191,10 +191,7 @@ def _angles(table: PoseTable, metrics: list[Metric], curves: list[Curve]) -> Ite
 
 
 def _part(curves: Sequence[Curve], curve: Curve) -> int:
-    """Return the number of the part of the video from which a curve comes.
-
-    Each part has one curve per angle and side.
-    """
+    """Return the number of the part of the video from which a curve comes."""
     same = [one for one in curves if (one.movement, one.angle, one.side) == (curve.movement, curve.angle, curve.side)]
     return next(at for at, one in enumerate(same) if one is curve)
 

@@ -22,21 +22,13 @@ JUMP_COLUMNS = {
 
 
 def frames_between(table: PoseTable, start: float, end: float) -> str:
-    """Describe the part of the video from `start` to `end` (s) as text, in seconds and frame numbers.
-
-    `table` is the result, which gives the frames at these times.
-    """
+    """Describe the part of the video from `start` to `end` (s) as text, in seconds and frame numbers."""
     first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
 def metric_tables(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield the HTML of tables of metrics, one table for each movement and part of the video.
-
-    Args:
-        table: The analysed result.
-        metrics: Metrics of one group.
-    """
+    """Yield the HTML of tables of metrics, one table for each movement and part of the video."""
     for part in _split(metrics):
         subject = name_parts(part[0])[0]
         if part[0].group == "repetitions":
@@ -121,12 +113,7 @@ def _rounded(value: float, digits: int = 0) -> str:
 
 
 def jump_table(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield the HTML of a table with one row for each jump.
-
-    Args:
-        table: The analysed result.
-        metrics: Metrics of the group 'jumps'.
-    """
+    """Yield the HTML of a table with one row for each jump."""
     jumps: dict[str, dict[str, Metric]] = {}
     for metric in metrics:
         jumps.setdefault(f"{name_parts(metric)[0]} {metric.start}", {})[name_parts(metric)[1]] = metric
@@ -157,13 +144,7 @@ def _cell(metric: Metric | None) -> str:
 
 
 def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]) -> Iterator[str]:
-    """Yield the HTML of a table of ranges of motion: left, right and difference, or one value for the trunk.
-
-    Args:
-        movement: Name of the movement, such as 'walking'.
-        angles: Names of the angles, one for each row.
-        by_name: Metrics of the group 'angles' by name.
-    """
+    """Yield the HTML of a table of ranges of motion: left, right and difference, or one value for the trunk."""
     yield "<table class='narrow'><tr><th>angle</th><th>left</th><th>right</th><th>left \u2212 right</th></tr>"
     shown = []
     for angle in angles:

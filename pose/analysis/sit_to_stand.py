@@ -29,17 +29,11 @@ SMOOTH_HZ = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A sit-to-stand or stand-to-sit movement.
+    """A sit-to-stand or stand-to-sit movement."""
 
-    Attributes:
-        start: Start time, s.
-        end: End time, s.
-        rising: Whether the person stands up; otherwise the person sits down.
-    """
-
-    start: float
-    end: float
-    rising: bool
+    start: float  # start time, s
+    end: float  # end time, s
+    rising: bool  # whether the person stands up; otherwise the person sits down
 
     @property
     def duration(self) -> float:
@@ -87,14 +81,7 @@ def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
 
 
 def _moving(height: F64, times: F64) -> tuple[float, float]:
-    """Return start and end of the vertical movement between seat and standing, in s.
-
-    The movement is the one around the largest vertical speed.
-
-    Args:
-        height: (T,) heights of the pelvis in leg lengths.
-        times: (T,) s.
-    """
+    """Return start and end in s of the vertical movement around the largest speed; heights in leg lengths."""
     speed = np.gradient(height, times) * np.sign(height[-1] - height[0])
     between = (height > SEATED_LEGS) & (height < STANDING_LEGS)
     fastest = int(np.argmax(np.where(between, speed, -np.inf)))

@@ -34,11 +34,7 @@ def no_world_reason(joints: F32) -> str:
 
 
 def too_short_reason(times: F64) -> str:
-    """Return the reason to report for a person's track of which no part is long enough to analyse.
-
-    Args:
-        times: (T,) s, times of the frames in which the person is fully visible.
-    """
+    """Return the reason to report for a person without a part that is long enough to analyse."""
     if len(times) > MIN_FRAMES and float(np.median(np.diff(times))) > MAX_GAP_S:
         return f"frames are more than {MAX_GAP_S:g} s apart"
     return f"the person is fully visible for less than {MIN_DURATION_S:g} s at a time"
@@ -57,11 +53,7 @@ def unobserved_angles(table: PoseTable) -> list[str]:
 
 
 def seated_traveller_reason(parts: list[Motion]) -> str:
-    """Return why a person who travels without steps (wheelchair or vehicle) is excluded; empty for others.
-
-    Args:
-        parts: Segments of the person's motion.
-    """
+    """Return why a person who travels without steps (wheelchair or vehicle) is excluded; empty for others."""
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
@@ -76,17 +68,9 @@ def seated_traveller_reason(parts: list[Motion]) -> str:
 
 
 def id_switches(table: PoseTable) -> dict[int, str]:
-    """Find probable id switches between two people who come close.
-
-    People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
-    the later part of each fits the earlier part of the other far better than its own.
-
-    Args:
-        table: A result with world coordinates.
-
-    Returns:
-        A text that names the two people and the time, by the track id of each of them.
-    """
+    """Find probable id switches between two people who come close, as a text by track id."""
+    # People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
+    # the later part of each fits the earlier part of the other far better than its own.
     assert table.placed is not None
     found: dict[int, str] = {}
     people = np.unique(table.id).tolist()

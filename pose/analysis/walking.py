@@ -21,15 +21,7 @@ SAME_EVENT_S = 0.2  # maximum difference between the two methods
 
 
 def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event], str]:
-    """Compute the metrics of the gait of one person.
-
-    Args:
-        person: Track id.
-        motion: Segment of the person's motion.
-
-    Returns:
-        Metrics, events, and the reason if there are no metrics (otherwise empty).
-    """
+    """Compute the metrics of the gait of one person."""
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
     events = _events(person, gait)
@@ -89,10 +81,7 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
 
 
 def _contacts(person: int, motion: Motion, gait: Gait, rating: tuple[str, str], note: str) -> list[Metric]:
-    """Return the mean time differences between two methods that detect foot strikes and foot offs.
-
-    The methods are the contact probabilities of the feet, and Zeni et al. (`pose.analysis.gait`). They should agree.
-    """
+    """Return the mean time differences between the contact probabilities and Zeni et al., which should agree."""
     if motion.contacts is None:
         return []
     metrics = []
@@ -142,10 +131,7 @@ def _asymmetry(person: int, strides: list[Stride], rating: tuple[str, str], note
 
 
 def _variability(person: int, strides: list[Stride], rating: tuple[str, str], note: str) -> list[Metric]:
-    """Return the coefficient of variation of the stride time.
-
-    The interval uses the chi-square approximation of its variance.
-    """
+    """Return the coefficient of variation of the stride time, with a chi-square interval of its variance."""
     if len(strides) < FEW_STRIDES:
         return []
     times = np.array([stride.duration for stride in strides])

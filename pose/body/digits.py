@@ -51,13 +51,7 @@ def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> 
 
 
 def _digits(units: NDArray[np.unsignedinteger], digits: int, decimals: int) -> U8:
-    """Return the decimal digits of non-negative fixed-point numbers, (...,) -> (..., width), with room for a sign.
-
-    Args:
-        units: Numbers in units of the last decimal place: 125 with two decimals is 1.25.
-        digits: Number of digits of the largest value in `units`.
-        decimals: Number of decimals.
-    """
+    """Return the digits (..., width) of fixed-point numbers in units of the last place, with room for a sign."""
     count = max(digits, decimals + 1)
     cells = np.empty((*units.shape, 1 + count + (decimals > 0)), np.uint8)
     at, left, ten = cells.shape[-1] - 1, units, units.dtype.type(10)

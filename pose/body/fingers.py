@@ -45,16 +45,7 @@ class HandBones:
 
 
 def hand_quaternions(places: F64, forearms: F64) -> F64:
-    """Compute the wrist and finger rotations of hands from their points.
-
-    Args:
-        places: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up), relative to any origin.
-        forearms: (T, 2, 4) quaternions (w, x, y, z) of the left and right forearm in file axes.
-
-    Returns:
-        (T, 2, 16, 4) quaternions relative to the parent: the wrist relative to the forearm, then 15 finger joints in
-        the order of `FINGER_NAMES`. NaN where the points of a hand are NaN.
-    """
+    """Return wrist and finger quaternions (T, 2, 16, 4) relative to the parent, NaN where points are NaN."""
     quaternions = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
     for side in range(2):
         known = np.isfinite(places[:, side]).all(axis=(1, 2))
@@ -72,16 +63,7 @@ def _quaternions_of_hand(points: F64, forearm: F64, side: int) -> F64:
 
 
 def finger_quaternions(points: F64, palm: F64, rest: F64) -> F64:
-    """Compute the shortest rotations that align finger bones with hand points.
-
-    Args:
-        points: (T, 21, 3) m, points of one hand in file axes (y up).
-        palm: (T, 4) quaternions (w, x, y, z) of the hand in file axes.
-        rest: (15, 3) directions of the bones in the rest pose, in the order of `FINGER_NAMES`.
-
-    Returns:
-        (T, 15, 4) quaternions of the finger bones relative to their parents, in the order of `FINGER_NAMES`.
-    """
+    """Compute the shortest rotations (T, 15, 4), relative to parents, that align finger bones with hand points."""
     global_quaternions = np.empty((len(points), 1 + len(_JOINTS), 4))
     quaternions = np.empty((len(points), len(_JOINTS), 4))
     global_quaternions[:, 0] = palm
@@ -96,30 +78,16 @@ def finger_quaternions(points: F64, palm: F64, rest: F64) -> F64:
 
 
 def _rest(joint: int, outward: float) -> F64:
-    """Return the rest-pose direction (3,) of the bone that starts at a hand point.
-
-    Args:
-        joint: Index of the hand point.
-        outward: Sign of the arm's direction along x: 1 for the left hand, -1 for the right hand.
-    """
+    """Return the rest-pose direction (3,) of the bone at a hand point; outward is 1 for left, -1 for right."""
     along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
     result: F64 = along * np.array([outward, 1, 1])
     return result
 
 
 def palm_quaternions(points: F64, side: int) -> F64:
-    """Compute the orientation of the palm of one hand.
-
-    The axes of the palm are those of the T-pose with the palm down. x points along the left arm, or against the
-    direction of the right arm. y points out of the back of the hand, and z towards the index finger.
-
-    Args:
-        points: (T, 21, 3) points of the hand in file axes (y up), in any unit.
-        side: Hand: 0 for left, 1 for right.
-
-    Returns:
-        (T, 4) quaternions (w, x, y, z) from the axes of the palm to file axes.
-    """
+    """Return the orientation (T, 4) of the palm: axes of the palm to file axes (y up)."""
+    # The axes are those of the T-pose with the palm down: x along the left arm, or against the right arm, y out of the
+    # back of the hand, z towards the index finger.
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
     x = unit(along if side == 0 else -along)

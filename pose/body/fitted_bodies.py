@@ -32,23 +32,13 @@ _MAX_PEOPLE = 64  # number of characters that are kept; those of the most recent
 
 @dataclass(slots=True)
 class _Person(Generic[Fitted]):
-    """Poses of a person so far, and the fitted character.
+    """Poses of a person so far, in the camera frame (x right, y up, z towards the camera), and the fitted character."""
 
-    Attributes:
-        poses: Arrays of poses (n, 17, 3) m in the camera frame (x right, y up, z towards the camera).
-        frame_count: Number of frames so far.
-        checked: Number of frames at the last check of the shape.
-        lengths: Bone lengths to which the shape was fitted, m.
-        fitted: Object that `build` returned for the fitted character.
-        head: Smoother of the head's rotation.
-        feet: Smoother of the directions of the feet.
-    """
-
-    poses: list[F64]
-    frame_count: int = 0
-    checked: int = 0
-    lengths: F64 | None = None
-    fitted: Fitted | None = None
+    poses: list[F64]  # arrays of poses (n, 17, 3) m in the camera frame (x right, y up, z towards the camera)
+    frame_count: int = 0  # number of frames so far
+    checked: int = 0  # number of frames at the last check of the shape
+    lengths: F64 | None = None  # bone lengths to which the shape was fitted, m
+    fitted: Fitted | None = None  # object that `build` returned for the fitted character
     head: StreamingSmoother = field(default_factory=lambda: StreamingSmoother(STREAM_S))
     feet: StreamingSmoother = field(default_factory=lambda: StreamingSmoother(STREAM_S))
 

@@ -26,29 +26,16 @@ _BLAZEPOSE_TOES = {"left_big_toe": "left_foot_index", "right_big_toe": "right_fo
 
 @dataclass(frozen=True, slots=True)
 class People2D:
-    """2D poses of people in F frames: N rows, one per person and frame, sorted by frame, with K keypoints each.
+    """2D poses of people in F frames: N rows, one per person and frame, sorted by frame, with K keypoints each."""
 
-    Attributes:
-        frames: (F,) index of each frame in the result.
-        frame_starts: (F + 1,) index of the first row of each frame, then N.
-        rows_frame: (N,) frame index of each row.
-        ids: (N,) person id of each row.
-        points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or that the estimator does not
-            have.
-        boxes: (N, 4) bounding boxes, xyxy px.
-        scores: (N,) score of each person.
-        hands: (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected; None without hand
-            tracking.
-    """
-
-    frames: I64
-    frame_starts: I64
-    rows_frame: I64
-    ids: I64
-    points: F32
-    boxes: F32
-    scores: F32
-    hands: F32 | None = None
+    frames: I64  # (F,) index of each frame in the result
+    frame_starts: I64  # (F + 1,) index of the first row of each frame, then N
+    rows_frame: I64  # (N,) frame index of each row
+    ids: I64  # (N,) person id of each row
+    points: F32  # (N, K, 3) x px, y px, score
+    boxes: F32  # (N, 4) bounding boxes, xyxy px
+    scores: F32  # (N,) score of each person
+    hands: F32 | None = None  # (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
@@ -97,10 +84,7 @@ def keypoints(points: F32) -> U8:
 
 
 def own_frames(recording: Recording) -> list[str]:
-    """Return notes on 2D keypoints for the export summary.
-
-    They name the camera of the keypoints, if there are several, and say that the option `--fps` does not resample 2D.
-    """
+    """Return notes that name the camera of 2D keypoints and say that `--fps` does not resample them."""
     several = [
         f"of the first camera, {camera.name}; frames are numbered as in the result"
         for camera in result_cameras(recording.table.run)[:1]

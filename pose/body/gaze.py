@@ -14,15 +14,7 @@ _Z = np.array([0.0, 0.0, 1.0])
 
 
 def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
-    """Return the directions in which a person's face points, as unit vectors (n, 3).
-
-    The vectors are NaN where no face is detected. The result is None if the recording has no faces or no camera.
-
-    Args:
-        track: Track of the person.
-        at: (n,) indices of frames of the track.
-        space: Coordinate frame of the returned vectors, with y up.
-    """
+    """Return directions (n, 3) of a person's face in `space`, NaN where undetected; None without faces or camera."""
     table, rows = track.recording.table, track.rows(at)
     faces, camera = table.face_rows(rows), table.camera
     if faces is None or camera is None:
@@ -36,15 +28,9 @@ def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
 
 
 def directions_of(faces: Faces, matrix: F64) -> F64:
-    """Compute the directions in which faces point, as unit vectors (n, 3) in camera axes (x right, y down, z forward).
-
-    Directions are NaN where no face is detected. Face angles are relative to the line of sight, which follows from the
-    position of the face in the image and the camera intrinsics.
-
-    Args:
-        faces: Face points in n frames.
-        matrix: (3, 3) camera intrinsics, px.
-    """
+    """Return the directions (n, 3) of faces in camera axes (x right, y down, z forward); NaN where undetected."""
+    # Face angles are relative to the line of sight, which follows from the position of the face in the image and the
+    # camera intrinsics.
     middles = faces.points[..., :2].mean(axis=1)
     lines_of_sight = unit((middles - matrix[:2, 2]) @ np.diag(1 / np.diag(matrix)[:2]) @ np.eye(2, 3) + _Z)
     directions = head_turns(faces.points)[..., 2] * (1, -1, -1)  # relative to the line of sight

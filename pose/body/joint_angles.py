@@ -128,14 +128,7 @@ def _angles_and_gradients(joints: F64, up: F64) -> tuple[dict[str, F64], dict[st
 
 
 def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | None) -> tuple[F64, Gradient]:
-    """Return the angle (T,) between two vectors (T, 3), 0 to pi rad, and its gradient.
-
-    Args:
-        a: (T, 3) first vector.
-        b: (T, 3) second vector.
-        a_ends: Names of the joints at which `a` starts and ends.
-        b_ends: Names of the joints at which `b` starts and ends; None for a constant vector.
-    """
+    """Return the angle (T,) between two vectors (T, 3), 0 to pi rad, and its gradient by the joints at their ends."""
     aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
     sine = np.sqrt(np.maximum(aa * bb - ab * ab, 0))
     scale = 1 / np.maximum(sine, _TINY)
@@ -148,10 +141,7 @@ def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | 
 
 
 class _Frame:
-    """Body axes from two vectors between joints, with the derivatives of coordinates in these axes.
-
-    x is the direction of `across` (T, 3), y the component of `up` (T, 3) perpendicular to it, and z = x cross y.
-    """
+    """Axes with derivatives: x along `across` (T, 3), y the part of `up` (T, 3) perpendicular to it, z = x cross y."""
 
     def __init__(self, across: F64, up: F64, across_ends: tuple[str, str], up_ends: tuple[str, str]) -> None:
         self._axes: Axes = frame(across, up)
@@ -162,13 +152,7 @@ class _Frame:
         self._skew = dot(up, x) / self._up  # component of `up` along x, divided by its length perpendicular to x
 
     def flexion(self, vector: F64, ends: tuple[str, str], sign: float) -> tuple[F64, Gradient]:
-        """Return an angle in the plane of y and z, with its gradient.
-
-        Args:
-            vector: (T, 3) vector between two joints.
-            ends: Names of the joints at which it starts and ends.
-            sign: 1 for atan2(forward, up), -1 for atan2(forward, down).
-        """
+        """Return an angle in the plane of y and z, with its gradient; sign -1 measures from down instead of up."""
         x, y, z = self._within(vector)
         square = np.maximum(y * y + z * z, _TINY**2)
         # d = (up dz - z d(up)) / (up^2 + z^2), with up = sign y
@@ -176,13 +160,7 @@ class _Frame:
         return np.arctan2(z, sign * y), self._gradient((np.zeros_like(x), dy, dz), (x, y, z), ends)
 
     def abduction(self, vector: F64, ends: tuple[str, str], outward: float) -> tuple[F64, Gradient]:
-        """Return the angle between a vector and the plane of y and z, with its gradient.
-
-        Args:
-            vector: (T, 3) vector between two joints.
-            ends: Names of the joints at which it starts and ends.
-            outward: 1 if x points away from the body, -1 if it points towards the body.
-        """
+        """Return the angle between a vector and the plane of y and z, with its gradient; outward is the sign of x."""
         x, y, z = self._within(vector)
         square = np.maximum(x * x + y * y + z * z, _TINY**2)
         rest = np.maximum(np.sqrt(y * y + z * z), _TINY)
@@ -195,17 +173,10 @@ class _Frame:
         return x, y, z
 
     def _gradient(self, d: tuple[F64, F64, F64], v: tuple[F64, F64, F64], ends: tuple[str, str]) -> Gradient:
-        """Return the gradient of a function of a vector's coordinates in this frame.
-
-        A displacement of the vectors `up` and `across` by dup and dacross rotates the frame by w. Its components are
-        w_x = (dup.z - skew dacross.z) / |up|, w_y = -dacross.z / |across| and w_z = dacross.y / |across|. The
-        coordinates v of a constant vector then change by v x w.
-
-        Args:
-            d: Partial derivatives of the function, three arrays (T,).
-            v: Coordinates x, y and z of the vector, three arrays (T,).
-            ends: Names of the joints at which the vector starts and ends.
-        """
+        """Return the gradient of a function, given its derivatives `d` by the coordinates `v` of a vector."""
+        # A displacement of the vectors `up` and `across` by dup and dacross rotates the frame by w. Its components are
+        # w_x = (dup.z - skew dacross.z) / |up|, w_y = -dacross.z / |across| and w_z = dacross.y / |across|. The
+        # coordinates v of a constant vector then change by v x w.
         (dx, dy, dz), (x, y, z) = d, v
         about_x, about_y, about_z = dy * z - dz * y, dz * x - dx * z, dx * y - dy * x
         x_axis, y_axis, z_axis = self._axes

@@ -91,11 +91,7 @@ class AnimatedSkeleton:
 
 
 def distant_joints_text(distances_mm: F64) -> str:
-    """List the joints that are more than 10 mm from their bones, such as `, spine 34 mm, neck 21 mm`.
-
-    Args:
-        distances_mm: (17,) mean distances in mm, in Human3.6M order.
-    """
+    """List the joints that are more than 10 mm from their bones, such as `, spine 34 mm, neck 21 mm`."""
     return "".join(
         f", {name} {mm:.0f} mm"
         for name, mm in zip(H36M17.names, distances_mm.tolist(), strict=True)
@@ -104,12 +100,7 @@ def distant_joints_text(distances_mm: F64) -> str:
 
 
 def _with_gaps(motion: SkeletonMotion, known: NDArray[np.bool_]) -> SkeletonMotion:
-    """Expand the motion of the known frames to all frames. The values of other frames are undefined.
-
-    Args:
-        motion: Motion of the known frames.
-        known: (n,) mask of the known frames.
-    """
+    """Expand the motion of the known frames to all frames. The values of other frames are undefined."""
     if known.all():
         return motion
     root, quaternions = np.empty((len(known), 3)), np.empty((len(known), *motion.quaternions.shape[1:]))

@@ -69,23 +69,14 @@ class SkeletonMotion:
 
 @dataclass(frozen=True, slots=True)
 class FittedMotion:
-    """The result of fitting bones to poses.
+    """The result of fitting bones to poses."""
 
-    Attributes:
-        motion: The motion of the bones.
-        distance: (17,) m, distance of each Human3.6M-17 joint from the end of its bone, summed over the frames.
-    """
-
-    motion: SkeletonMotion
-    distance: F64
+    motion: SkeletonMotion  # the motion of the bones
+    distance: F64  # (17,) m, distance of each Human3.6M-17 joint from the end of its bone, summed over the frames
 
 
 def fit_body(chunks: Iterable[F64]) -> Body:
-    """Compute the median bone lengths of a person. Left and right are pooled.
-
-    Args:
-        chunks: Portions of joint positions (T, 17, 3) m in file axes (y up), Human3.6M order.
-    """
+    """Compute the median bone lengths of a person, left and right pooled, from joints (T, 17, 3) m in file axes."""
     sides, middle, shoulders, necks = [], [], [], []
     for points in chunks:
         ordered = points[:, ORDER]
@@ -236,32 +227,13 @@ def _direction(ordered: F64, start: int, end: int) -> F64:
 
 
 def aimed(parent: F64, rest: F64, direction: F64) -> F64:
-    """Return the rotation of a bone that points in a given direction, without twist relative to its parent.
-
-    Args:
-        parent: (T, 4) quaternions (w, x, y, z) of the parent bone in file axes (y up).
-        rest: (3,) unit vector, direction of the bone in the rest pose.
-        direction: (T, 3) unit vectors, directions of the bone in file axes.
-
-    Returns:
-        (T, 4) quaternions (w, x, y, z) of the bone in file axes.
-    """
+    """Return the rotation (T, 4) of a bone that points in `direction` (T, 3), without twist relative to its parent."""
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.shortest_rotation(rest, local))
 
 
 def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
-    """Twist an upper bone so that the hinge at its end can bend towards the lower bone.
-
-    Args:
-        quaternions: (T, 4) quaternions (w, x, y, z) of the upper bone in file axes (y up).
-        upper: (T, 3) directions of the upper bone in file axes.
-        lower: (T, 3) directions of the lower bone in file axes.
-        hinge: (3,) axis of the hinge in the rest pose.
-
-    Returns:
-        (T, 4) quaternions (w, x, y, z) of the twisted upper bone in file axes.
-    """
+    """Twist an upper bone (T, 4) so that the hinge at its end can bend towards the lower bone."""
     expected = rotations.rotate(quaternions, hinge)
     normal = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(normal, normal)), dot(upper, lower))

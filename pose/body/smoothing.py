@@ -19,11 +19,7 @@ class StreamingSmoother:
     """A causal first-order low-pass filter for arrays of values over time."""
 
     def __init__(self, constant_s: float) -> None:
-        """Create a filter.
-
-        Args:
-            constant_s: Time constant in s.
-        """
+        """Create a filter with a time constant in s."""
         self._constant_s = constant_s
         self._last: tuple[float, F64] | None = None
 
@@ -39,10 +35,7 @@ class StreamingSmoother:
 
 
 def foot_frames_of(vectors: F64) -> F64:
-    """Orthonormalise the smoothed directions of feet (T, 2, 2, 3) in T frames; zeros stay zero.
-
-    The second axis is left foot, right foot. The third is the direction from heel to toe, then the normal of the sole.
-    """
+    """Orthonormalise foot directions (T, foot, (heel to toe, sole normal), 3); zeros stay zero."""
     along = _unit(vectors[:, :, 0])
     above = vectors[:, :, 1]
     return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)

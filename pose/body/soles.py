@@ -15,15 +15,7 @@ SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in doc
 
 
 def focal_lengths(table: PoseTable, rows: I64) -> F64:
-    """Return the focal lengths of the camera along x and y.
-
-    Args:
-        table: Result with a camera.
-        rows: (n,) indices of rows of the table, one row per person and frame.
-
-    Returns:
-        (2,) px if the focal length is constant, otherwise (n, 2) px.
-    """
+    """Return the focal lengths along x and y: (2,) px if constant, otherwise (n, 2) px."""
     assert table.camera is not None
     focal = np.diag(table.camera.matrix)[:2]
     if table.camera_zoom is None:
@@ -32,10 +24,7 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
 
 
 def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
-    """Return the 2D feet in the table rows `rows` (n,), one row per person and frame.
-
-    Return None if the result has no camera or its 2D skeleton has no heels and toes.
-    """
+    """Return the 2D feet in table rows (n,); None without a camera or without heels and toes."""
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
@@ -43,16 +32,7 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
-    """Return the vertical and the foot contacts in table rows.
-
-    Args:
-        table: The result.
-        rows: (n,) indices of rows of the table, one row per person and frame.
-
-    Returns:
-        (n, 3) unit vectors upward in the camera frame of each row's image, and (n, 2) contact probabilities of the left
-        and right foot. (None, None) if the result has no world coordinates.
-    """
+    """Return verticals (n, 3) in the camera frame and contacts (n, 2); (None, None) without world coordinates."""
     if table.placed is None or table.world_info is None:
         return None, None
     up = np.broadcast_to(table.world_info.world.up, (len(rows), 3))
@@ -130,17 +110,7 @@ def track_foot_points(track: Track, at: I64) -> F64:
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the directions of a person's feet.
-
-    Args:
-        track: Track of the person.
-        at: (n,) indices of frames of the track.
-        space: Coordinate frame of the returned vectors, with y up.
-
-    Returns:
-        (n, 2, 2, 3) unit vectors. The second axis is left foot, right foot. The third is the direction from heel to
-        toe, then the upward normal of the sole. Zeros if the joints of a leg coincide.
-    """
+    """Return foot directions (n, foot, (heel to toe, sole normal), 3) in `space`; zeros for degenerate legs."""
     recording, rows = track.recording, track.rows(at)
     table = recording.table
     joints, root = recording.poses(rows, in_first_camera=False)
@@ -154,17 +124,7 @@ def track_feet(track: Track, at: I64, space: Space) -> F64:
 
 
 def smooth_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the directions of a person's feet, smoothed over time.
-
-    Args:
-        track: Track of the person.
-        at: (n,) indices of frames of the track.
-        space: Coordinate frame of the returned vectors, with y up.
-
-    Returns:
-        (n, 2, 2, 3) unit vectors for the left and right foot: the direction from heel to toe, then the upward normal of
-        the sole.
-    """
+    """Return foot directions (n, foot, (heel to toe, sole normal), 3) in `space`, smoothed over time."""
     return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 

@@ -50,18 +50,11 @@ class TrackSpan:
 
 @dataclass(frozen=True, slots=True)
 class HandSpan:
-    """Hands in n frames of a track. The second axis is left, right.
+    """Hands (left, right) in n frames of a track; points in camera axes (x right, y down, z forward)."""
 
-    Attributes:
-        points: (n, 2, 21, 3) m, hand points in camera axes (x right, y down, z forward); NaN where a hand is not
-            detected.
-        sigma: (n, 2, 21) mm, radius that contains the point with probability 0.68; NaN where a hand is not detected.
-        score: (n, 2, 21) scores of the 2D points.
-    """
-
-    points: F64
-    sigma: F64
-    score: F64
+    points: F64  # (n, 2, 21, 3) m, hand points in camera axes (x right, y down, z forward)
+    sigma: F64  # (n, 2, 21) mm, radius that contains the point with probability 0.68; NaN where a hand is not detected
+    score: F64  # (n, 2, 21) scores of the 2D points
 
 
 def fits(times: F64, rate: float) -> bool:
@@ -82,18 +75,8 @@ def thinned(values: I64, max_count: int) -> I64:
 
 
 def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
-    """Find the two frames of a person between which each time lies.
-
-    Args:
-        frames: (F,) times of all frames, s.
-        positions: (N,) indices of the frames with the person.
-        times: (T,) times to look up, s.
-
-    Returns:
-        Index (T,) in `positions` of the frame at or before each time, -1 before the first. The interpolation weight
-        (T,) of the next frame, 0 to 1. A mask (T,), True where the person is present: at the time of a frame, or
-        between two consecutive frames at most `GAP_SECONDS` apart.
-    """
+    """Find the frames around each time: index (T,) of the earlier (or -1), weight (T,) of the next, presence."""
+    # A person is present at the time of a frame, or between two consecutive frames at most `GAP_SECONDS` apart.
     source_times = frames[positions]
     earlier = np.searchsorted(source_times, times + 1e-9, side="right") - 1
     at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(source_times) - 1)

@@ -148,11 +148,9 @@ class Recording:
 
     @cached_property
     def _mean_fps(self) -> float:
-        """Mean frame rate of at least two frames, frames/s.
-
-        Containers that round time stamps give 29.998 instead of 30. An integer rate, or one divided by 1.001, is
-        therefore used if it fits all time stamps.
-        """
+        """Mean frame rate of at least two frames, frames/s."""
+        # Containers that round time stamps give 29.998 instead of 30. An integer rate, or one divided by 1.001, is
+        # therefore used if it fits all time stamps.
         mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
         for standard_rate in (round(mean), round(mean) / 1.001):
             if (
@@ -408,10 +406,7 @@ class Track:
         return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Convert flags (N, ...) of rows to frames (T, ...); an interpolated frame has the flags of both neighbours.
-
-        Flags are False in gaps.
-        """
+        """Convert flags (N, ...) of rows to frames (T, ...): of both neighbours if interpolated, False in gaps."""
         earlier = np.maximum(self._earlier, 0)
         later = np.minimum(earlier + (self._fraction > 0), len(flags) - 1)
         result: NDArray[np.bool_] = (flags[earlier] | flags[later]) & self.known[:, None]

@@ -19,30 +19,17 @@ from pose.world.foot_points import foot_joints
 
 @dataclass(frozen=True, slots=True)
 class AngleRows:
-    """Angles of one person in n frames.
+    """Angles of one person in n frames; contacts are NaN without world coordinates."""
 
-    Attributes:
-        person: Id of the person.
-        frame: (n,) index of each frame in the result, or in the resampled timeline.
-        time: (n,) s.
-        angles: Joint angles in these n frames.
-        contacts: (n, 2) probability of contact of the left and the right foot; NaN without world coordinates.
-    """
-
-    person: int
-    frame: NDArray[np.int64]
-    time: NDArray[np.float64]
-    angles: Angles
-    contacts: NDArray[np.float64]
+    person: int  # id of the person
+    frame: NDArray[np.int64]  # (n,) index of each frame in the result, or in the resampled timeline
+    time: NDArray[np.float64]  # (n,) s
+    angles: Angles  # joint angles in these n frames
+    contacts: NDArray[np.float64]  # (n, 2) probability of contact of the left and the right foot
 
 
 def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
-    """Yield the joint angles of one person after another, in portions, for the frames with the person.
-
-    Args:
-        recording: Recording to export.
-        people: Ids of the people.
-    """
+    """Yield the joint angles of one person after another, in portions, for the frames with the person."""
     for person in people:
         track = recording.track(person, recording.timeline)
         if track is None:

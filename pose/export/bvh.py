@@ -54,12 +54,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _with_fingers(quaternions: F64, hands: F64) -> F64:
-    """Replace each wrist rotation by the rotations of the wrist and the fingers: (T, 47, 4) quaternions.
-
-    Args:
-        quaternions: Rotations of the body, (T, 17, 4).
-        hands: Rotations of the wrist and the 15 finger joints of both hands, (T, 2, 16, 4).
-    """
+    """Replace wrist rotations in (T, 17, 4) by those of wrist and fingers (T, 2, 16, 4): (T, 47, 4) quaternions."""
     parts, first = [], 0
     for side, wrist in enumerate(WRIST_JOINTS):
         parts += [quaternions[:, first:wrist], hands[:, side]]
@@ -88,15 +83,7 @@ def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Itera
 
 
 def _finger(bones: HandBones, side: int, finger: int, depth: int, part: int = 0) -> Iterator[str]:
-    """Yield the lines of a finger joint and of the joints after it.
-
-    Args:
-        bones: Bone lengths of the hands.
-        side: Hand: 0 for left, 1 for right.
-        finger: Index of the finger.
-        depth: Indentation level.
-        part: Index of the joint in `PARTS`, from the palm to the tip.
-    """
+    """Yield the lines of a finger joint and of the joints after it; `part` indexes `PARTS`."""
     indent, at = "  " * depth, 3 * finger + part
     yield f"{indent}JOINT {SIDES[side]}_{FINGER_NAMES[at]}"
     yield f"{indent}{{"

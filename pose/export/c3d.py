@@ -64,24 +64,14 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
 
 
 def _first(track: Track) -> int:
-    """Return the number of the first frame, where frame 1 is at 0 s of the video.
-
-    Readers compute the time of a frame as (number - 1) / rate. The number is 1 if the last frame number would exceed
-    the header's range.
-    """
+    """Return the number of the first frame (frame 1 is at 0 s); 1 if the last would exceed the header's range."""
     assert track.rate is not None
     first = max(0, round(float(track.times[0]) * track.rate)) + 1
     return first if first + len(track) - 1 <= MAX_HEADER_FRAMES else 1
 
 
 def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str, _Value]:
-    """Return the parameters of the group EVENT.
-
-    Args:
-        events: Events to write.
-        offset: Difference between a time in the file and the same time in the video, s.
-        subject: Name of the person.
-    """
+    """Return the parameters of the group EVENT; `offset` (s) is file time minus video time."""
     events = events[:MAX_EVENTS]
     group: dict[str, _Value] = {"USED": len(events)}
     for start in range(0, len(events), _MAX_ENTRIES):
@@ -100,14 +90,7 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
 
 
 def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
-    """Return the header block and the parameter blocks.
-
-    Args:
-        frames: Number of frames.
-        rate: Frame rate, frames/s.
-        first: Number of the first frame.
-        events: Parameters of the group EVENT.
-    """
+    """Return the header block and the parameter blocks."""
     counted = min(frames, MAX_HEADER_FRAMES)
     size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
@@ -122,16 +105,7 @@ def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> by
 def _parameters(
     counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
 ) -> bytes:
-    """Return the parameter section: its header of four bytes, then all groups.
-
-    Args:
-        counted: Number of frames in the header, at most `MAX_HEADER_FRAMES`.
-        rate: Frame rate, frames/s.
-        frames: Number of frames.
-        data_start: Number of the first data block.
-        first: Number of the first frame.
-        events: Parameters of the group EVENT.
-    """
+    """Return the parameter section: its header of four bytes, then all groups."""
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
         "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
@@ -154,13 +128,7 @@ def _parameters(
 
 
 def _record(name: str, group: int, rest: bytes) -> bytes:
-    """Return the bytes of a group or parameter.
-
-    Args:
-        name: Name of the group or parameter.
-        group: Number of the group; negative for the group's own record.
-        rest: Bytes of the value. They end with a zero byte, the length of the empty description.
-    """
+    """Return the bytes of a group or parameter; the number is negative for a group's own record."""
     return struct.pack("<bb", len(name), group) + name.encode("ascii") + struct.pack("<h", 2 + len(rest)) + rest
 
 

@@ -31,18 +31,9 @@ class ExportEvent:
 
 
 def contact_events(track: Track, min_contact_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
-    """Return the starts and ends of foot contacts in chronological order.
-
-    A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `min_contact_s` are merged
-    with their surroundings. There are no events where a person appears, disappears or is missing.
-
-    Args:
-        track: Track of a person. There are no events if its result has no world coordinates.
-        min_contact_s: Shortest contact, and shortest pause, s.
-
-    Returns:
-        One `FOOT_STRIKE` at the first frame of each contact, and one `FOOT_OFF` at the first frame after it.
-    """
+    """Return foot strikes (first frame of a contact) and foot offs (first frame after it) in time order."""
+    # Contacts and pauses shorter than `min_contact_s` are merged with their surroundings. There are no events where a
+    # person appears, disappears or is missing, or without world coordinates.
     events = []
     contacts, times = track.contacts, track.times
     known = np.isfinite(contacts).min(axis=1)

@@ -21,11 +21,7 @@ _MAX_ERROR_CHARS = 300  # characters of Blender's output in an error
 
 
 def _blender() -> list[str]:
-    """Return the command that runs a script in Blender.
-
-    Raises:
-        PoseError: If Blender is not installed.
-    """
+    """Return the command that runs a script in Blender."""
     if find_spec("bpy") is not None:
         return [sys.executable]
     if (program := shutil.which("blender")) is not None:

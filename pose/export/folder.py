@@ -12,18 +12,9 @@ from pose.utils.written_files import WrittenFiles
 
 @contextmanager
 def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
-    """Provide an empty hidden folder to write to, and rename it to `target` at the end.
-
-    An existing folder is deleted if this program wrote it and it has not been changed since (`WrittenFiles`). Otherwise
-    it is renamed.
-
-    Args:
-        target: Final path of the folder.
-        names: Names of the files that will be written, or globs.
-
-    Raises:
-        PoseError: If the folder cannot be written.
-    """
+    """Provide an empty hidden folder to write to, and rename it to `target` at the end."""
+    # An existing folder is deleted if this program wrote it and it has not been changed since (`WrittenFiles`).
+    # Otherwise it is renamed.
     with work_folder(target.parent, [f"{escape(target.name)}/{name}" for name in names]) as work:
         folder = work / target.name
         with file_errors(target):

@@ -52,23 +52,14 @@ class PersonFormat:
 
 @dataclass(frozen=True, slots=True)
 class SceneFormat:
-    """A format with one file or folder for all people.
+    """A format with one file or folder for all people."""
 
-    Attributes:
-        ending: End of the file name, after the stem.
-        write: Function that writes the people with the given ids to a path, and returns notes for the summary.
-        extra: Extra of this package that installs the required library; None if no extra is needed.
-        modules: Python modules that the format requires.
-        check: Function that raises PoseError if a required program is missing.
-        options: Options of pose-convert that apply only to this and a few other formats.
-    """
-
-    ending: str
-    write: Callable[[Recording, list[int], Path], Notes]
-    extra: str | None = None
-    modules: tuple[str, ...] = field(default=())
-    check: Callable[[], None] = lambda: None
-    options: tuple[str, ...] = ()
+    ending: str  # end of the file name, after the stem
+    write: Callable[[Recording, list[int], Path], Notes]  # function that writes the people with the given ids to a path
+    extra: str | None = None  # extra of this package that installs the required library; None if no extra is needed
+    modules: tuple[str, ...] = field(default=())  # python modules that the format requires
+    check: Callable[[], None] = lambda: None  # function that raises PoseError if a required program is missing
+    options: tuple[str, ...] = ()  # options of pose-convert that apply only to this and a few other formats
 
 
 Format = PersonFormat | SceneFormat

@@ -33,17 +33,12 @@ _XYZW = [1, 2, 3, 0]  # glTF's quaternions are x y z w
 
 
 class _Accessor(TypedDict):
-    """An accessor of glTF: a typed view of the buffer.
+    """An accessor of glTF: a typed view of the buffer."""
 
-    Attributes:
-        bufferView: Index of the buffer view.
-        type: Type of the `count` elements, such as "VEC3".
-    """
-
-    bufferView: int
+    bufferView: int  # index of the buffer view
     componentType: int
     count: int
-    type: str
+    type: str  # type of the `count` elements, such as "VEC3"
     min: NotRequired[list[float]]
     max: NotRequired[list[float]]
 
@@ -235,14 +230,7 @@ def _document(
 
 
 def _add_joints(figure: _Person, nodes: list[dict[str, Json]], animation: _Animation, prefix: str) -> None:
-    """Add a person's node and joints.
-
-    Args:
-        figure: The person.
-        nodes: Nodes of the file.
-        animation: The animation.
-        prefix: Prefix of the joint names; must be unique, because readers find bones by name.
-    """
+    """Add a person's node and joints; the prefix must be unique, because readers find bones by name."""
     look, top = figure.look, len(nodes)
     nodes.append({"name": f"person{look.track.person}", "children": [top + 1]})
     for joint, name in enumerate(look.names):

@@ -28,25 +28,17 @@ _GRID_POINTS = 9  # grid points along each side of the image at which the displa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GlbCamera:
-    """A camera in a GLB file, with F poses: one per frame, or F = 1 if the camera is static.
+    """A camera in a GLB file, with F poses: one per frame, or F = 1 if the camera is static."""
 
-    Attributes:
-        view: The exact camera. The other attributes approximate it, since glTF has neither lens distortion nor a
-            principal point off the centre.
-        positions: (F, 3) positions in the file's axes (y up), m.
-        quaternions: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's
-            axes.
-        fields_of_view: (F,) vertical fields of view, rad.
-        aspect: Aspect ratio of the image plane, width / height.
-        max_displacement_px: Largest distance between an image point of the exact and of the approximate camera, px.
-    """
+    # All but `view` approximate the camera, since glTF has neither lens distortion nor a principal point off the
+    # centre.
 
-    view: Viewpoint
-    positions: F64
+    view: Viewpoint  # the exact camera
+    positions: F64  # (F, 3) positions in the file's axes (y up), m
     quaternions: F64
-    fields_of_view: F64
-    aspect: float
-    max_displacement_px: float
+    fields_of_view: F64  # (F,) vertical fields of view, rad
+    aspect: float  # aspect ratio of the image plane, width / height
+    max_displacement_px: float  # largest distance between an image point of the exact and of the approximate camera, px
 
     @property
     def moves(self) -> bool:
@@ -105,12 +97,7 @@ def glb_camera(view: Viewpoint) -> GlbCamera:
 
 
 def _max_displacement(view: Viewpoint, aim: F64) -> float:
-    """Return the largest displacement of an image point by the approximation, px.
-
-    Args:
-        view: The exact camera.
-        aim: (3, 3) rotation that approximates its principal point.
-    """
+    """Return the largest displacement of an image point by the approximation, px."""
     size, matrix = np.array(view.size), view.matrix
     across = np.linspace(-0.5, size - 0.5, _GRID_POINTS)
     x, y = np.meshgrid(across[:, 0], across[:, 1])

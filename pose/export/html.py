@@ -75,10 +75,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _space(recording: Recording, people: list[int]) -> Space:
-    """Return the world frame; if camera motion is not compensated, the camera frame with the lowest feet at height 0.
-
-    Without compensation the vertical is unknown, so people are not aligned with gravity.
-    """
+    """Return the world, or with uncompensated camera motion the camera frame with the lowest feet at height 0."""
     if not without_world(recording.table):
         return recording.world
     rows = [thinned(recording.rows_of(person), _MAX_FLOOR_POSES // len(people)) for person in people]
@@ -96,15 +93,7 @@ def _thinned(timeline: Timeline) -> Timeline:
 def _metadata(
     recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
 ) -> dict[str, Any]:
-    """Return the metadata of the page.
-
-    Args:
-        recording: Exported recording.
-        timeline: Time stamps of the tracks.
-        tracks: People on the page.
-        space: Coordinate frame.
-        left_out: Number of people who are not on the page.
-    """
+    """Return the metadata of the page."""
     run = {} if recording.table.run is None else recording.table.run.to_dict()
     return {
         "name": recording.name,
@@ -120,20 +109,7 @@ def _metadata(
 
 
 def _person_metadata(recording: Recording, track: Track) -> dict[str, Any]:
-    """Return the metadata of a person.
-
-    Times and numbers of frames in `marks` are those of the whole recording, so that a subsampled page omits no mark.
-
-    Returns:
-        Dictionary with the following keys:
-        - `id`: id of the person
-        - `doubtful`: whether the track may be a false detection
-        - `first`, `count`: first frame and number of frames on the page
-        - `frames`: number of frames of the recording in which the person was detected
-        - `marks`: for each kind of mark, its number of frames, and its spans as [first, end] s. The kinds: the person
-          is missing or interpolated, left and right of a limb were swapped, the 2D joints of a limb contradict the bone
-          lengths
-    """
+    """Return the metadata of a person: detection, frames, and marks in times and frames of the whole recording."""
     full_track = recording.track(track.person, recording.timeline)
     assert full_track is not None, "a person on a subsampled timeline is also on the full one"
     swapped = dict(zip(LIMB_NAMES, full_track.swapped.T, strict=True))
@@ -180,16 +156,10 @@ def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | No
 
 
 def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
-    """Yield the quantities of the page as int16 arrays, n frames at a time. Unknown values are `_MISSING`.
-
-    Yields:
-        Dictionary with the following keys:
-        - `stage`: (n, 51) joints in mm, x right, y away from the camera, z up
-        - `sigma`: (n, 17) uncertainties of the joints in mm
-        - `angles`, `deviations`: (n, 16) joint angles and their standard deviations in tenths of a degree
-        - `lines`: (n, 4) speed of the pelvis in mm/s, its height in mm, and two values in thousandths: the mean score
-          of the 2D joints, and the fraction of joints not detected in 2D
-    """
+    """Yield the quantities of the page as int16 arrays, n frames at a time. Unknown values are `_MISSING`."""
+    # `stage`: (n, 51) joints in mm, x right, y away from the camera, z up; `sigma`: (n, 17) mm; `angles`, `deviations`:
+    # (n, 16) tenths of a degree; `lines`: (n, 4) speed of the pelvis in mm/s, its height in mm, and in thousandths the
+    # mean 2D score and the fraction of joints not detected in 2D.
     roots = np.concatenate([space.to_file(span.joints[:, 0]) for span in track.spans()])
     speed = _speed(track.times, roots)
     for span in track.spans():
@@ -210,15 +180,7 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 
 
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the speed (T,) m/s over a window of `_SPEED_WINDOW_S` around each frame.
-
-    It is the distance between the first and the last position in the window, divided by the time. It is NaN if the
-    person is missing in one of the two frames.
-
-    Args:
-        times: (T,) s.
-        roots: (T, 3) positions of the pelvis, m.
-    """
+    """Return the speed (T,) m/s over `_SPEED_WINDOW_S` around each frame; NaN if the person is missing at an end."""
     last = len(times) - 1
     earlier = np.searchsorted(times, times - _SPEED_WINDOW_S / 2 - 1e-6)
     later = np.minimum(np.searchsorted(times, times + _SPEED_WINDOW_S / 2 + 1e-6, side="right") - 1, last)

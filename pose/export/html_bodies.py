@@ -30,11 +30,7 @@ class PageBody:
         return rest_numbers(self._character)
 
     def frames(self) -> Iterator[NDArray[np.float64]]:
-        """Yield the poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
-
-        A pose is the position of the first bone in mm, then x, y and z of the quaternion of each of the M moving bones.
-        The quaternions are multiplied by `QUATERNION_SCALE`.
-        """
+        """Yield poses (n, 3 + 3 M) of each portion: root in mm, then x, y, z of M scaled quaternions; NaN in gaps."""
         for span, motion in self._motion.spans():
             rows = pose_numbers(motion.root, motion.quaternions[:, self._moving])
             rows[~span.known] = np.nan

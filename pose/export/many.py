@@ -7,11 +7,7 @@ MAX_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
 def people_with_most_frames(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
-    """Select at most `max_people` people, those with the most frames.
-
-    Returns:
-        Ids in the order of `people`, and notes for the summary: one if people are omitted, otherwise none.
-    """
+    """Select at most `max_people` people with the most frames, in their order, and note omitted people."""
     if len(people) <= max_people:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}

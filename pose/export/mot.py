@@ -60,13 +60,7 @@ def facing(track: Track) -> F64:
 
 
 def write_mot(track: Track, target: Path, quaternion: F64) -> Notes:
-    """Write the motion of one person to a MOT file.
-
-    Args:
-        track: The person.
-        target: File to write.
-        quaternion: (4,) quaternion (w, x, y, z) in file axes (y up), by which the whole motion is rotated.
-    """
+    """Write the motion of one person, rotated by `quaternion` (w, x, y, z), to a MOT file."""
     assert track.rate is not None, "MOT has one rate"
     bones = AnimatedSkeleton(track)
     origin = pelvis_origin(bones.body)
@@ -91,27 +85,14 @@ def pelvis_origin(body: Body) -> F64:
 
 
 def _turned(motion: SkeletonMotion, quaternion: F64, origin: F64) -> SkeletonMotion:
-    """Rotate a motion by the quaternion `quaternion`, and move its root to the origin of the model's pelvis.
-
-    Args:
-        motion: Motion in file axes.
-        quaternion: (4,) quaternion.
-        origin: (3,) m, from the midpoint of the hips to the new root, in axes of the pelvis.
-    """
+    """Rotate a motion by `quaternion` (4,), and move its root to the model's pelvis by `origin` (3,) m."""
     quaternions = motion.quaternions.copy()
     quaternions[:, 0] = multiply(quaternion, quaternions[:, 0])
     return SkeletonMotion(rotate(quaternion, motion.root) + rotate(quaternions[:, 0], origin), quaternions)
 
 
 def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) -> F64:
-    """Return the columns (T, 23) of `COLUMNS` that follow the time column, in degrees and m.
-
-    Args:
-        motion: Motion of T frames.
-        previous: Last Euler angles (3,) rad by joint, which make the angles of consecutive parts of a motion
-            continuous. Pass an empty dictionary with the first part and the same dictionary with the following
-            ones; it is updated. None for a motion in one part.
-    """
+    """Return the columns (T, 23) of `COLUMNS` but the time, in degrees and m; `previous` unwraps across parts."""
     previous = {} if previous is None else previous
     quaternions = {name: motion.quaternions[:, place] for name, place in _AT.items()}
 

@@ -63,11 +63,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _trunk(track: Track) -> setup.Trunk:
-    """Return the scale factors of the model's torso.
-
-    The pelvis is scaled by the distance between the hips. The torso is then scaled so that the upright model has the
-    person's distance from hips to shoulders, and the person's shoulder width.
-    """
+    """Return the torso's scale factors, so that shoulders and their height above the hips are the person's."""
     names = [f"{side}_{joint}" for joint in ("hip", "shoulder") for side in setup.SIDES]
     ends = [H36M17.index(name) for name in names]
     lengths, widths = [], []

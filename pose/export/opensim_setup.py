@@ -33,15 +33,10 @@ _MEASURED = {  # bodies scaled by ratios of distances between markers
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """The scale factors of the torso.
+    """The scale factors of the torso."""
 
-    Attributes:
-        length: Factor along x (forward) and y (up).
-        width: Factor along z (right).
-    """
-
-    length: float
-    width: float
+    length: float  # factor along x (forward) and y (up)
+    width: float  # factor along z (right)
 
 
 def markers() -> list[str]:
@@ -62,13 +57,7 @@ def marker_set() -> str:
 
 
 def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
-    """Return the content of the setup file of the Scale tool.
-
-    Args:
-        name: Name of the person.
-        trunk: Scale factors of the torso.
-        span: Time range over which distances are averaged, s.
-    """
+    """Return the content of the setup file of the Scale tool."""
     measurements, scales = [], [_manual("torso", (trunk.length, trunk.length, trunk.width))]
     for measure, ((first, second), bodies) in _MEASURED.items():
         sides = SIDES if "{side}" in first else SIDES[:1]
@@ -97,11 +86,7 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
 
 
 def ik_setup(span: tuple[float, float]) -> str:
-    """Return the content of the setup file of the Inverse Kinematics tool.
-
-    Args:
-        span: First and last time of the frames to solve, s.
-    """
+    """Return the content of the setup file of the Inverse Kinematics tool."""
     tasks = "".join(
         f'<IKMarkerTask name="{side}_{joint}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'
         for joint, weight in _WEIGHTS.items()

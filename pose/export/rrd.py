@@ -54,11 +54,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _log_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
-    """Log the cameras with their poses in `recording.space`: once for a static camera, per frame for a moving one.
-
-    Returns:
-        Description of the coordinate frame.
-    """
+    """Log cameras with poses in `recording.space`, per frame if moving; return the frame's description."""
     space = recording.space
     axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
     stream.log("world", axes, static=True)

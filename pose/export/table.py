@@ -115,13 +115,7 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
 
 
 def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterator[Rows]:
-    """Yield the rows of heels and toes in a span, only for frames in which all four are detected.
-
-    Args:
-        track: Track of the person.
-        span: Frames of the track.
-        joints: (2, 3) indices of ankle, heel and toe of the left and right foot in the 2D skeleton.
-    """
+    """Yield the rows of heels and toes in a span, only for frames in which all four are detected."""
     recording = track.recording
     every = np.arange(span.start, span.start + len(span.times))
     points = track_foot_points(track, every).reshape(-1, 4, 3)

@@ -18,11 +18,8 @@ def timing(track: Track) -> str:
 
 
 def list_filled(track: Track, target: Path) -> list[str]:
-    """Write a list of the frames in which the person is missing to a file beside `target`, and return notes.
-
-    The list is for formats that cannot mark missing frames, whose values are therefore interpolated. Frames count from
-    1, as in `target`. No file is written if no frame is missing.
-    """
+    """Write a list of missing frames, counted from 1, beside `target` and return notes; no file without any."""
+    # For formats that cannot mark missing frames, whose values are therefore interpolated.
     listed = target.with_name(f"{target.name}{LIST}")
     if not track.gaps:
         return []

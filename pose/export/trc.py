@@ -25,14 +25,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def write_trc(track: Track, target: Path, quaternion: F64, names: Sequence[str]) -> None:
-    """Write the joints of one person as markers.
-
-    Args:
-        track: The person.
-        target: File to write.
-        quaternion: (4,) quaternion (w, x, y, z) in file axes (y up), by which all points are rotated.
-        names: Names of the joints of Human3.6M-17 to write.
-    """
+    """Write the named joints of one person, rotated by `quaternion` (w, x, y, z), as markers."""
     assert track.rate is not None, "TRC has one rate"
     chosen = [H36M17.index(name) for name in names]
     with whole_file(target) as hidden, hidden.open("wb") as file:

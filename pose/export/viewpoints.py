@@ -16,39 +16,19 @@ ONLY = "camera"  # name of the camera in a result with one camera
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Viewpoint:
-    """A camera in F frames; F = 1 if it is static.
+    """A camera in F frames; F = 1 if it is static."""
 
-    Attributes:
-        name: Name, unique among the cameras of a result.
-        size: (width, height) of the image, px.
-        matrix: (3, 3) intrinsics for zoom 1, px.
-        times: (F,) s.
-        positions: (F, 3) positions in file axes, m.
-        rotations: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to file axes (y up).
-        zooms: (F,) focal length relative to that of `matrix`.
-    """
-
-    name: str
-    size: tuple[int, int]
-    matrix: F64
-    times: F64
-    positions: F64
-    rotations: F64
-    zooms: F64
+    name: str  # name, unique among the cameras of a result
+    size: tuple[int, int]  # (width, height) of the image, px
+    matrix: F64  # (3, 3) intrinsics for zoom 1, px
+    times: F64  # (F,) s
+    positions: F64  # (F, 3) positions in file axes, m
+    rotations: F64  # (F, 3, 3) rotations from camera axes (x right, y down, z forward) to file axes (y up)
+    zooms: F64  # (F,) focal length relative to that of `matrix`
 
 
 def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
-    """Return the cameras of a recording; an empty list if they are unknown.
-
-    Camera poses in the world are also unknown if camera motion is not compensated.
-
-    Args:
-        recording: Exported recording.
-        space: Coordinate frame of the camera poses, `recording.space` or `recording.world`.
-
-    Raises:
-        PoseError: If the cameras of the result are invalid.
-    """
+    """Return the cameras of a recording in `space`; empty if unknown or camera motion is not compensated."""
     table, start = recording.table, recording.times[:1]
     if cameras := result_cameras(table.run):
         return [_static(one.name, one.size, one.matrix, start, one.place, one.rotation.T, space) for one in cameras]
@@ -80,16 +60,6 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
 def _static(
     name: str, size: tuple[int, int], matrix: F64, start: F64, position: F64, rotation: F64, space: Space
 ) -> Viewpoint:
-    """Create a static camera.
-
-    Args:
-        name: Name of the camera.
-        size: (width, height) px.
-        matrix: (3, 3) intrinsics, px.
-        start: Start of the recording, s.
-        position: (3,) position in the camera axes that `space` converts, m.
-        rotation: (3, 3) rotation from the camera's own axes to those axes.
-        space: Coordinate frame of the export.
-    """
+    """Create a static camera from a position (3,) m and rotation (3, 3) in the camera axes that `space` converts."""
     positions, rotations = space.to_file(position[None]), (space.rotation @ rotation)[None]
     return Viewpoint(name, size, np.asarray(matrix, np.float64), start, positions, rotations, np.ones(1))

@@ -23,30 +23,15 @@ class StepBackend(Protocol):
     """Backend that evaluates one streaming step for any number of people."""
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
-        """Bind input arrays that are reused for every step.
-
-        Args:
-            inputs: Arrays by name. The returned function reads their current contents at each call.
-
-        Returns:
-            A function that returns the outputs by name. Its next call may overwrite them.
-        """
+        """Return a function that runs on the current contents of arrays and may overwrite its last outputs."""
         ...
 
 
 class OnnxGraph:
-    """ONNX model in ONNX Runtime, limited to one CPU thread so that detector and estimator can use the other cores.
-
-    Attributes:
-        metadata: Metadata that the exporter wrote to the file.
-    """
+    """ONNX model in ONNX Runtime on one CPU thread, so that detector and estimator can use the other cores."""
 
     def __init__(self, path: Path) -> None:
-        """Load a model file.
-
-        Raises:
-            PoseError: If ONNX Runtime is not installed or the file cannot be read.
-        """
+        """Load a model file."""
         try:
             import onnxruntime
         except ImportError as error:
@@ -67,12 +52,7 @@ class OnnxGraph:
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def filled_input(self, name: str, value: float) -> Array:
-        """Return an array with the shape and type of an input for one person, filled with a constant.
-
-        Args:
-            name: Name of the input. All of its axes except the first, that of people, must have a fixed size.
-            value: Value of all elements.
-        """
+        """Return an input for one person filled with a constant; all its axes but that of people must be fixed."""
         node = next(node for node in self._session.get_inputs() if node.name == name)
         return np.full(node.shape[1:], value, _DTYPES[node.type])
 

@@ -52,15 +52,7 @@ class Windows:
         return spans
 
     def blending_weights(self, length: int, first: bool) -> NDArray[np.float64]:
-        """Return the blending weights (T,) of a window's frames.
-
-        They rise over the overlap with the previous window and fall over the overlap with the next one. The last
-        window may fall too, because `Blend` divides by the sum of the weights.
-
-        Args:
-            length: Number T of frames in the window.
-            first: Whether the window is the first of the sequence, whose weights do not rise.
-        """
+        """Return blending weights (T,) that rise, unless `first`, and fall over overlaps; `Blend` normalises them."""
         overlap = self.size - self.hop
         ramp = (np.arange(overlap) + 0.5) / max(overlap, 1)
         weights = np.ones(length)

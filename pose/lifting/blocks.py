@@ -45,10 +45,9 @@ class Sum(nn.Module):
 
 
 class Highway(nn.Module):
-    """Highway connection g y + (1 - g) x with g = sigmoid(W x + b) (Srivastava et al., 2015).
+    """Highway connection g y + (1 - g) x with g = sigmoid(W x + b) (Srivastava et al., 2015)."""
 
-    The gate starts with a bias of -2, so that a block initially passes most of x.
-    """
+    # The gate starts with a bias of -2, so that a block initially passes most of x.
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -212,11 +212,7 @@ _DEFAULTS = {
 
 
 def check_norm_init(norm: str, init: str) -> None:
-    """Check that a norm and an initialisation can be combined.
-
-    Raises:
-        ValueError: If `init` is unknown, or if it replaces LayerNorm and a norm is set.
-    """
+    """Check that a norm and an initialisation can be combined."""
     if init not in INITS:
         raise ValueError(f"init: {init!r} is not one of {', '.join(INITS)}")
     if init in ("t-fixup", "dt-fixup") and norm != "none":

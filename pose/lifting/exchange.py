@@ -45,20 +45,13 @@ _IMAGE = (1280, 720)
 
 
 class WindowLift(nn.Module):
-    """Exportable form of an offline lifter: one module from 2D keypoints in px to 3D poses in m.
-
-    The module contains the computation of features, the network, and the decoding of its outputs.
-
-    Attributes:
-        inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of the results of `forward`, in order.
-    """
+    """Exportable offline lifter: features, network and decoding, from 2D keypoints in px to 3D poses in m."""
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        self.inputs = list(WINDOW_INPUT_NAMES)
-        self.outputs = list(OUTPUT_NAMES)
+        self.inputs = list(WINDOW_INPUT_NAMES)  # names of the arguments of `forward`, in order
+        self.outputs = list(OUTPUT_NAMES)  # names of the results of `forward`, in order
 
     def forward(
         self,
@@ -69,19 +62,7 @@ class WindowLift(nn.Module):
         derived: Tensor,
         intrinsics_known: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Lift B windows of T frames each.
-
-        Args:
-            keypoints: (B, T, 17, 2) px.
-            scores: (B, T, 17).
-            times: (B, T) float64 s.
-            intrinsics: (B, 3, 3) float64 px.
-            derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
-            intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
-
-        Returns:
-            The fields of `pose.lifting.features.Lifted`: joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
-        """
+        """Lift windows: keypoints (B, T, 17, 2) px to joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm."""
         lifted = self.network(observe(keypoints, scores, times, intrinsics, derived, intrinsics_known), times)
         return lifted.joints, lifted.root, lifted.sigma
 
@@ -131,10 +112,7 @@ def export_lifter(
 
 
 def _cache_layout_json(cache_layout: CacheLayout) -> str:
-    """Return the initial value of each state tensor, `pinned` and `ages` of a `CacheLayout` as JSON.
-
-    Shapes are not included, because the inputs of the exported file define them.
-    """
+    """Return the initial state tensors, `pinned` and `ages` of a `CacheLayout` as JSON, without shapes."""
     for name, row in cache_layout.empty.items():
         assert (row == row.flat[0]).all(), name
     fill = {name: row.flat[0].item() for name, row in cache_layout.empty.items()}
@@ -181,10 +159,7 @@ def _write_onnx(module: Exported, example: Arrays, path: Path, metadata: dict[st
 
 
 def _missing_operators() -> dict[Callable[..., object], Callable[..., object]]:
-    """Return translations of operators that the exporter does not support.
-
-    The only such operator is the cumulative maximum along the last axis.
-    """
+    """Return translations of operators that the exporter lacks: the cumulative maximum along the last axis."""
     from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
 
@@ -271,10 +246,8 @@ def _motion(people: int, frames: int) -> Arrays:
 
 
 def _difference(module: Exported, loaded: StepBackend) -> float:
-    """Return the largest difference between the outputs of module and file, for sizes other than the example's.
-
-    A step runs on a sequence that is 10 frames longer than its window, but at most 100 frames.
-    """
+    """Return the largest difference between module and file, for sizes other than the example's."""
+    # A step runs on a sequence that is 10 frames longer than its window, but at most 100 frames.
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):
         motion = _motion(people=3, frames=50)

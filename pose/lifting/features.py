@@ -132,23 +132,13 @@ def split_features(features: Tensor) -> LifterInput:
 
 
 def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
-    """Return camera-normalised joints (..., J, 2), with zeros for joints that are not detected.
-
-    Args:
-        keypoints: (..., J, 2) px.
-        mask: (..., J) whether the joint is detected.
-        intrinsics: Camera matrices (..., 3, 3), whose leading axes broadcast to those of `keypoints`.
-    """
+    """Return camera-normalised joints (..., J, 2) of px, with zeros for joints that are not detected."""
     focal, centre = intrinsics[..., (0, 1), (0, 1)], intrinsics[..., :2, 2]
     return torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return centre and spread of the detected joints (see `LifterInput`).
-
-    Returns:
-        Centre (..., 2), spread (...), and whether any joint is detected (...).
-    """
+    """Return centre (..., 2) and spread (...) of the detected joints, and whether any is detected (...)."""
     count = mask.sum(-1)
     mean = rays.sum(-2) / count.clamp(min=1)[..., None]
     centres = torch.where(mask[..., PELVIS, None], rays[..., PELVIS, :], mean)

@@ -72,11 +72,9 @@ def _xavier(network: Network, features: Tensor | None) -> None:
 
 @torch.no_grad()
 def _t_fixup(network: Network, features: Tensor | None) -> None:
-    """Apply T-Fixup to an encoder of N blocks.
-
-    The factor of value, output and feed-forward matrices is 0.67 N^(-1/4). The tokens are scaled to a standard
-    deviation of (9 N)^(-1/4).
-    """
+    """Apply T-Fixup to an encoder of N blocks."""
+    # The factor of value, output and feed-forward matrices is 0.67 N^(-1/4). The tokens are scaled to a standard
+    # deviation of (9 N)^(-1/4).
     _xavier(network, features)
     depth = len(network.blocks)
     _scale_branches(network, 0.67 * depth**-0.25)
@@ -88,11 +86,9 @@ def _t_fixup(network: Network, features: Tensor | None) -> None:
 
 @torch.no_grad()
 def _dt_fixup(network: Network, features: Tensor | None) -> None:
-    """Apply DT-Fixup to an encoder of N blocks.
-
-    The factor of value, output and feed-forward matrices is (N (4 mu^2 + 2 mu + 2))^(-1/2), where mu is the largest
-    norm of a token at the input of the first block.
-    """
+    """Apply DT-Fixup to an encoder of N blocks."""
+    # The factor of value, output and feed-forward matrices is (N (4 mu^2 + 2 mu + 2))^(-1/2), where mu is the largest
+    # norm of a token at the input of the first block.
     _xavier(network, features)
     if features is None:
         features = torch.randn(1024, cast(nn.Linear, network.embed).in_features)

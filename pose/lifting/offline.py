@@ -90,18 +90,14 @@ class OfflineLifter:
 
 
 class _Track:
-    """One person: the processing steps (None if disabled), and the frames that wait for the first step.
-
-    Attributes:
-        last_seen: Time of the last detection, s.
-    """
+    """One person: the processing steps (None if disabled), and the frames that wait for the first step."""
 
     def __init__(
         self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None, fit: PersonFit | None
     ) -> None:
         self._repair, self._windows, self._body, self._fit = repair, windows, body, fit
         self._seen: deque[PersonFrame] = deque()
-        self.last_seen = -np.inf
+        self.last_seen = -np.inf  # time of the last detection, s
 
     def push(self, frame: PersonFrame) -> None:
         """Add a frame in which the person is detected."""
@@ -111,11 +107,7 @@ class _Track:
             self._repair.push(frame.keypoints, frame.scores, frame.time)
 
     def advance(self, now: float) -> None:
-        """Lift the frames whose 2D repair can no longer change, and pass them on to the next steps.
-
-        Args:
-            now: Time of the newest frame, s; inf at the end of the track.
-        """
+        """Lift the frames whose 2D repair is final, and pass them on; `now` (s) is inf at the end of the track."""
         lifted: list[PersonFrame] = []
         for frame in self._repaired(now):
             lifted += self._windows.push(frame)

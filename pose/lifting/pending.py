@@ -13,12 +13,7 @@ from pose.structures.types import F32, Flags, FrameResult, People, Poses3D
 
 
 class PendingFrame:
-    """A frame that waits for the 3D of its people.
-
-    Attributes:
-        people: The people in the frame.
-        missing: Number of people whose 3D has not been set yet.
-    """
+    """A frame that waits for the 3D of its people."""
 
     def __init__(self, people: People) -> None:
         self.people, self.missing = people, len(people)
@@ -26,13 +21,7 @@ class PendingFrame:
         self._swapped = np.zeros((len(people), 2), bool)
 
     def set_output(self, row: int, output: F32, swapped: Flags) -> None:
-        """Set the 3D of a person.
-
-        Args:
-            row: Index of the person in the frame.
-            output: (71,) outputs in the order of `pose.lifting.predict.join_outputs`.
-            swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
-        """
+        """Set the 3D (71,) of the person in a row, and whether repair swapped the legs and the arms (2,)."""
         self._outputs[row], self._swapped[row] = output, swapped
         self.missing -= 1
 
@@ -43,25 +32,15 @@ class PendingFrame:
 
 @dataclass(slots=True, eq=False)
 class PersonFrame:
-    """Person in one frame, with the current 2D and 3D.
+    """Person in one frame, with the current 2D (repaired where repair changed it) and 3D."""
 
-    Attributes:
-        pending: The frame that contains the person.
-        row: Index of the person in the frame.
-        time: Time of the frame, s.
-        keypoints: (J, 2) px; repaired keypoints replace the original ones.
-        scores: (J,) confidences; repaired ones replace the original ones.
-        swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
-        lifted: (71,) current 3D in the order of `pose.lifting.predict.join_outputs`; None before lifting.
-    """
-
-    pending: PendingFrame
-    row: int
-    time: float
-    keypoints: F32
-    scores: F32
-    swapped: Flags
-    lifted: F32 | None = None
+    pending: PendingFrame  # the frame that contains the person
+    row: int  # index of the person in the frame
+    time: float  # time of the frame, s
+    keypoints: F32  # (J, 2) px; repaired keypoints replace the original ones
+    scores: F32  # (J,) confidences; repaired ones replace the original ones
+    swapped: Flags  # (2,) bool, whether repair swapped left and right of the legs, and of the arms
+    lifted: F32 | None = None  # (71,) current 3D in the order of `pose.lifting.predict.join_outputs`
 
     @classmethod
     def of(cls, pending: PendingFrame, row: int) -> "PersonFrame":

@@ -18,22 +18,12 @@ from pose.structures.types import FrameResult, People
 
 @dataclass(slots=True, eq=False)
 class RecentFrames:
-    """Recent frames of one person, whose poses may still improve.
+    """Recent frames of one person, whose poses may still improve."""
 
-    Attributes:
-        frames: Frames, newest first; None where the person was not detected.
-    """
-
-    frames: deque[PersonFrame | None] = field(default_factory=deque)
+    frames: deque[PersonFrame | None] = field(default_factory=deque)  # frames, newest first
 
     def add(self, frame: PersonFrame | None, state: StreamState, ages: Sequence[int]) -> None:
-        """Add a frame after the step that processed it.
-
-        Args:
-            frame: The new frame; None if the person was not detected.
-            state: State of the person after the step.
-            ages: Ages, in frames, at which stored outputs are replaced by those of the step, in increasing order.
-        """
+        """Add a frame (None if not detected), and replace stored outputs at increasing `ages` by those of its step."""
         self.frames.appendleft(frame)
         while len(self.frames) > ages[-1] + 1:
             self.frames.pop()
@@ -45,11 +35,7 @@ class RecentFrames:
 
 
 class Refinements:
-    """Queue of a stream's frames until their outputs are final.
-
-    Args:
-        delay: Number of frames after which a frame is final.
-    """
+    """Queue of a stream's frames until their outputs are final, after `delay` frames."""
 
     def __init__(self, delay: int) -> None:
         self.delay = delay

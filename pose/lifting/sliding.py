@@ -33,19 +33,11 @@ _FLIP = torch.tensor(H36M17.flip_order)
 
 
 class SlidingStep(nn.Module):
-    """Step for one frame of a stream, with an offline network of softmax attention.
+    """Step for one frame of a stream, with an offline network of softmax attention."""
 
-    A step lifts the new frame and again some earlier ones, the refreshed frames. Its output `update` holds their new
-    keys and values, for the state tensors `keys0`, `values0`, `keys1`, ... The caller writes them to their slots
-    (`pose.lifting.step_batch.PeopleState`).
-
-    Attributes:
-        inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of the results of `forward`, in order.
-
-    Raises:
-        ValueError: If the network is not supported (see `supports`).
-    """
+    # A step lifts the new frame and again some earlier ones, the refreshed frames. Its output `update` holds their new
+    # keys and values, for the state tensors `keys0`, `values0`, `keys1`, ... The caller writes them to their slots
+    # (`pose.lifting.step_batch.PeopleState`).
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
@@ -62,7 +54,7 @@ class SlidingStep(nn.Module):
         self.calibration: Tensor
         self.register_buffer("calibration", network.calibration)
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
-        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *self.state_names]
+        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *self.state_names]  # names of the arguments of `forward`
         self.outputs = [*OUTPUT_NAMES, *(f"next_{name}" for name in STREAM_STATE_NAMES), "update"]
         self.register_buffer("ages", torch.tensor(AGES), persistent=False)
         self.register_buffer(
@@ -96,17 +88,10 @@ class SlidingStep(nn.Module):
         recent_times: Tensor,
         *state: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Process one frame of P people.
-
-        The arguments are those of `pose.lifting.step.StreamStep`, with these differences: `frames` counts the frames
-        before this one; `recent` (P, 37, F) and `recent_times` (P, 37) hold the last 37 frames, oldest first; `state`
-        holds keys and values (P, M, H, S, K) of H heads with K features in S slots. M is 2: the plain window and its
-        mirror image.
-
-        Returns:
-            Joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames with the N ages in `AGES`.
-                Then the next `frames`, `recent` and `recent_times`, and the update (P, 2 depth, M, H, N, K).
-        """
+        """Process one frame of P people; return joints (P, N, 17, 3) m, root, sigma (mm), next state and update."""
+        # As in `StreamStep`, but `frames` counts the frames before this one, `recent` (P, 37, F) holds the last 37
+        # frames, oldest first, and `state` keys and values (P, M, H, S, K) of the plain window and its mirror image (M
+        # = 2). N are the ages in `AGES`; the update is (P, 2 depth, M, H, N, K).
         elapsed = torch.where(frames == 0, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
         recent = torch.cat([recent, newest[:, None]], dim=1)[:, 1:]
@@ -128,11 +113,7 @@ class SlidingStep(nn.Module):
         return lifted.joints, lifted.root, lifted.sigma, *following
 
     def _attention_mask(self, frames: Tensor) -> Tensor:
-        """Return a mask (P, S + N) of the frames to which refreshed tokens attend.
-
-        The first S columns mark slots with a frame that is not refreshed in this step. The last N mark refreshed frames
-        that exist.
-        """
+        """Return a mask (P, S + N) to attend to: slots not refreshed in this step, and existing refreshed frames."""
         now = frames[:, None]
         slot = torch.arange(self.window, device=frames.device)
         age = 1 + (now - 1 - slot) % self.window
@@ -157,18 +138,7 @@ class SlidingBlock(WindowedBlock):
     def forward(
         self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block.
-
-        Args:
-            x: (P, M, N, D) N recomputed tokens of the plain window and its mirror image (M is 2).
-            rotary: Rotary position encoding of the tokens.
-            attn_bias: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
-            keys: (P, M, H, S, K) cached keys of H heads in S slots.
-            values: (P, M, H, S, K) cached values.
-
-        Returns:
-            Output (P, M, N, D), and the new keys and values (P, M, H, N, K) of the tokens.
-        """
+        """Apply the block to x (P, M, N, D); return it, and the new keys and values (P, M, H, N, K)."""
         y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
         x = x + y
         if self.post:
@@ -190,11 +160,9 @@ class SlidingBlock(WindowedBlock):
 
 
 def supports(network: LifterNetwork) -> bool:
-    """Return whether a network can run as a sliding window.
-
-    It must be an offline transformer with one token per frame, softmax attention, plain residual connections, and a
-    window of more than 36 frames.
-    """
+    """Return whether a network can run as a sliding window."""
+    # It must be an offline transformer with one token per frame, softmax attention, plain residual connections, and a
+    # window of more than 36 frames.
     config = network.config
     plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
     window_fits = (

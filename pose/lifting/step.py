@@ -31,18 +31,10 @@ from pose.lifting.step_batch import CacheLayout
 
 
 class StreamStep(nn.Module):
-    """Step of a streaming lifter for one frame: input features, network, and decoding (`pose.lifting.features`).
+    """Step of a streaming lifter for one frame: input features, network, and decoding (`pose.lifting.features`)."""
 
-    For a state tensor `x`, the output `next_x` is the input `x` for the next frame. Networks that run in a
-    `WindowedCore` have the output `update` instead for the caches of their layers.
-
-    Attributes:
-        inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of the results of `forward`, in order.
-
-    Raises:
-        ValueError: If the network is offline.
-    """
+    # For a state tensor `x`, the output `next_x` is the input `x` for the next frame. Networks that run in a
+    # `WindowedCore` have the output `update` instead for the caches of their layers.
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
@@ -51,7 +43,7 @@ class StreamStep(nn.Module):
         self.core = core = WindowedCore(network) if WindowedCore.supports(network) else RecurrentCore(network)
         self.calibration: Tensor
         self.register_buffer("calibration", network.calibration)
-        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *core.state_names]
+        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *core.state_names]  # names of the arguments of `forward`
         self.outputs = [*OUTPUT_NAMES, *(f"next_{name}" for name in STREAM_STATE_NAMES), *core.result_names]
 
     @property
@@ -74,24 +66,9 @@ class StreamStep(nn.Module):
         recent_times: Tensor,
         *state: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Process one frame of P people.
-
-        Args:
-            keypoints: (P, 17, 2) px.
-            scores: (P, 17).
-            time: (P,) float64 s.
-            intrinsics: (P, 3, 3) float64 px.
-            derived: (P,) bool, whether trunk and head joints were computed from joints of a detector.
-            intrinsics_known: (P,) bool, False if the intrinsics follow from an assumed field of view.
-            frames: (P,) number of earlier frames minus the look-ahead L.
-            recent: (P, L + 1, F) features of the last frames, oldest first.
-            recent_times: (P, L + 1) times of these frames, s.
-            *state: Caches of the layers, in the order of `inputs`.
-
-        Returns:
-            Joints (P, 17, 3) m relative to the root, root (P, 3) m and sigma (P, 17) mm of the frame L frames ago, then
-            the next state.
-        """
+        """Process one frame of P people; return joints (P, 17, 3) m, root, sigma mm of L frames ago, and next state."""
+        # `frames` (P,) is the number of earlier frames minus the look-ahead L; `recent` (P, L + 1, F) holds features of
+        # the last frames, oldest first, and `recent_times` (P, L + 1) their times, s.
         first = frames + recent.shape[1] == 1
         elapsed = torch.where(first, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
@@ -105,14 +82,7 @@ class StreamStep(nn.Module):
 
 
 class RecurrentCore(nn.Module):
-    """Part of a `StreamStep` that runs any streaming network.
-
-    The state consists of the caches of the layers, and `forward` returns the whole new state.
-
-    Attributes:
-        state_names: Names of the state tensors that `forward` takes.
-        result_names: Names of the tensors that `forward` returns after the network outputs.
-    """
+    """Part of a `StreamStep` that runs any streaming network; `forward` returns the whole new state."""
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
@@ -127,17 +97,8 @@ class RecurrentCore(nn.Module):
         return [part for cache in self.network.init_caches(1) for part in cache]
 
     def forward(self, token: Tensor, time: Tensor, token_index: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Process one token per person.
-
-        Args:
-            token: (P, 2 F + 1) input of the embedding.
-            time: (P,) time of the newest frame, s.
-            token_index: (P,) index of the token, negative before the first output. The caches then stay unchanged.
-            state: Tensors named by `state_names`.
-
-        Returns:
-            Network outputs (P, OUTPUTS), then the tensors named by `result_names`.
-        """
+        """Process one token (P, 2 F + 1) per person; return network outputs (P, OUTPUTS) and the new state."""
+        # `token_index` is negative before the first output. The caches then stay unchanged.
         parts = iter(state)
         caches = [tuple(islice(parts, length)) for length in self._lengths]
         context = Context.from_times(time[:, None], self.network.head_dim)
@@ -152,12 +113,11 @@ class RecurrentCore(nn.Module):
 
 
 class WindowedCore(nn.Module):
-    """Part of a `StreamStep` that runs networks of windowed softmax attention, faster than `RecurrentCore`.
+    """Part of a `StreamStep` that runs networks of windowed softmax attention, faster than `RecurrentCore`."""
 
-    The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each for H heads of K features and S slots.
-    Instead of copies of them, `forward` returns `update` (P, 2 depth, H, K) with one new entry for each. The caller
-    writes the entries to slot `CacheLayout.slot(token_index)`.
-    """
+    # The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each for H heads of K features and S slots.
+    # Instead of copies of them, `forward` returns `update` (P, 2 depth, H, K) with one new entry for each. The caller
+    # writes the entries to slot `CacheLayout.slot(token_index)`.
 
     result_names: list[str] = ["update"]  # noqa: RUF012
 
@@ -190,11 +150,7 @@ class WindowedCore(nn.Module):
     def forward(
         self, token: Tensor, time: Tensor, token_index: Tensor, state: Sequence[Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Process one token per person, with the arguments of `RecurrentCore.forward`.
-
-        Returns:
-            Network outputs (P, OUTPUTS), and `update` (P, 2 depth, H, K), see the class.
-        """
+        """Process one token per person; return network outputs (P, OUTPUTS), and `update` (P, 2 depth, H, K)."""
         cos, sin = rotary_phases(time[:, None], self.head_dim)
         rotary = RotaryFactors(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
         attn_bias = torch.where(self._attention_mask(token_index), 0.0, -torch.inf)[:, None, None]
@@ -206,10 +162,7 @@ class WindowedCore(nn.Module):
         return self.head(self.norm(x)), torch.stack(update, dim=1)
 
     def _attention_mask(self, token_index: Tensor) -> Tensor:
-        """Return a mask (P, S) of the slots to which the new frame attends.
-
-        Empty slots and the frame's own slot are excluded.
-        """
+        """Return a mask (P, S) of the slots to attend to, without empty slots and the frame's own."""
         pinned, now = self.window.pinned, token_index[:, None]
         slot = torch.arange(self.slots, device=token_index.device)
         newest = now - 1
@@ -220,15 +173,10 @@ class WindowedCore(nn.Module):
 
 
 class RotaryFactors(NamedTuple):
-    """Rotary position encoding of vectors x = (a, b): straight * (a, b) + crossed * (b, a).
+    """Rotary position encoding of vectors x = (a, b): straight * (a, b) + crossed * (b, a)."""
 
-    Attributes:
-        straight: (P, 1, K) cosines of the phases.
-        crossed: (P, 1, K) sines of the phases, negative in the first half.
-    """
-
-    straight: Tensor
-    crossed: Tensor
+    straight: Tensor  # (P, 1, K) cosines of the phases
+    crossed: Tensor  # (P, 1, K) sines of the phases, negative in the first half
 
     def __call__(self, x: Tensor) -> Tensor:
         a, b = x.chunk(2, dim=-1)
@@ -236,10 +184,7 @@ class RotaryFactors(NamedTuple):
 
 
 class WindowedBlock(nn.Module):
-    """One block of a `WindowedCore`.
-
-    One matrix product computes queries, keys and values. The weights of the queries include the factor 1 / sqrt(K).
-    """
+    """One block of a `WindowedCore`, with one matrix product for queries (scaled by 1 / sqrt(K)), keys and values."""
 
     qkv_weight: Tensor
     qkv_bias: Tensor
@@ -260,18 +205,7 @@ class WindowedBlock(nn.Module):
     def forward(
         self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block to one token per person.
-
-        Args:
-            x: (P, D) tokens.
-            rotary: Rotary position encoding of the tokens.
-            attn_bias: (P, 1, 1, S) attention mask to add: 0, or -inf for slots to ignore.
-            keys: (P, H, S, K) cached keys of H heads in S slots.
-            values: (P, H, S, K) cached values.
-
-        Returns:
-            Output (P, D), and the new key and value (P, H, K).
-        """
+        """Apply the block to tokens (P, D); return them, and the new key and value (P, H, K)."""
         y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
         x = x + y
         if self.post:

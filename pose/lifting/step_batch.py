@@ -14,37 +14,22 @@ from pose.structures.types import F32
 
 @dataclass(frozen=True, slots=True)
 class CacheLayout:
-    """Layout and initial values of the caches that a streaming network keeps for one person.
+    """Layout and initial values of the caches that a streaming network keeps for one person."""
 
-    Attributes:
-        empty: Initial caches by name.
-        pinned: Number of slots that keep the first frames, if the caches are windows of keys and values (heads, slots,
-            features). The other slots are a ring buffer, and a step returns only the new content of slots. None if a
-            step returns the whole caches.
-        ages: Ages, in frames, of the frames that each step lifts (`pose.lifting.sliding`); None if each frame is lifted
-            once.
-    """
+    # `pinned` slots keep the first frames, if the caches are windows of keys and values (heads, slots, features); the
+    # others are a ring buffer, and a step returns only the new content of slots. None if a step returns the whole
+    # caches. `ages` are those of the frames that each step lifts; None if each is lifted once.
 
-    empty: Arrays
-    pinned: int | None = None
-    ages: tuple[int, ...] | None = None
+    empty: Arrays  # initial caches by name
+    pinned: int | None = None  # number of slots that keep the first frames
+    ages: tuple[int, ...] | None = None  # ages, in frames, of the frames that each step lifts (`pose.lifting.sliding`)
 
     def supported_lookahead(self, requested: int) -> int:
-        """Return the largest supported look-ahead of at most `requested` frames.
-
-        This is `requested` itself. A sliding window supports only its `ages`, which begin with 0, so this is the
-        largest of them that is at most `requested`.
-        """
+        """Return the largest supported look-ahead up to `requested` frames: itself, or one of `ages`."""
         return requested if self.ages is None else max(age for age in self.ages if age <= requested)
 
     def slots_of(self, newest: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots (P, N) of the frames with the N `ages`, which a step of a sliding window lifts.
-
-        Slots of frames before the first one are arbitrary and never read.
-
-        Args:
-            newest: (P,) index of the newest frame.
-        """
+        """Return the slots (P, N) of the frames with the N `ages`; arbitrary and unread before the first frame."""
         window = next(iter(self.empty.values())).shape[-2]
         slots: NDArray[np.int64] = (newest[:, None] - np.array(self.ages)) % window
         return slots
@@ -58,30 +43,19 @@ class CacheLayout:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Streaming step for one frame.
+    """Streaming step for one frame."""
 
-    Attributes:
-        backend: Backend that computes the step.
-        cache_layout: Caches to keep for each person.
-    """
-
-    backend: StepBackend
-    cache_layout: CacheLayout
+    backend: StepBackend  # backend that computes the step
+    cache_layout: CacheLayout  # caches to keep for each person
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Settings that all people of a stream share.
+    """Settings that all people of a stream share."""
 
-    Attributes:
-        step: Step that processes one frame.
-        lookahead: Delay of the outputs in frames; for a sliding window one of `CacheLayout.ages`.
-        camera: The step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person.
-    """
-
-    step: Step
-    lookahead: int
-    camera: Arrays
+    step: Step  # step that processes one frame
+    lookahead: int  # delay of the outputs in frames; for a sliding window one of `CacheLayout.ages`
+    camera: Arrays  # the step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person
 
     def __post_init__(self) -> None:
         ages = self.step.cache_layout.ages
@@ -127,18 +101,7 @@ class PeopleState:
         person.batch, person.row = self, row
 
     def advance(self, keypoints: F32, scores: F32, time: float) -> F32:
-        """Process one frame.
-
-        Args:
-            keypoints: (P, 17, 2) px.
-            scores: (P, 17).
-            time: Time of the frame, s.
-
-        Returns:
-            Outputs (P, 71) for `pose.lifting.predict.split_outputs`. The output of a person is valid only if `ready`
-            was
-                true for this person before the call.
-        """
+        """Process one frame; return outputs (P, 71), each valid only if `ready` was true before the call."""
         self._observed["keypoints"][:] = keypoints
         self._observed["scores"][:] = scores
         self._observed["time"][:] = time
@@ -158,12 +121,7 @@ class PeopleState:
         return joined[:, ages.index(self._settings.lookahead)]
 
     def output_of(self, row: int, age: int) -> F32 | None:
-        """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
-
-        Args:
-            row: Index of the person.
-            age: Age of the frame, in frames; one of `CacheLayout.ages`.
-        """
+        """Return the current output (71,) of a sliding window for a frame of one of `ages`; None before the first."""
         ages = self._settings.step.cache_layout.ages
         if self.outputs_by_age is None or ages is None or self.state["frames"][row] <= age:
             return None
@@ -189,27 +147,14 @@ class PeopleState:
 
 @dataclass(slots=True, eq=False)
 class StreamState:
-    """The state of one person in a stream.
+    """The state of one person in a stream: row of the batch in which the person was last processed."""
 
-    Attributes:
-        batch: Batch in which the person was last processed.
-        row: Index of the person in this batch.
-    """
-
-    batch: PeopleState
-    row: int
+    batch: PeopleState  # batch in which the person was last processed
+    row: int  # index of the person in this batch
     _delayed: deque[F32 | None] = field(default_factory=deque)
 
     def delay_output(self, output: F32 | None, delay: int) -> F32 | None:
-        """Delay the outputs of a person by a number of frames.
-
-        Args:
-            output: (71,) output of the newest frame, stored for later calls; None if there is none.
-            delay: Delay in frames.
-
-        Returns:
-            The output stored `delay` frames ago; None before the first output.
-        """
+        """Store the output (71,) of the newest frame; return that of `delay` frames ago, None before the first."""
         if not delay:
             return output
         self._delayed.append(output)
@@ -226,11 +171,7 @@ class StreamState:
         return self.batch.ready(self.row)
 
     def output_of(self, age: int) -> F32 | None:
-        """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
-
-        Args:
-            age: Age of the frame, in frames; one of `CacheLayout.ages`.
-        """
+        """Return the current output (71,) of a sliding window for a frame of one of `ages`; None before the first."""
         return self.batch.output_of(self.row, age)
 
 

@@ -169,15 +169,7 @@ class StreamLifter:
         return results
 
     def _advance(self, people: People, frame: PendingFrame | None, refined: PendingFrame | None = None) -> None:
-        """Run one step for all people, and store the outputs in their frames.
-
-        People who are not in the frame get keypoints of score 0.
-
-        Args:
-            people: The detected people.
-            frame: Frame that waits for the outputs; None after the end of the source.
-            refined: Frame that waits for refined outputs; None without refinement.
-        """
+        """Run one step for all people, missing ones with score 0, and store the outputs in the waiting frames."""
         rows = {person: row for row, person in enumerate(people.ids.tolist())}
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
         scores = np.zeros(keypoints.shape[:2], np.float32)
@@ -209,21 +201,13 @@ class StreamLifter:
 
 @dataclass(slots=True)
 class _LivePerson:
-    """State of a person in the stream: network state, and the frames that wait for an output.
+    """State of a person in the stream: network state, and the frames (None if missing) that wait for an output."""
 
-    Attributes:
-        state: State of the network for the person.
-        repair: Repair of the person's 2D; None if disabled.
-        waiting: Frames that wait for their output; None where the person was not detected.
-        recent: Frames whose poses a sliding window may still improve.
-        last_seen: Time of the last detection, s.
-    """
-
-    state: StreamState
-    repair: PersonRepair | None
-    waiting: deque[PersonFrame | None] = field(default_factory=deque)
-    recent: RecentFrames = field(default_factory=RecentFrames)
-    last_seen: float = 0.0
+    state: StreamState  # state of the network for the person
+    repair: PersonRepair | None  # repair of the person's 2D; None if disabled
+    waiting: deque[PersonFrame | None] = field(default_factory=deque)  # frames that wait for their output
+    recent: RecentFrames = field(default_factory=RecentFrames)  # frames whose poses a sliding window may still improve
+    last_seen: float = 0.0  # time of the last detection, s
 
     def add_detection(self, frame: PersonFrame) -> PersonFrame:
         """Add the next frame in which the person is detected; returns it repaired."""

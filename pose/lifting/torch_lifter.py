@@ -24,14 +24,7 @@ from pose.structures.types import F32
 
 
 class TorchStep:
-    """A streaming step in torch.
-
-    Args:
-        function: Function of the tensors named by `inputs`, which returns those named by `outputs`, in order.
-        inputs: Names of the arguments of `function`.
-        outputs: Names of the results of `function`.
-        device: Device of the tensors.
-    """
+    """A streaming step in torch: a function from the tensors named by `inputs` to those named by `outputs`."""
 
     def __init__(
         self,

@@ -14,10 +14,7 @@ from pose.structures.skeletons import Skeleton
 
 
 class PersonWindows:
-    """Buffer that collects the frames of one person and lifts them in overlapping, blended windows.
-
-    After a long gap between detections (`pose.structures.gaps.MAX_TRACK_GAP_S`), the windows start again.
-    """
+    """Buffer that lifts one person's frames in overlapping, blended windows, again after gaps over MAX_TRACK_GAP_S."""
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera

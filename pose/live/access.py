@@ -56,9 +56,5 @@ def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 def same_secret(given: str, secret: str) -> bool:
-    """Compare strings in constant time.
-
-    Text from JSON and cookies may contain lone surrogates, which UTF-8 cannot encode. Such text is unequal to any
-    secret.
-    """
+    """Compare strings in constant time; lone surrogates, which UTF-8 cannot encode, equal no secret."""
     return hmac.compare_digest(given.encode(errors="surrogatepass"), secret.encode())

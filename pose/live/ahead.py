@@ -30,30 +30,20 @@ def default_forecaster() -> Forecaster:
 
 @dataclass(frozen=True, slots=True)
 class _LastObservation:
-    """The last observation of one person.
+    """The last observation of one person."""
 
-    Attributes:
-        box: (4,) px, corners x0, y0, x1, y1.
-        score: Score of the box.
-        joints: (17, 3) m in the camera frame.
-        sigma: (17,) mm.
-        placed: (17, 3) m in world coordinates; None without a world.
-        root_sigma: Uncertainty of the distance of the pelvis in mm; NaN without a world.
-    """
-
-    box: F32
-    score: float
-    joints: F64
-    sigma: F32
-    placed: F32 | None
-    root_sigma: float
+    box: F32  # (4,) px, corners x0, y0, x1, y1
+    score: float  # score of the box
+    joints: F64  # (17, 3) m in the camera frame
+    sigma: F32  # (17,) mm
+    placed: F32 | None  # (17, 3) m in world coordinates; None without a world
+    root_sigma: float  # uncertainty of the distance of the pelvis in mm; NaN without a world
 
 
 class PosePredictor:
-    """Predictor of the poses of one stream, for a later time and during occlusions. Call it with each frame in order.
+    """Predictor of the poses of one stream for a later time and during occlusions. Call it with each frame in order."""
 
-    People without a complete 3D pose are not predicted. Memory use is bounded.
-    """
+    # People without a complete 3D pose are not predicted. Memory use is bounded.
 
     def __init__(
         self,
@@ -63,14 +53,7 @@ class PosePredictor:
         bridge: float = LiveConfig.bridge,
         forecaster: Forecaster | None = None,
     ) -> None:
-        """Start without frames.
-
-        Args:
-            skeleton: Skeleton of the 2D keypoints.
-            camera: Camera in whose frame the 3D poses are.
-            bridge: Maximum time for which an occluded person is predicted, s; 0 disables this (`LiveConfig.bridge`).
-            forecaster: Forecaster of poses; None uses `default_forecaster`.
-        """
+        """Start without frames; occluded people are predicted for at most `bridge` s."""
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
         self._forecaster = forecaster or default_forecaster()
         self._pasts = PastBuffer()
@@ -78,16 +61,7 @@ class PosePredictor:
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
-        """Predict the people of a frame, and append people who are occluded in it.
-
-        Args:
-            result: Result of the frame.
-            seconds: Time after the frame for which poses are predicted, s. If it is 0, only occluded people are
-                predicted.
-
-        Returns:
-            The frame with predicted poses, or `result` itself if nothing is predicted.
-        """
+        """Predict a frame's people for `seconds` after it (0: only occluded people), and append occluded people."""
         rows = np.flatnonzero(_is_complete(result.poses))
         self._remember(result, rows.tolist())
         occluded = self._occluded_ids(result)
@@ -122,11 +96,9 @@ class PosePredictor:
         self._last = {person: last for person, last in self._last.items() if person in remembered}
 
     def _occluded_ids(self, result: FrameResult) -> list[int]:
-        """Return the ids of people to predict although they are missing in this frame.
-
-        Their tracks lasted for at least 0.3 s, ended at most `bridge` seconds ago, and were not continued by a new
-        track.
-        """
+        """Return the ids of missing people to predict."""
+        # Their tracks lasted for at least 0.3 s, ended at most `bridge` seconds ago, and were not continued by a new
+        # track.
         if not self._bridge:
             return []
         here, seen = set(result.people.ids.tolist()), self._pasts.last_seen()
@@ -140,27 +112,12 @@ class PosePredictor:
         ]
 
     def _is_continued(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
-        """Return whether another track has probably taken over a missing person.
-
-        This is a track that began after the person was last seen, and that overlaps the person's last box.
-
-        Args:
-            person: Id of the missing person.
-            last: Time at which the person was last seen, s.
-            people: People of the frame.
-            seen: First and last time of each track by id, s.
-        """
+        """Return whether a track that began after the person's last frame overlaps the person's last box."""
         new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
         return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
     def _predict_visible(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
-        """Replace people of a frame by their predictions.
-
-        Args:
-            result: The frame.
-            rows: Indices of the people.
-            found: Predictions, of which the first ones are those of `rows`, in this order.
-        """
+        """Replace people of a frame by their predictions, the first ones in `found`."""
         n = len(rows)
         people, poses, placed = result.people, result.poses, result.placed
         before = _in_camera(poses.joints[rows], poses.root[rows])
@@ -195,13 +152,7 @@ class PosePredictor:
         )
 
     def _moved_hands(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Hands | None:
-        """Move the hands by the predicted displacement of their wrists.
-
-        Args:
-            people: People of the frame.
-            rows: Indices of the predicted people.
-            keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
-        """
+        """Move the hands by the displacement of their wrists to the predicted keypoints (P, J, 2) px."""
         if people.hands is None:
             return None
         wrists = [self._skeleton.index(f"{side}_wrist") for side in SIDES]
@@ -210,13 +161,7 @@ class PosePredictor:
         return replace(people.hands, points=points)
 
     def _moved_faces(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Faces | None:
-        """Move the faces by the predicted displacement of their noses.
-
-        Args:
-            people: People of the frame.
-            rows: Indices of the predicted people.
-            keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
-        """
+        """Move the faces by the displacement of their noses to the predicted keypoints (P, J, 2) px."""
         if people.faces is None:
             return None
         nose = self._skeleton.index("nose")
@@ -225,14 +170,7 @@ class PosePredictor:
         return replace(people.faces, points=_replace_rows(people.faces.points, rows, points))
 
     def _append_occluded(self, result: FrameResult, occluded: list[int], found: Forecast, first: int) -> FrameResult:
-        """Append the occluded people whose predicted pelvis is inside the image.
-
-        Args:
-            result: The frame.
-            occluded: Ids of the occluded people.
-            found: Predictions.
-            first: Row of the first occluded person in `found`.
-        """
+        """Append the occluded people whose predicted pelvis is inside the image, from row `first` of `found`."""
         after = _in_camera(found.joints[first:, 0], found.root[first:, 0])
         inside = [self._in_image(joints[0]) for joints in after]
         rows = [first + row for row, here in enumerate(inside) if here]
@@ -254,13 +192,7 @@ class PosePredictor:
         return FrameResult(result.people.with_undetected(ids, boxes), poses + more, placed)
 
     def _world_poses(self, lasts: list[_LastObservation], moved: F64, root_sigma: F32) -> Placed:
-        """Return the world poses of occluded people; NaN for people without a last world pose.
-
-        Args:
-            lasts: Last observations of the people.
-            moved: (P, 17, 3) m, displacement of the joints since then, in camera axes.
-            root_sigma: (P,) mm, uncertainty of the predicted pelvis.
-        """
+        """Return the world poses of occluded people, (P, 17, 3) m moved in camera axes; NaN without a last one."""
         n = len(lasts)
         unknown = np.full((17, 3), np.nan, np.float32)
         before = np.stack([unknown if last.placed is None else last.placed for last in lasts])
@@ -293,14 +225,7 @@ def _in_camera(joints: F32, root: F32) -> F64:
 
 
 def _rotation_to_world(camera: F64, placed: F32) -> F64:
-    """Return the rotation (3, 3) from camera axes to world axes (Kabsch 1976).
-
-    Both arguments contain the joints (P, 17, 3) m of the same people. Each person may have a separate translation.
-
-    Args:
-        camera: Joints in the camera frame.
-        placed: Joints in the world.
-    """
+    """Return the rotation (3, 3) from camera to world axes of joints (P, 17, 3) m (Kabsch 1976), shifts left out."""
     here = (camera - camera.mean(axis=1, keepdims=True)).reshape(-1, 3)
     there = (placed - placed.mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
     u, _, vt = np.linalg.svd(there.T @ here)

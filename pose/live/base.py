@@ -20,15 +20,10 @@ Wanted = Literal["newest", "final", "all"]
 
 
 class NamedSource(Protocol):
-    """Protocol of the properties of a source that subscribers of its loop use.
+    """Protocol of the properties of a source that subscribers of its loop use."""
 
-    Attributes:
-        name: Name for display.
-        fps: Nominal frame rate, frames/s.
-    """
-
-    name: str
-    fps: float
+    name: str  # name for display
+    fps: float  # nominal frame rate, frames/s
 
     @property
     def message(self) -> str:
@@ -38,26 +33,14 @@ class NamedSource(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subscription:
-    """A subscriber of a loop.
+    """A subscriber of a loop."""
 
-    Attributes:
-        mailbox: Queue that receives the results.
-        wanted: Kind of results, "newest", "final" or "all", as in `Loop.subscribe`.
-        since: Number of the first frame for the subscriber, counted from 0 at the start of the loop.
-    """
-
-    mailbox: Mailbox[LiveResult]
-    wanted: Wanted
-    since: int
+    mailbox: Mailbox[LiveResult]  # queue that receives the results
+    wanted: Wanted  # kind of results, "newest", "final" or "all", as in `Loop.subscribe`
+    since: int  # number of the first frame for the subscriber, counted from 0 at the start of the loop
 
     def deliver(self, number: int, live: LiveResult, *, refined: bool) -> None:
-        """Put a result into the mailbox if the subscriber wants it.
-
-        Args:
-            number: Number of the frame, counted from 0 at the start of the loop.
-            live: Result of the frame.
-            refined: Whether this is the second, refined result of the frame.
-        """
+        """Put a result into the mailbox if the subscriber wants it; `refined` is a frame's second result."""
         wanted = self.wanted == "all" or (live.final if self.wanted == "final" else not refined)
         if wanted and number >= self.since:
             self.mailbox.put(live)
@@ -211,9 +194,7 @@ class Loop(ABC):
 
     @abstractmethod
     def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
-        """Send the frames that still wait for refinement to those of the `leaving` subscribers that want final
-        frames.
-        """
+        """Send the frames waiting for refinement to those `leaving` subscribers that want final frames."""
 
     def _close_subscribers(self) -> None:
         with self._delivery_lock:

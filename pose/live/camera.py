@@ -22,43 +22,24 @@ _MOTION_TEXTS = {
 
 
 class WatchedWorld:
-    """World coordinates of a live stream from one camera, which may rotate.
+    """World coordinates of a live stream from one camera, which may rotate."""
 
-    There are none while the camera changes its position, or its motion is unknown. When it stops, new ones begin.
-    """
+    # There are none while the camera changes its position, or its motion is unknown. When it stops, new ones begin.
 
     def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
-        """Start without frames.
-
-        Args:
-            camera: Camera of the stream.
-            steps: Settings of the world coordinates.
-            watch: Estimator of the camera motion; None assumes a static camera.
-        """
+        """Start without frames; without a `watch` the camera is assumed static."""
         self._camera, self._steps, self._watch = camera, steps, watch
         self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
         self._has_frames = False
 
     @property
     def motion(self) -> str:
-        """State of the camera motion: "static", "rotating", "translating" or "unknown"; empty if the camera is assumed
-        static.
-
-        The motion of the feet (`LiveFooting.result`) has precedence over that of the image (`CameraWatch.state`).
-        """
+        """State of the camera motion: "static", "rotating", "translating", "unknown"; empty if assumed static."""
+        # The motion of the feet (`LiveFooting.result`) has precedence over that of the image (`CameraWatch.state`).
         return "" if self._watch is None else self._feet.result or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
-        """Transform the poses of a frame from camera to world coordinates.
-
-        Args:
-            result: Result of the frame, later than the last one.
-            skeleton: Skeleton of the 2D keypoints.
-
-        Returns:
-            The frame with world positions in `placed`, and a description of the world. Without world coordinates, for
-            example while the camera changes its position, the unchanged frame and None.
-        """
+        """Return the frame with world positions in `placed` and its world; unchanged and None without a world."""
         if self._watch is None:
             placed = self._world.place(result, skeleton)
         else:
@@ -79,10 +60,7 @@ class WatchedWorld:
         self._world, self._feet, self._has_frames = LiveWorld(self._camera, self._steps), LiveFooting(), False
 
     def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
-        """Return whether the feet contradict the estimated camera rotation in this frame.
-
-        This is also True in the first frame without contradiction, in which a new world begins.
-        """
+        """Return whether the feet contradict the camera rotation, or did in the last frame, so that a world begins."""
         assert self._watch is not None
         if not self._watch.checks_feet:
             self._feet = LiveFooting()
@@ -95,11 +73,7 @@ class WatchedWorld:
         return bool(before or result)
 
     def status_text(self, info: WorldInfo | None) -> str:
-        """Describe gravity and camera motion for a status line.
-
-        Args:
-            info: World of the latest frame, from `place`; None without world coordinates.
-        """
+        """Describe gravity and camera motion for a status line; `info` is None without world coordinates."""
         motion_text = _MOTION_TEXTS.get(self.motion, "")
         if info is None:
             return motion_text
@@ -108,11 +82,7 @@ class WatchedWorld:
 
 
 def gravity_text(info: WorldInfo) -> str:
-    """Describe the direction of gravity for a status line: unknown, given, or its standard deviation in degrees.
-
-    Args:
-        info: World of the latest frame.
-    """
+    """Describe the direction of gravity for a status line: unknown, given, or its standard deviation in degrees."""
     if info.world.found_by == frame.UNKNOWN:
         return "gravity unknown"
     return "gravity given" if info.world.found_by == frame.GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

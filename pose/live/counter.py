@@ -20,15 +20,10 @@ MAX_PEOPLE = 3  # counted at a time, those with the lowest ids
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The repetitions of one movement by one person.
-
-    Attributes:
-        movement: Name of the movement.
-        count: Number of complete repetitions.
-    """
+    """The repetitions of one movement by one person."""
 
     movement: str
-    count: int
+    count: int  # number of complete repetitions
 
 
 @dataclass(slots=True)
@@ -40,20 +35,15 @@ class _Person:
 
 
 class RepetitionCounter:
-    """Counter of the repetitions of each person of a stream.
+    """Counter of the complete repetitions of each person of a stream."""
 
-    A repetition is counted when it is complete. One repetition alone is not recognised: the first is counted together
-    with the second.
-    """
+    # One repetition alone is not recognised: the first is counted together with the second.
 
     def __init__(self) -> None:
         self._people: dict[int, _Person] = {}
 
     def add(self, result: FrameResult) -> Mapping[int, Count]:
-        """Process the next frame, and return the counts by track id.
-
-        They contain the people in this frame who repeat a movement. At most three people are counted at a time.
-        """
+        """Process the next frame, and return the counts by track id, of at most three people in it."""
         if result.poses is None:
             return {}
         ids = result.people.ids.tolist()

@@ -48,19 +48,9 @@ async def listening(
         "no further connection can be accepted: %s", reason
     ),
 ) -> AsyncIterator[int]:
-    """Serve `app` within this context, and yield the port.
-
-    Args:
-        app: The application.
-        host: Address to bind; empty for all addresses of the machine.
-        port: Port to bind; 0 lets the system choose.
-        tls: Context with the certificate; None serves HTTP.
-        exhausted: Function called with the reason if the system has no resources for another connection, for example no
-            file descriptors. asyncio tries again after a second.
-
-    Raises:
-        OSError: If the address cannot be bound, with the system's message as `strerror`.
-    """
+    """Serve `app` within this context, and yield the port; port 0 lets the system choose."""
+    # `exhausted` is called with the reason if the system has no resources for another connection, for example no file
+    # descriptors. asyncio tries again after a second.
     limiter = _ConnectionLimiter()
     app.middlewares.insert(0, limiter.middleware)
     runner = web.AppRunner(
@@ -129,10 +119,7 @@ class _ConnectionLimiter:
             self._busy.discard(request.protocol)
 
     def connection(self, server: web.Server) -> web.RequestHandler:
-        """Return the protocol object of a new connection.
-
-        If there are too many connections, those without a request in progress are closed first.
-        """
+        """Return the protocol object of a new connection; if there are too many, close idle ones first."""
         if len(server.connections) >= MAX_CONNECTIONS:
             for connection in server.connections:
                 if connection not in self._busy:

@@ -38,17 +38,11 @@ CAPTURE_JOIN_SECONDS = 0.5  # maximum wait for the capture thread, which may blo
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:
-    """A frame on its way from the 2D thread to the 3D thread.
+    """A frame on its way from the 2D thread to the 3D thread."""
 
-    Attributes:
-        stream: Stream of the frame.
-        captured: Image and capture time.
-        people: Tracked people of the frame.
-    """
-
-    stream: Stream
-    captured: Captured
-    people: People
+    stream: Stream  # stream of the frame
+    captured: Captured  # image and capture time
+    people: People  # tracked people of the frame
 
 
 class LiveLoop(Loop):
@@ -273,9 +267,7 @@ class LiveLoop(Loop):
                     one.deliver(number, live, refined=True)
 
     def _begin_refinement(self, stream: Stream) -> None:
-        """Prepare for the refinement of a new stream. The world of refined people is kept if the image size is the
-        same.
-        """
+        """Prepare for the refinement of a new stream; keep refined people's world if the image size is the same."""
         before = self._refined
         if not stream.session.refines:
             self._refined = None
@@ -300,12 +292,7 @@ class LiveLoop(Loop):
         return PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
     def _predict_for_display(self, result: FrameResult, captured: float) -> FrameResult:
-        """Predict the people for the time at which the frame is displayed.
-
-        Args:
-            result: Result of the frame.
-            captured: Capture time of the frame, s.
-        """
+        """Predict the people for the time at which the frame, captured at `captured` s, is displayed."""
         if self._predict is None:
             return result
         seconds = 0.0 if self.ahead is None else self.ahead.prediction_time(captured, monotonic())
@@ -313,13 +300,7 @@ class LiveLoop(Loop):
         return self._predict(result, seconds)
 
     def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> WatchedWorld | None:
-        """Return the world of a new stream.
-
-        Args:
-            session: Session of the new stream.
-            size: Image size (width, height), px.
-            before: Stream before it; its world is kept if it has the same image size.
-        """
+        """Return the world of a new stream: that of the stream before it if the image size is the same."""
         if self._steps is None:
             return None
         if before is not None and before.world is not None and before.size == size:
@@ -340,9 +321,7 @@ class LiveLoop(Loop):
         return result
 
     def _run_guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
-        """Run `work` in the current thread, then `after`. An error of `work` ends the loop; `wait` and `stop` raise
-        it.
-        """
+        """Run `work` in the current thread, then `after`; an error of `work` ends the loop and is raised by `wait`."""
         try:
             work()
         except BaseException as error:

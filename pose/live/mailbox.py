@@ -10,26 +10,15 @@ Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """A bounded queue between one producer thread and one consumer thread, which drops its oldest item when it is full.
-
-    Iterating yields items until the mailbox is closed and empty.
-
-    Attributes:
-        dropped: Number of dropped items.
-    """
+    """A bounded queue between one producer and one consumer thread, which drops its oldest item when full."""
 
     def __init__(self, maxlen: int, notify: Callable[[], object] | None = None) -> None:
-        """Create an empty mailbox.
-
-        Args:
-            maxlen: Maximum number of items, at least 1. A full mailbox drops its oldest item.
-            notify: Function called in the producer's thread after every `put` and after `close`; must not block.
-                A consumer in an asyncio event loop passes a function that calls `call_soon_threadsafe`, to wake the
-                task that calls `take`.
-        """
+        """Create an empty mailbox of `maxlen` items; `notify` must not block."""
+        # `notify` is called in the producer's thread after every `put` and after `close`. A consumer in an asyncio
+        # event loop passes a function that calls `call_soon_threadsafe`, to wake the task that calls `take`.
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
-        self.dropped = 0
+        self.dropped = 0  # number of dropped items
         self._items: deque[Item] = deque()
         self._maxlen = maxlen
         self._notify = notify
@@ -66,14 +55,7 @@ class Mailbox(Generic[Item]):
             return self._items.popleft() if self._items else None
 
     def get(self, timeout: float | None = None) -> Item | None:
-        """Return the oldest item, and wait for it if the mailbox is empty.
-
-        Args:
-            timeout: Maximum time to wait, s; None waits without limit.
-
-        Returns:
-            The item; None after the timeout, or if the mailbox is closed and empty.
-        """
+        """Return the oldest item, waiting at most `timeout` s (None: no limit); None if there is none."""
         end = None if timeout is None else monotonic() + timeout
         with self._changed:
             while not self._items and not self._closed:

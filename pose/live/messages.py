@@ -41,12 +41,7 @@ def messages(live: LiveResult) -> list[str]:
 
 
 def _repetitions(live: LiveResult, number: int) -> dict[str, object]:
-    """Return the message keys of the repetition count of a person; empty without a count.
-
-    Args:
-        live: Result of the frame.
-        number: Track id of the person.
-    """
+    """Return the message keys of the repetition count of a person; empty without a count."""
     count = live.counts.get(number)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
@@ -58,12 +53,7 @@ def _gravity(info: WorldInfo) -> dict[str, object]:
 
 
 def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
-    """Return the message keys of the body height of a person; empty without world coordinates.
-
-    Args:
-        info: World of the frame.
-        number: Track id of the person.
-    """
+    """Return the message keys of the body height of a person; empty without world coordinates."""
     if info is None:
         return {}
     height, sigma = info.heights.get(number, (None, None))

@@ -38,32 +38,16 @@ MAX_WORLD_BYTES = 6_000  # maximum size of the world and the heights in poses.js
 
 
 class RecordingFolder:
-    """A folder with the recording of one `Stream`: images of one size, processed by one pipeline.
+    """A folder with the recording of one `Stream`: images of one size, processed by one pipeline."""
 
-    Disk space is reserved, so that the files can be finished on a full disk.
-
-    Attributes:
-        folder: Path of the folder.
-        frames: Number of frames written.
-        seconds: Duration, s.
-        stream: Stream of the recorded frames; None before the first frame.
-        cut_short: Whether frames are missing at the end. The caller sets it before `finish`.
-    """
+    # Disk space is reserved, so that the files can be finished on a full disk. The caller sets `cut_short` before
+    # `finish`.
 
     def __init__(self, parent: Path, info_of: Callable[[LiveResult], RunInfo], *, video: bool) -> None:
-        """Create the folder.
-
-        Args:
-            parent: Folder in which the folder is created.
-            info_of: Function that returns the metadata of the recording; called once, with the first frame.
-            video: Whether to record the images.
-
-        Raises:
-            PoseError: If the folder cannot be written.
-        """
-        self.folder = _new_folder(parent)
+        """Create the folder in `parent`; `info_of` returns the metadata, once, for the first frame."""
+        self.folder = _new_folder(parent)  # path of the folder
         self.frames, self.seconds, self.cut_short = 0, 0.0, False
-        self.stream: Stream | None = None
+        self.stream: Stream | None = None  # stream of the recorded frames; None before the first frame
         self._info_of, self._with_video = info_of, video
         self._start_time = 0.0
         self._info: RunInfo | None = None
@@ -84,11 +68,7 @@ class RecordingFolder:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Paths of the files after `finish`, by file name; None for a file that could not be finished.
-
-        Names are `video.mp4` if the images are recorded, `poses.json`, `poses.npz`, and `cameras.json` with several
-        calibrated cameras.
-        """
+        """Paths of the files after `finish`, by file name; None for a file that could not be finished."""
         names = [*([VIDEO] if self._with_video else []), JSON, NPZ, *([CAMERAS_FILE] if self._cameras else [])]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
@@ -98,11 +78,7 @@ class RecordingFolder:
         return () if self._info is None else self._info.cameras
 
     def write(self, live: LiveResult) -> None:
-        """Append a frame. Frame indices and times in the files start at 0.
-
-        Raises:
-            PoseError: If the disk is full.
-        """
+        """Append a frame. Frame indices and times in the files start at 0."""
         if self.stream is None:
             self._open(live)
         assert self._json is not None
@@ -130,9 +106,7 @@ class RecordingFolder:
         self._keep_world(live.world)
 
     def _keep_world(self, world: WorldInfo | None) -> None:
-        """Store the world and the heights of the latest people. Every `WORLD_INTERVAL_S`, they are written to the
-        files.
-        """
+        """Store the world and the heights of people, and write them every `WORLD_INTERVAL_S`."""
         if world is None or self._info is None or self._info.world is None or self._world_ended:
             return
         for person, height in world.heights.items():
@@ -167,13 +141,7 @@ class RecordingFolder:
         self._start_time, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
-        """Finish the files independently of each other: a file that fails does not affect the others.
-
-        If no frame was recorded, the folder is removed.
-
-        Raises:
-            PoseError: If a file cannot be finished. It is the first error.
-        """
+        """Finish the files independently of each other; remove the folder if no frame was recorded."""
         self._reserve.release()
         problems = []
         try:
@@ -252,11 +220,7 @@ def _finish(folder: Path) -> str:
 
 
 def _finish_poses(folder: Path) -> int:
-    """Rename poses.json, and create poses.npz from its complete frames.
-
-    Returns:
-        The number of frames.
-    """
+    """Rename poses.json, create poses.npz from its complete frames, and return their number."""
     text, part = folder / JSON, folder / f"{UNFINISHED_PREFIX}{JSON}"
     frames = repair_json(part if part.exists() else text)
     npz = folder / f"{UNFINISHED_PREFIX}{NPZ}"
@@ -277,11 +241,7 @@ def _finish_poses(folder: Path) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """Create a new folder named after the current time.
-
-    Raises:
-        PoseError: If the folder cannot be created.
-    """
+    """Create a new folder named after the current time."""
     name = time.strftime(f"{FOLDER_PREFIX}%Y%m%d-%H%M%S")
     try:
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):

@@ -15,36 +15,20 @@ from pose.structures.types import FrameResult
 
 
 class RefinedFrames:
-    """Queue of the frames of one stream whose refined poses are not available yet.
+    """Queue of the frames of one stream whose refined poses are not available yet."""
 
-    Refined people have separate world coordinates, which are computed from refined poses only. Their poses are not
-    predicted for a later time, but people who are briefly occluded are added.
-
-    Attributes:
-        pending: Pairs of frame number and newest estimate, oldest first. There are at most as many as the refinement
-            delay in frames. Images are omitted if no subscriber wants refined frames, to save memory.
-        stream: Stream of the frames.
-        world: World coordinates of the refined people; None for camera coordinates.
-    """
+    # Refined people have separate world coordinates, which are computed from refined poses only. Their poses are not
+    # predicted for a later time, but people who are briefly occluded are added. Images are omitted if no subscriber
+    # wants refined frames, to save memory.
 
     def __init__(self, stream: Stream, world: WatchedWorld | None, bridge: float) -> None:
-        """Start without frames.
-
-        Args:
-            stream: Stream of the frames, whose lifter refines poses.
-            world: World coordinates of the refined people; None keeps camera coordinates.
-            bridge: Maximum time for which an occluded person is predicted, s; 0 disables this.
-        """
-        self.pending: deque[tuple[int, LiveResult]] = deque()
+        """Start without frames; without `world` people stay in camera coordinates."""
+        self.pending: deque[tuple[int, LiveResult]] = deque()  # pairs of frame number and newest estimate, oldest first
         self.stream, self.world = stream, world
         self._bridge = PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
 
     def refined(self, result: FrameResult) -> tuple[int, LiveResult]:
-        """Return the number of the oldest frame in `pending`, and its refined result. The frame remains in `pending`.
-
-        Args:
-            result: Refined poses of this frame from the lifter.
-        """
+        """Return number and refined result of the oldest frame in `pending`, which remains there."""
         number, live = self.pending[0]
         assert live.result.index == result.index, "frames are refined in order, without gaps"
         info, motion = None, ""

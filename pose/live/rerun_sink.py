@@ -88,12 +88,6 @@ class RerunSink:
 
 
 def _strips(points: F32, skeleton: Skeleton, colours: list[RGB]) -> tuple[F32, list[RGB]]:
-    """Return the limbs (P * edges, 2, D) of people, as pairs of joints, and the colour of each limb.
-
-    Args:
-        points: (P, J, D) joints.
-        skeleton: Skeleton of the joints.
-        colours: Colour of each person.
-    """
+    """Return limbs (P * edges, 2, D) of joints (P, J, D), as pairs of joints, and the colour of each limb."""
     limbs = points[:, np.array(skeleton.edges)]
     return limbs.reshape(-1, 2, points.shape[-1]), [colour for colour in colours for _ in skeleton.edges]

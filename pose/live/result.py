@@ -118,43 +118,24 @@ class LiveResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStatus:
-    """State of a live loop.
+    """State of a live loop."""
 
-    Attributes:
-        fps: Rate of frames with 3D poses over the last 5 s, frames/s.
-        latency_ms: Median latency from capture to 3D pose over the last 5 s; NaN without frames.
-        latency_p95_ms: 95th percentile of this latency over the last 5 s; NaN without frames.
-        people: Number of people in the last frame.
-        device: Device of the networks.
-        lifter: Name of the lifter, the network from 2D to 3D.
-        lifter_delay_ms: Delay by the look-ahead of the lifter, which is part of the latency.
-        ahead_ms: Prediction time of the last frame after its capture; 0 without prediction.
-        frames_in: Number of captured frames since the start.
-        processed: Number of frames with 3D poses.
-        dropped: Number of frames that were dropped to process newer ones.
-        paused: Whether new frames are discarded.
-        message: Problem of the source, such as a lost camera; empty without one.
-        world: State of gravity and camera motion in a few words; empty in camera coordinates.
-        cameras: State of the calibration of several cameras in a few words; empty with one camera.
-        frame_age_s: Time since the last captured frame, s; NaN before the first.
-    """
-
-    fps: float
-    latency_ms: float
-    latency_p95_ms: float
-    people: int
-    device: str
-    lifter: str
-    lifter_delay_ms: float
-    ahead_ms: float
-    frames_in: int
-    processed: int
-    dropped: int
-    paused: bool
-    message: str
-    world: str = ""
-    cameras: str = ""
-    frame_age_s: float = math.nan
+    fps: float  # rate of frames with 3D poses over the last 5 s, frames/s
+    latency_ms: float  # median latency from capture to 3D pose over the last 5 s; NaN without frames
+    latency_p95_ms: float  # 95th percentile of this latency over the last 5 s; NaN without frames
+    people: int  # number of people in the last frame
+    device: str  # device of the networks
+    lifter: str  # name of the lifter, the network from 2D to 3D
+    lifter_delay_ms: float  # delay by the look-ahead of the lifter, which is part of the latency
+    ahead_ms: float  # prediction time of the last frame after its capture; 0 without prediction
+    frames_in: int  # number of captured frames since the start
+    processed: int  # number of frames with 3D poses
+    dropped: int  # number of frames that were dropped to process newer ones
+    paused: bool  # whether new frames are discarded
+    message: str  # problem of the source, such as a lost camera; empty without one
+    world: str = ""  # state of gravity and camera motion in a few words; empty in camera coordinates
+    cameras: str = ""  # state of the calibration of several cameras in a few words; empty with one camera
+    frame_age_s: float = math.nan  # time since the last captured frame, s; NaN before the first
 
     @property
     def is_stalled(self) -> bool:

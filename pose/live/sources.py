@@ -26,15 +26,10 @@ MAX_FILE_LAG_S = 1.0  # a file that lags more (computer suspended) continues fro
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """An image with its capture time.
+    """An image with its capture time."""
 
-    Attributes:
-        frame: The image, with its index and time in the stream.
-        at: Capture time in s on the clock of `time.monotonic`.
-    """
-
-    frame: Frame
-    at: float
+    frame: Frame  # the image, with its index and time in the stream
+    at: float  # capture time in s on the clock of `time.monotonic`
 
 
 class LiveSource(Protocol):
@@ -88,10 +83,9 @@ def open_live(spec: str, *, loop: bool = False) -> LiveSource:
 
 
 class Played:
-    """Source that plays a file at its frame rate.
+    """Source that plays a file at its frame rate."""
 
-    The capture time of a frame is the time at which it is due, so any delay counts as latency.
-    """
+    # The capture time of a frame is the time at which it is due, so any delay counts as latency.
 
     def __init__(self, source: Source, *, loop: bool = False) -> None:
         self.name, self.fps, self.message = source.name, source.info.fps, ""
@@ -123,24 +117,16 @@ class Played:
 
 
 class Reconnecting:
-    """Source that reads a camera or network stream, and opens it again whenever it ends or fails.
+    """Source that reads a camera or network stream, and opens it again whenever it ends or fails."""
 
-    The waits between attempts increase from 1 to 16 s. The frame times of all connections are on one time line, so the
-    gaps between connections keep their duration.
-
-    Attributes:
-        left_out: Number of outdated images that were skipped: a connection had buffered them before reading began.
-    """
+    # The waits between attempts increase from 1 to 16 s. The frame times of all connections are on one time line, so
+    # the gaps between connections keep their duration. `left_out` counts outdated images that a connection had buffered
+    # before reading began.
 
     def __init__(self, spec: str, source: Source) -> None:
-        """Use an open source for the first connection.
-
-        Args:
-            spec: Address or camera number.
-            source: Source that `open_source` returned for `spec` with `watch=True`.
-        """
+        """Use a source that `open_source` opened with `watch=True` for the first connection."""
         self.name, self.fps, self.message = source.name, source.info.fps, ""
-        self.left_out = 0
+        self.left_out = 0  # number of outdated images that were skipped
         self._spec = spec
         self._source: Source | None = source  # opened, not yet read
         self._source_lock = threading.Lock()  # guards `_source`
@@ -171,10 +157,8 @@ class Reconnecting:
             self._reopen(stop)
 
     def _refresh(self) -> None:
-        """Reconnect if the open source was not read for more than a second.
-
-        Its buffered images are outdated, and servers disconnect clients that do not read.
-        """
+        """Reconnect if the open source was not read for more than a second."""
+        # Its buffered images are outdated, and servers disconnect clients that do not read.
         if time.monotonic() - self._opened < MAX_UNREAD_S or (old := self._take_source()) is None:
             return
         old.close()
@@ -198,9 +182,7 @@ class Reconnecting:
                 self._source = source
 
     def _connection(self) -> Iterator[tuple[Frame, float]]:
-        """Yield the frames of the open source with their arrival times, until it ends. Then set `message` to the
-        reason.
-        """
+        """Yield frames with arrival times (s) until the source ends; then set `message` to the reason."""
         source = self._take_source()
         if source is None:
             return
@@ -217,12 +199,7 @@ class Reconnecting:
         self._report_loss(problem)
 
     def _check_frame(self, frame: Frame, at: float) -> None:
-        """Report a changed image size, and measure the rate of a stream that does not declare it.
-
-        Args:
-            frame: The frame.
-            at: Arrival time, s.
-        """
+        """Report a changed image size, and measure the rate of a stream that does not declare it."""
         self.fps = self._pace.add(at) or self.fps
         if self._size not in (None, frame.size):
             self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: track ids restart"
@@ -266,20 +243,11 @@ class Pace:
     """Estimator of a frame rate: the reciprocal of the median of the latest intervals, which ignores stalls."""
 
     def __init__(self, max_images: int | None = None) -> None:
-        """Start without images.
-
-        Args:
-            max_images: Number of latest images from which the rate is estimated; None estimates nothing, and `add`
-                always returns None.
-        """
+        """Start without images; None estimates nothing, so that `add` always returns None."""
         self._at: deque[float] = deque(maxlen=max_images or 0)
 
     def add(self, at: float) -> float | None:
-        """Add an image, and return the frame rate in frames/s; None before the sixth image.
-
-        Args:
-            at: Arrival time of the image, s.
-        """
+        """Add an image that arrived at `at` (s), and return the rate in frames/s; None before the sixth."""
         self._at.append(at)
         if len(self._at) < MIN_PACE_FRAMES:
             return None
@@ -291,25 +259,14 @@ class PushedFrames:
     """Source of images that another thread pushes, for example from a browser's camera."""
 
     def __init__(self, name: str, fps: float = 30.0, *, capacity: int = 4) -> None:
-        """Create a source without images.
-
-        Args:
-            name: Name for display.
-            fps: Nominal frame rate, frames/s.
-            capacity: Capacity of the queue; when it is full, the oldest image is dropped.
-        """
+        """Create a source; when `capacity` images wait, the oldest is dropped."""
         self.name, self.fps, self.message = name, fps, ""
         self._mailbox: Mailbox[Captured] = Mailbox(capacity)
         self._next = 0
         self._first: float | None = None
 
     def push(self, image: U8, at: float | None = None) -> int:
-        """Push an image, and return its index. The `LiveResult` of this image has the same `result.index`.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            at: Capture time in s on the clock of `time.monotonic`, increasing; None for now.
-        """
+        """Push an image, (H, W, 3) uint8 RGB, captured at `at` (monotonic, s; None: now), and return its index."""
         at = time.monotonic() if at is None else at
         if self._first is None:
             self._first = at

@@ -26,76 +26,47 @@ _HIPS = r.hip_weights()
 
 @dataclass(frozen=True, slots=True)
 class BodyUnknowns:
-    """Unknowns of one person in bundle adjustment.
+    """Unknowns of one person in bundle adjustment."""
 
-    Attributes:
-        points: (K, N, 3) m, points in the world at K sampled times, the knots.
-        bones: (B,) m, lengths of the bones listed in `residuals.BONES`.
-    """
-
-    points: F64
-    bones: F64
+    points: F64  # (K, N, 3) m, points in the world at K sampled times, the knots
+    bones: F64  # (B,) m, lengths of the bones listed in `residuals.BONES`
 
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """Selection of the free camera parameters, and their priors.
+    """Selection of the free camera parameters, and their priors."""
 
-    Each of C cameras has PARAMETERS = 10 parameters: rotation (3), translation (3), log focal length, k1, clock
-    offset (s) and drift.
+    # Each of C cameras has PARAMETERS = 10 parameters: rotation (3), translation (3), log focal length, k1, clock
+    # offset (s) and drift.
 
-    Attributes:
-        free: (C, PARAMETERS), whether a parameter is free.
-        prior: (C, PARAMETERS) expected values of log focal length, k1, offset and drift (unused for rotation and
-            translation).
-        precision: (C, PARAMETERS), inverse variances of the prior; 0 for fixed parameters.
-    """
-
-    free: Flags
-    prior: F64
-    precision: F64
+    free: Flags  # (C, PARAMETERS), whether a parameter is free
+    prior: F64  # (C, PARAMETERS) expected values of log focal length, k1
+    precision: F64  # (C, PARAMETERS), inverse variances of the prior; 0 for fixed parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Result of bundle adjustment.
+    """Result of bundle adjustment; `deviation` is in the order of `Freedom`, 0 where fixed or not requested."""
 
-    Attributes:
-        cameras: The refined cameras.
-        bodies: The refined bodies.
-        cost: Half the sum of squared residuals, with the robust loss.
-        deviation: (C, PARAMETERS) standard deviations of the free parameters of each camera, in the order of
-            `Freedom`, for independent residuals; 0 elsewhere. All 0 if not requested.
-        covariance: (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested.
-    """
-
-    cameras: list[ViewCamera]
-    bodies: list[BodyUnknowns]
-    cost: float
-    deviation: F64
-    covariance: F64
+    cameras: list[ViewCamera]  # the refined cameras
+    bodies: list[BodyUnknowns]  # the refined bodies
+    cost: float  # half the sum of squared residuals, with the robust loss
+    deviation: F64  # (C, PARAMETERS) standard deviations of the free parameters of each camera
+    covariance: F64  # (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """Normal equations of one person.
+    """Normal equations of one person."""
 
-    The unknowns are D = 3 N coordinates in each of K frames, and M that all frames share: the free camera parameters,
-    then this person's bone lengths.
+    # The unknowns are D = 3 N coordinates in each of K frames, and M that all frames share: the free camera parameters,
+    # then this person's bone lengths.
 
-    Attributes:
-        frames: (K, D, D) matrix of each frame.
-        right: (K, D) right-hand side of each frame.
-        cross: (K, D, M) part of the matrix that couples frames and shared unknowns.
-        border: (M, M) matrix of the shared unknowns.
-        border_right: (M,) right-hand side of the shared unknowns.
-    """
-
-    frames: F64
-    right: F64
-    cross: F64
-    border: F64
-    border_right: F64
+    frames: F64  # (K, D, D) matrix of each frame
+    right: F64  # (K, D) right-hand side of each frame
+    cross: F64  # (K, D, M) part of the matrix that couples frames and shared unknowns
+    border: F64  # (M, M) matrix of the shared unknowns
+    border_right: F64  # (M,) right-hand side of the shared unknowns
 
 
 class BundleAdjustment:
@@ -108,14 +79,7 @@ class BundleAdjustment:
         weights: Weights | None = None,
         body_scale: float = 1.0,
     ) -> None:
-        """Define the problem.
-
-        Args:
-            people: Observations of each person by all cameras.
-            freedom: Free camera parameters and their priors.
-            weights: Weights of the residuals; None for the defaults.
-            body_scale: Factor by which lifted bodies are scaled.
-        """
+        """Define the problem; `weights` None are the defaults, and lifted bodies are scaled by `body_scale`."""
         self._people, self._freedom, self._weights = people, freedom, weights or Weights()
         self._scale = body_scale
         self._free = np.flatnonzero(freedom.free)  # indices among the parameters of all cameras
@@ -129,17 +93,8 @@ class BundleAdjustment:
         tolerance: float = 1e-4,
         covariance: bool = False,
     ) -> Solution:
-        """Solve the problem iteratively from initial values.
-
-        The lifter's prior is rotated to the world with the initial cameras and then stays fixed.
-
-        Args:
-            cameras: Initial cameras.
-            bodies: Initial bodies.
-            iterations: Maximum number of iterations.
-            tolerance: Relative decrease of the cost per iteration below which the solver stops.
-            covariance: Whether to compute standard deviations and covariances.
-        """
+        """Solve from initial values until the relative decrease of the cost is below `tolerance`."""
+        # The lifter's prior is rotated to the world with the initial cameras and then stays fixed.
         cameras, bodies = list(cameras), list(bodies)
         priors = [self._priors(one, cameras) for one in self._people]
         cost = self._cost(cameras, bodies, priors)
@@ -250,12 +205,8 @@ class BundleAdjustment:
         return Chain.factorise(frames, one, two)
 
     def _reduced(self, terms: list[_Terms], cameras: list[ViewCamera], damping: float) -> tuple[F64, F64, list[F64]]:
-        """Return the Schur complement over the free camera parameters and the bones of all people.
-
-        Returns:
-            Matrix and right-hand side of the reduced system, and the solutions (K, D, M + 1) of the frames of each
-            person. The right-hand sides of these are the columns of `_Terms.cross`, and `_Terms.right`.
-        """
+        """Return the Schur complement over free camera parameters and bones, and each person's frame solutions."""
+        # The right-hand sides of the solutions (K, D, M + 1) are the columns of `_Terms.cross`, and `_Terms.right`.
         width = len(self._free)
         total = width + self._bones * len(terms)
         matrix, right = np.zeros((total, total)), np.zeros(total)
@@ -330,10 +281,7 @@ def start_body(points: F64) -> BodyUnknowns:
 
 
 def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
-    """Return the observations (K, N, 2) px of a camera at the knots.
-
-    They are corrected to first order for changes of the camera's clock since `observe`.
-    """
+    """Return a camera's observations (K, N, 2) px, corrected to first order for clock changes since `observe`."""
     moved = camera.own_time(one.knots) - one.own[index]
     seen: F64 = one.pixels[index] + one.velocity[index] * moved[:, None, None]
     return seen
@@ -345,14 +293,7 @@ def _squares(off: F64, noise: F64) -> F64:
 
 
 def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64, F64]) -> None:
-    """Add the lifter's prior to the normal equations, in place.
-
-    Args:
-        frames: (K, N, 3, N, 3) matrix of each frame.
-        right: (K, N, 3) right-hand side of each frame.
-        points: (K, N, 3) m, current points.
-        prior: Results of `prior_of` and `root_prior`.
-    """
+    """Add the lifter's prior to the normal equations (K, N, 3, N, 3) and (K, N, 3), in place."""
     limbs, precision, root, root_precision = prior
     middle = _HIPS @ points
     shape = np.eye(N) - _HIPS  # (N, N): maps points to points relative to the hips

@@ -46,17 +46,7 @@ class Known:
 
 
 def start_cameras(initial_cameras: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
-    """Return the cameras with initial poses and clock offsets from the links.
-
-    Each link gives its second camera's pose and clock offset relative to its first camera.
-
-    Args:
-        initial_cameras: Cameras with known or assumed intrinsics. Those that no link leads to are returned unchanged.
-        links: Links, ordered so that the first camera of each link already has a pose.
-
-    Returns:
-        All cameras in the frame of the first one.
-    """
+    """Return the cameras with poses and clock offsets from ordered links; others unchanged."""
     cameras = list(initial_cameras)
     for link in links:
         base = cameras[link.first]
@@ -70,16 +60,7 @@ def start_cameras(initial_cameras: Sequence[ViewCamera], links: Sequence[Link]) 
 
 
 def start_points(observed: Observed, cameras: CameraBatch, scale: float = 1.0) -> F64:
-    """Return initial points (..., K, N, 3) m in the world: the mean of the cameras' lifted points.
-
-    At times at which no camera has the person, points are interpolated linearly. Axes: K times and N points of
-    `observed`; leading axes `...` are people.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The cameras.
-        scale: Factor by which lifted bodies are scaled.
-    """
+    """Return initial points (..., K, N, 3) m in the world: the mean of lifted points, interpolated in gaps."""
     weight = observed.present[..., None, None].astype(float)
     places = cameras.to_world(scale * (observed.limbs + observed.root[..., None, :]))
     total = weight.sum(axis=0)
@@ -100,23 +81,11 @@ def _interpolate(points: F64, seen: Flags) -> None:
 
 
 def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
-    """Return the free camera parameters of a calibration stage, and their priors.
-
-    Stage 0 has no free parameters. Each further stage adds some:
-
-    - Stage 1: rotation and translation, unless `known.poses`.
-    - Stage 2: focal length where the intrinsics are unknown, and clock offset unless `known.clocks`.
-    - Stage 3: distortion k1 where the intrinsics are unknown, and clock drift unless `known.clocks` or `span` is less
-      than `MIN_DRIFT_SPAN_S`.
-
-    Pose and clock of the first camera are always fixed; they define the world and the common time.
-
-    Args:
-        cameras: Cameras, with the expected focal lengths and clock offsets.
-        known: Given parameters.
-        stage: Number of the stage, 0 to 3.
-        span: Time from the first to the last frame that is used, s.
-    """
+    """Return the free camera parameters of a calibration stage, 0 to 3, and their priors."""
+    # Stage 1 frees rotation and translation, unless `known.poses`. Stage 2 frees the focal length where the intrinsics
+    # are unknown, and the clock offset unless `known.clocks`. Stage 3 frees k1 where the intrinsics are unknown, and
+    # the clock drift unless `known.clocks` or `span` is less than `MIN_DRIFT_SPAN_S`. Pose and clock of the first
+    # camera are always fixed; they define the world and the common time.
     shape = (len(cameras), r.PARAMETERS)
     free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
     for index, camera in enumerate(cameras):
@@ -137,17 +106,11 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """Result of `adjust`.
+    """Result of `adjust`. Each body is one person in one window of time."""
 
-    Attributes:
-        solution: Cameras and bodies. Each body is one person in one window of time.
-        seen: Observations of each body.
-        owners: Index of each body's person in the argument `people` of `adjust`.
-    """
-
-    solution: Solution
-    seen: list[Observed]
-    owners: list[int]
+    solution: Solution  # cameras and bodies. Each body is one person in one window of time
+    seen: list[Observed]  # observations of each body
+    owners: list[int]  # index of each body's person in the argument `people` of `adjust`
 
 
 def adjust(
@@ -157,22 +120,9 @@ def adjust(
     weights: Weights | None = None,
     rough: bool = False,
 ) -> Adjusted:
-    """Calibrate the cameras from people, by bundle adjustment in stages.
-
-    Each stage frees more camera parameters (`freedom`). It uses samples of the 2D keypoints at several times, which
-    are taken again with the clock offsets of the previous stage.
-
-    Args:
-        people: Tracks of each matched person, by camera; at least one must be seen by two cameras at the same time.
-        cameras: Initial cameras.
-        known: Given parameters; None if nothing is given.
-        weights: Weights of the residuals; None for the defaults.
-        rough: Whether to calibrate faster, with fewer sampled times and stages. Distortion, drifts and standard
-            deviations are then not computed.
-
-    Returns:
-        The calibrated cameras, and the bodies and observations that were used.
-    """
+    """Calibrate the cameras from people, at least one seen by two cameras at once, by bundle adjustment in stages."""
+    # Each stage frees more camera parameters (`freedom`) and samples the 2D keypoints again with the clock offsets of
+    # the previous one. With `rough` there are fewer times and stages, and no distortion, drifts and deviations.
     known = known or Known()
     windows = calibration_windows(people, cameras, MAX_ROUGH_KNOTS if rough else MAX_KNOTS)
     span = float(windows[-1][-1] - windows[0][0])
@@ -198,12 +148,7 @@ def adjust(
 
 
 def body_scale(bodies: Sequence[BodyUnknowns], observed: Sequence[Observed]) -> float:
-    """Return the size of the bodies relative to lifted bodies: the median ratio of their limb lengths.
-
-    Args:
-        bodies: Adjusted bodies.
-        observed: Observations of each body, with its lifted points.
-    """
+    """Return the median ratio of the limb lengths of bodies to those of lifted bodies."""
     ratios = []
     for body, one in zip(bodies, observed, strict=True):
         for camera in range(len(one.limbs)):

@@ -231,10 +231,8 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 
 
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """Read the two cameras of a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices.
-
-    The file is not parsed with OpenCV, which aborts the process for some malformed files.
-    """
+    """Read a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices."""
+    # OpenCV itself aborts the process for some malformed files.
     text = path.read_text(encoding="utf-8")
     found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # safe: a subclass of SafeLoader
     if not isinstance(found, Mapping):

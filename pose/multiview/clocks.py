@@ -46,12 +46,7 @@ class ClockHint:
 
 
 def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) -> list[ClockHint]:
-    """Return the clock offsets of all pairs of cameras that sound or time stamps give.
-
-    Args:
-        waves: Sound of each camera's video; None without sound.
-        recorded: Recording time of each camera's video.
-    """
+    """Return the clock offsets of all pairs of cameras that sound or time stamps give."""
     found = []
     for second in range(len(recorded)):
         for first in range(second):

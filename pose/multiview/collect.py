@@ -19,17 +19,7 @@ MIN_FRAMES = 5  # minimum frames of a useful track
 def collect_tracks(
     results: Iterable[FrameResult], skeleton: Skeleton, camera: int, folder: Path | None = None
 ) -> list[ViewTrack]:
-    """Return the tracks of one camera with enough frames, stored in a temporary file.
-
-    Args:
-        results: Frame results of the camera's pipeline.
-        skeleton: Joint set of the keypoints.
-        camera: Index of the camera.
-        folder: Folder of the temporary file; None for the system's temporary folder.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Return the tracks of one camera with enough frames, stored in a temporary file."""
     newest: dict[int, list[tuple[float, *Row]]] = {}
     pending = 0
     with RowFile(TRACK_ROW, folder) as rows:

@@ -43,10 +43,7 @@ def complete(points: F64, joints: F64, present: Flags, sigma: F64) -> F64:
 
 
 def _trunk_shapes(trunk: F64, joints: F64, present: Flags) -> F64:
-    """Return joints `DERIVED` (C, ..., K, 5, 3) m of each camera relative to the middle of the trunk.
-
-    The lifted joints are rotated and scaled to the triangulated trunk (..., K, 4, 3) m, also relative to its middle.
-    """
+    """Return joints `DERIVED` (C, ..., K, 5, 3) m relative to the middle of the triangulated trunk, as lifted."""
     own = joints.take(POINTS[_TRUNK], axis=-2)
     own_middle = own.mean(axis=-2, keepdims=True)
     own = own - own_middle
@@ -72,11 +69,6 @@ def _spread(points: F64) -> F64:
 
 
 def residuals_px(observed: Observed, pixels: F64) -> F64:
-    """Return the distances (C, ..., K, N) px between observed and projected points; NaN if not detected.
-
-    Args:
-        observed: Observations of one or several people by C cameras.
-        pixels: (C, ..., K, N, 2) px, projections of N points at K times; axes `...` are people.
-    """
+    """Return distances (C, ..., K, N) px of observed points from (C, ..., K, N, 2) px; NaN if not detected."""
     off = np.linalg.norm(observed.pixels - pixels, axis=-1)
     return np.where(observed.seen, off, np.nan)

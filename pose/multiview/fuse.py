@@ -99,17 +99,11 @@ def fuse(
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """One person at the last instant of a short window.
+    """One person at the last instant of a short window."""
 
-    Attributes:
-        fused: The person at this instant.
-        points: (N, 3) m in the world, the triangulated points `types.POINTS`.
-        correction: (N, 3) m, offset of these points from the mean of the lifted points of all cameras.
-    """
-
-    fused: Fused
-    points: F64
-    correction: F64
+    fused: Fused  # the person at this instant
+    points: F64  # (N, 3) m in the world, the triangulated points `types.POINTS`
+    correction: F64  # (N, 3) m, offset of these points from the mean of the lifted points of all cameras
 
 
 def fuse_newest(
@@ -183,17 +177,9 @@ class _Solution:
 
 
 def _continued(scene: _FusionInput, lifted_start: F64, start: F64) -> tuple[Flags, _Solution | None]:
-    """Solve from the lifted points plus the correction of the previous frame.
-
-    Args:
-        scene: The people.
-        lifted_start: (P, K, N, 3) m, lifted points.
-        start: (P, K, N, 3) m, start of the solver.
-
-    Returns:
-        Mask (P,), which people have a lower cost at `start` than at `lifted_start`, with and without the trust in
-        cameras, and their solution; None if there are none.
-    """
+    """Solve from `start`; return which people (P,) have a lower cost there, and their solution or None."""
+    # `start` has the lifted points (P, K, N, 3) m plus the correction of the previous frame. Costs are compared with
+    # and without the trust in cameras.
     observed = with_sides(scene.observed, swapped_sides(scene.observed, scene.cameras, start))
     problem = scene.problem(observed, trust_of(observed, scene.cameras, scene.lifted, start))
     cost = problem.cost(start)

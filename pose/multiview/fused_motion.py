@@ -16,21 +16,13 @@ RowType = np.dtype[Any]
 
 @dataclass(frozen=True, slots=True)
 class FusedMotion:
-    """Motion of one person, fused from all cameras.
+    """Motion of one person, fused from all cameras."""
 
-    Attributes:
-        frames: (K,) indices on the time line, increasing.
-        joints: (K, 17, 3) m in the frame of the first camera.
-        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
-        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
-        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
-    """
-
-    frames: np.ndarray
-    joints: F32
-    sigma: F32
-    seen_by: U8
-    residual: F32
+    frames: np.ndarray  # (K,) indices on the time line, increasing
+    joints: F32  # (K, 17, 3) m in the frame of the first camera
+    sigma: F32  # (K, 17) mm, the radius that contains the true joint with probability 0.68
+    seen_by: U8  # (K, 17), bit c is set if camera c detected the joint close to its fused position
+    residual: F32  # (C, K) px, median reprojection error over joints, NaN where a camera does not see the person
 
     @classmethod
     def of(cls, rows: Rows) -> "FusedMotion":
@@ -69,16 +61,7 @@ def rows_of(fused: Fused, fps: float, kind: RowType) -> Rows:
 
 
 def stored_motions(portions: Iterable[Rows], counts: Sequence[int], kind: RowType) -> list[FusedMotion]:
-    """Store the motions of people in one temporary file that is mapped into memory; small ones stay in memory.
-
-    Args:
-        portions: Structured arrays from `rows_of`: all frames of the first person, then those of the next ones.
-        counts: Number of frames of each person.
-        kind: Type of the arrays, from `row_type`.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Store the motions of people, given by rows, in one temporary memory-mapped file; small ones in memory."""
     if not counts:
         return []
     rows = stored_rows(portions, kind, sum(counts))
@@ -86,11 +69,7 @@ def stored_motions(portions: Iterable[Rows], counts: Sequence[int], kind: RowTyp
 
 
 def scaled_motions(motions: Sequence[FusedMotion], factor: float) -> list[FusedMotion]:
-    """Return motions with joints and sigma multiplied by a factor, stored like the result of `stored_motions`.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Return motions with joints and sigma multiplied by a factor, stored as by `stored_motions`."""
     if not motions:
         return []
     kind = row_type(len(motions[0].residual))

@@ -28,26 +28,15 @@ STEPS = 4  # Gauss-Newton steps
 
 @dataclass(frozen=True, slots=True)
 class SeenHands:
-    """Observations of K hands by all cameras at one instant.
+    """Observations of K hands by all cameras at one instant."""
 
-    Attributes:
-        pixels: (C, K, 21, 2) px.
-        scores: (C, K, 21); 0 where a point is not seen.
-        shapes: (C, K, 21, 3) m from the wrist, in the axes of each camera and the hand size that the network assumes.
-    """
-
-    pixels: F64
-    scores: F64
-    shapes: F64
+    pixels: F64  # (C, K, 21, 2) px
+    scores: F64  # (C, K, 21); 0 where a point is not seen
+    shapes: F64  # (C, K, 21, 3) m from the wrist, in the axes of each camera and the hand size that the network assumes
 
     @classmethod
     def none(cls, cameras: int, hands: int) -> "SeenHands":
-        """Return observations in which no camera sees any of the hands.
-
-        Args:
-            cameras: Number of cameras.
-            hands: Number of hands.
-        """
+        """Return observations in which no camera sees any of the hands."""
         shape = (cameras, hands, POINTS)
         return cls(np.zeros((*shape, 2)), np.zeros(shape), np.zeros((*shape, 3)))
 
@@ -59,30 +48,18 @@ class SeenHands:
 
 @dataclass(frozen=True, slots=True)
 class FusedHands:
-    """K fused hands at one instant.
+    """K fused hands at one instant."""
 
-    Attributes:
-        shapes: (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand.
-        sigma: (K, 21) mm, radius around each point that contains the true point, relative to the wrist, with a
-            probability of 68 %. NaN for hands seen by fewer than two cameras, whose true size is unknown.
-    """
+    # Sigma is NaN for hands seen by fewer than two cameras, whose true size is unknown.
 
-    shapes: F64
-    sigma: F64
+    shapes: F64  # (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand
+    sigma: F64  # (K, 21) mm, radius around each point that contains the true point, relative to the wrist
 
 
 def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, forearms: F64) -> FusedHands:
-    """Triangulate the hands at one instant.
-
-    Cameras that do not agree are left out. Hands that fewer than two cameras agree on keep the shape from the best
-    camera.
-
-    Args:
-        seen: Observations of K hands, in the order left and right hand of each person.
-        cameras: The cameras.
-        wrists: (K, 3) m in the world, the body's wrist of each hand.
-        forearms: (K,) m, length of the forearm of each hand, from which the length of the hand follows.
-    """
+    """Triangulate K hands at one instant, given wrists (K, 3) m and forearms (K,) m of the bodies."""
+    # Cameras that do not agree are left out. Hands that fewer than two cameras agree on keep the shape from the best
+    # camera.
     seen = _assigned_to_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
     sizes = np.stack([_size_px(camera, wrists, HAND_PER_FOREARM * forearms) for camera in cameras])
     used = seen.seen
@@ -110,10 +87,7 @@ def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
 
 
 def _assigned_to_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
-    """Assign each hand to the side whose wrist is closest, and drop hands that are far from their wrist.
-
-    The hands of a camera are swapped if that camera confuses the left and right arm.
-    """
+    """Assign each hand to the closest wrist (in cameras that confuse the arms, swapped); drop distant ones."""
     pixels, scores, shapes = seen.pixels.copy(), seen.scores.copy(), seen.shapes.copy()
     there = seen.seen
     for index, camera in enumerate(cameras):
@@ -140,17 +114,7 @@ def _assigned_to_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: 
 def _triangulated(
     seen: SeenHands, used: Flags, turned: F64, cameras: Sequence[ViewCamera], wrists: F64, metres: F64, sizes: F64
 ) -> tuple[F64, F64]:
-    """Triangulate hands; return points (K, 21, 3) m in the world, and sigma (K, 21) mm relative to the wrist.
-
-    Args:
-        seen: Observations of the hands.
-        used: (C, K) whether to use a camera for a hand.
-        turned: (C, K, 21, 3) shapes in world axes.
-        cameras: The cameras.
-        wrists: (K, 3) m, wrists of the bodies.
-        metres: (K,) m, lengths of the hands.
-        sizes: (C, K) px, sizes of the hands in the images.
-    """
+    """Triangulate hands; return points (K, 21, 3) m in the world, and sigma (K, 21) mm relative to the wrist."""
     own = np.linalg.norm(np.diff(seen.shapes[:, :, [0, 9, 10, 11, 12]], axis=2), axis=-1).sum(axis=-1)
     factor = used * metres / np.where(own > 0, own, 1.0)
     shape = (factor[..., None, None] * turned).sum(axis=0) / np.maximum(used.sum(axis=0), 1)[:, None, None]
@@ -194,13 +158,7 @@ class HandStream:
         tracks: Sequence[Sequence[tuple[int, int]]],
         results: Sequence[Iterable[FrameResult]],
     ) -> None:
-        """Start at the first result of each camera.
-
-        Args:
-            cameras: The cameras.
-            tracks: Pairs (camera index, track id) of all tracks of each person.
-            results: Results of each camera, in order of time.
-        """
+        """Start at the first result of each camera; `tracks` are (camera index, track id) of each person."""
         self._cameras = list(cameras)
         persons: list[dict[int, int]] = [{} for _ in cameras]
         for person, own in enumerate(tracks):
@@ -209,17 +167,7 @@ class HandStream:
         self._neighbours = [_NeighbourFrames(one, known) for one, known in zip(results, persons, strict=True)]
 
     def at(self, time: float, people: Sequence[int], wrists: F64, forearms: F64) -> tuple[F32, F32]:
-        """Return the hands of `people` at a time on the common clock.
-
-        Args:
-            time: Common time, s; must not decrease from call to call.
-            people: (P,) indices of people in the argument `tracks` of the constructor.
-            wrists: (P, 2, 3) m, left and right wrists, in the world.
-            forearms: (P,) m, lengths of the forearms.
-
-        Returns:
-            Shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm of the left and right hand, as in `FusedHands`.
-        """
+        """Return shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm at a common time, which must not decrease."""
         count = len(people)
         seen = SeenHands.none(len(self._cameras), 2 * count)
         for index, (camera, neighbours) in enumerate(zip(self._cameras, self._neighbours, strict=True)):
@@ -273,10 +221,7 @@ class _NeighbourFrames:
 
 
 def _between(before: _Hands | None, after: _Hands | None, share: float) -> _Hands:
-    """Interpolate the hands of a person between two frames.
-
-    A hand that is seen in only one frame is taken from the nearer frame, in which it may be unseen.
-    """
+    """Interpolate a person's hands between frames; a hand seen in one of them is that of the nearer frame."""
     nearer, other = (before, after) if share < 0.5 else (after, before)
     if nearer is None:
         assert other is not None

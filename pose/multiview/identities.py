@@ -25,17 +25,14 @@ MAX_OVERLAP_S = 0.3  # s, maximum overlap of two tracks of one person in one cam
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Result of the comparison of two tracks.
+    """Result of the comparison of two tracks."""
 
-    Attributes:
-        cost: Mismatch of the tracks: (r / `RAY_DISTANCE_M`)^2 + (d / `JOINT_DISTANCE_M`)^2. Here r is the
-            median distance between both cameras' rays to a joint, and d that between both lifted positions relative to
-            the root. The cost is inf if r or d is too large for one person.
-        overlap_s: Time for which both tracks exist, s.
-    """
+    # The cost is (r / `RAY_DISTANCE_M`)^2 + (d / `JOINT_DISTANCE_M`)^2. Here r is the median distance between both
+    # cameras' rays to a joint, and d that between both lifted positions relative to the root. It is inf if r or d is
+    # too large for one person.
 
-    cost: float
-    overlap_s: float
+    cost: float  # mismatch of the tracks: (r / `RAY_DISTANCE_M`)^2 + (d / `JOINT_DISTANCE_M`)^2
+    overlap_s: float  # time for which both tracks exist, s
 
 
 def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> list[list[int]]:
@@ -56,14 +53,7 @@ def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> l
 
 
 def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, ViewTrack]:
-    """Merge the tracks of one person into one track per camera, by index of the camera.
-
-    Where two tracks of a camera overlap, the longer one is used.
-
-    Args:
-        tracks: All tracks.
-        rows: Indices of the tracks of the person.
-    """
+    """Merge the tracks (rows) of one person into one per camera; where two overlap, the longer one counts."""
     merged: dict[int, ViewTrack] = {}
     for row in sorted(rows, key=lambda row: -len(tracks[row])):
         track = tracks[row]
@@ -95,10 +85,7 @@ def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> d
 
 
 def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Agreement]) -> float:
-    """Return the mean cost over the overlapping pairs of tracks of two clusters.
-
-    It is inf if no pair overlaps, or if any pair is certainly two people.
-    """
+    """Return the mean cost over overlapping tracks of two clusters; inf if none overlap or any is two people."""
     pairs = [agreements[key] for a in one for b in other if (key := (min(a, b), max(a, b))) in agreements]
     total = sum(pair.overlap_s for pair in pairs)
     if not total or any(pair.cost == np.inf for pair in pairs):
@@ -148,14 +135,7 @@ def world_rays(pixels: F64, camera: ViewCamera) -> F64:
 
 
 def ray_distance(start_a: F64, a: F64, start_b: F64, b: F64) -> tuple[F64, np.ndarray]:
-    """Return distances (...) m between rays of two cameras, and whether they are closest in front of both cameras.
-
-    Args:
-        start_a: (3,) m, origin of the first rays.
-        a: (..., 3) unit vectors along the first rays.
-        start_b: (3,) m, origin of the second rays.
-        b: (..., 3) unit vectors along the second rays.
-    """
+    """Return distances (...) m between rays of two cameras, and whether they are closest in front of both."""
     between = start_b - start_a
     cosine = (a * b).sum(axis=-1)
     along_a, along_b = a @ between, b @ between

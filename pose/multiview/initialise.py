@@ -26,30 +26,17 @@ MIN_LAG_DIFFERENCE_S = 0.15  # s, minimum difference of two distinct lags
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Relative pose and lag of two cameras: x_second = rotation @ x_first + translation.
+    """Relative pose and lag of two cameras: x_second = rotation @ x_first + translation."""
 
-    Attributes:
-        first: Index of the first camera.
-        second: Index of the second camera.
-        lag: Time in s that converts the second camera's clock to the first's when added to it.
-        rotation: (3, 3), from the axes of the first camera to those of the second.
-        translation: (3,) m.
-        pairs: Indices (first, second) of matched tracks of the first and the second camera.
-        quality: Sum over `pairs` of the duration in s that both tracks share, times their agreement (0 to 1).
-        significance: Significance of the lag from joint speeds, in standard deviations from chance; inf if the lag was
-            given.
-        other_lag: Another lag that fits about equally well, s; NaN if there is none.
-    """
-
-    first: int
-    second: int
-    lag: float
-    rotation: F64
-    translation: F64
-    pairs: tuple[tuple[int, int], ...]
-    quality: float
-    significance: float = np.inf
-    other_lag: float = np.nan
+    first: int  # index of the first camera
+    second: int  # index of the second camera
+    lag: float  # time in s that converts the second camera's clock to the first's when added to it
+    rotation: F64  # (3, 3), from the axes of the first camera to those of the second
+    translation: F64  # (3,) m
+    pairs: tuple[tuple[int, int], ...]  # indices (first, second) of matched tracks of the first and the second camera
+    quality: float  # sum over `pairs` of the duration in s that both tracks share, times their agreement (0 to 1)
+    significance: float = np.inf  # significance of the lag from joint speeds, in standard deviations from chance
+    other_lag: float = np.nan  # another lag that fits about equally well, s; NaN if there is none
 
 
 def link_cameras(
@@ -60,16 +47,7 @@ def link_cameras(
     offset: float | None = None,
     near: tuple[float, float] | None = None,
 ) -> list[Link]:
-    """Return links between two cameras with distinct lags, best first; an empty list if no tracks agree.
-
-    Args:
-        tracks: All tracks.
-        first: Index of the first camera.
-        second: Index of the second camera.
-        speeds: Joint speeds, by index of the track.
-        offset: Lag in s, if it is known; None otherwise.
-        near: Approximate lag and its tolerance, s; None if unknown.
-    """
+    """Return links between two cameras with distinct lags, best first; an empty list if no tracks agree."""
     mine = [i for i, track in enumerate(tracks) if track.camera == first]
     theirs = [i for i, track in enumerate(tracks) if track.camera == second]
     found = []
@@ -104,16 +82,7 @@ def _candidates(
 def _link_at(
     tracks: Sequence[ViewTrack], first: int, second: int, mine: list[int], theirs: list[int], lag: float
 ) -> Link | None:
-    """Find the best rotation at a lag, over all pairs of tracks; return None if no pair agrees.
-
-    Args:
-        tracks: All tracks.
-        first: Index of the first camera.
-        second: Index of the second camera.
-        mine: Indices of the tracks of the first camera.
-        theirs: Indices of the tracks of the second camera.
-        lag: Lag of the second camera, s.
-    """
+    """Find the best rotation at a lag (s), over all pairs of tracks; return None if no pair agrees."""
     motions = {
         (a, b): motion
         for a in mine
@@ -139,11 +108,7 @@ def _link_at(
 
 
 def _common_motion(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
-    """Sample two tracks at their common times; return None if there are too few.
-
-    Returns:
-        Root-relative limb joints (K, 12, 3) m of both tracks, roots (K, 3) m of both, and the common duration in s.
-    """
+    """Return two tracks' limb joints (K, 12, 3) m and roots (K, 3) m at common times, and the duration, or None."""
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
     instants = comparison_times(float(begin), float(end), RATE)
@@ -159,12 +124,7 @@ def _common_motion(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:
-    """Return the rotation R (3, 3) with target = R source, found robustly, and the median residual in m.
-
-    Args:
-        source: (K, J, 3) m, J joints at K times relative to the root, in the axes of the first camera.
-        target: (K, J, 3) m, the same joints in the axes of the second camera.
-    """
+    """Return the robust rotation (3, 3) with target = R source, (K, J, 3) m each, and the median residual in m."""
     weight = np.ones(source.shape[:2])
     rotation = np.eye(3)
     for _ in range(10):
@@ -190,14 +150,7 @@ def all_speeds(tracks: Sequence[ViewTrack]) -> dict[int, Speeds]:
 
 
 def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
-    """Choose links that connect all cameras to the first one, best links first.
-
-    Each link leads from a connected camera to a new one. Cameras that cannot be connected are left out.
-
-    Args:
-        links: One link per pair of cameras.
-        cameras: Number of cameras.
-    """
+    """Choose links from connected to new cameras, best first, to connect as many as possible to the first one."""
     reached, chosen = {0}, []
     while len(reached) < cameras:
         open_links = [link for link in links if (link.first in reached) != (link.second in reached)]

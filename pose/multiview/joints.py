@@ -33,17 +33,10 @@ _KERNEL = np.array([1, 4, 6, 4, 1]) / 16  # smooths the information over neighbo
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The linear systems of a Gauss-Newton step: one system for each person, with 3 K N unknown coordinates.
+    """The linear systems of a Gauss-Newton step: one system for each person, with 3 K N unknown coordinates."""
 
-    The axes `...` are the people, K the instants, and N the points of `types.POINTS`.
-
-    Attributes:
-        blocks: (..., K, 3 N, 3 N) 1/m^2, the matrix of each instant, without the coupling between instants.
-        bend: Weight of the squared second differences in time, 1/m^2, which make the motion smooth.
-    """
-
-    blocks: F64
-    bend: float
+    blocks: F64  # (..., K, 3 N, 3 N) 1/m^2, the matrix of each instant, without the coupling between instants
+    bend: float  # weight of the squared second differences in time, 1/m^2, which make the motion smooth
 
     def apply(self, points: F64) -> F64:
         """Multiply each person's matrix by the coordinates `points` (..., K, 3 N) of N points at K instants."""
@@ -52,13 +45,7 @@ class System:
         return out
 
     def solve(self, right: F64, tolerance: float) -> F64:
-        """Solve each person's system iteratively, and return the solutions (..., K, 3 N).
-
-        Args:
-            right: (..., K, 3 N) right-hand sides, for N points at K instants.
-            tolerance: Norm of a person's residual, relative to that of the right-hand side, at which iteration stops.
-                It also stops after a maximum number of iterations.
-        """
+        """Solve each person's system iteratively for (..., K, 3 N), to a relative residual of `tolerance`."""
         count = right.shape[-2]
         values, space = np.linalg.eigh(self.blocks.mean(axis=-3))
         back = np.swapaxes(space, -1, -2)
@@ -86,11 +73,9 @@ class System:
         return found
 
     def variances(self) -> F64:
-        """Return the approximate variances (..., K, N) m^2 of N points at K instants, as the mean of x, y and z.
-
-        Only the block of every second instant is inverted, without its neighbours. The effect of smoothness is then
-        added as for a long motion with constant information (`_smoothed`).
-        """
+        """Return the approximate variances (..., K, N) m^2 of N points at K instants, as the mean of x, y and z."""
+        # Only the block of every second instant is inverted, without its neighbours. The effect of smoothness is then
+        # added as for a long motion with constant information (`_smoothed`).
         inverse = np.linalg.inv(self.blocks[..., ::2, :, :])
         alone = np.einsum("...nini->...n", inverse.reshape(*inverse.shape[:-2], N, 3, N, 3)) / 3
         count = self.blocks.shape[-3]
@@ -105,26 +90,17 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Least-squares problems of the joints of people, solved at once. People share no unknowns.
+    """Least-squares problems of the joints of people, solved at once. People share no unknowns."""
 
-    Axes: C cameras, K instants, N points, B bones. Leading axes `...` are the people; there are none for a single
-    person.
+    # Axes: C cameras, K instants, N points, B bones. Leading axes `...` are the people; there are none for a single
+    # person.
 
-    Attributes:
-        observed: Observations of the people by all cameras.
-        cameras: Calibrated cameras; not optimised.
-        lifted: Prior from the lifters.
-        bones: (..., B) m, bone lengths.
-        trust: (C, ..., K, N) factors on the precision of the 2D of each camera.
-        weights: Weights of the smoothness and of the robust loss.
-    """
-
-    observed: Observed
-    cameras: CameraBatch
-    lifted: LifterPrior
-    bones: F64
-    trust: F64
-    weights: Weights
+    observed: Observed  # observations of the people by all cameras
+    cameras: CameraBatch  # calibrated cameras; not optimised
+    lifted: LifterPrior  # prior from the lifters
+    bones: F64  # (..., B) m, bone lengths
+    trust: F64  # (C, ..., K, N) factors on the precision of the 2D of each camera
+    weights: Weights  # weights of the smoothness and of the robust loss
 
     def of_people(self, people: Indices) -> "Problem":
         """Return the problems of the people with the indices `people`, for a problem with one axis of people."""
@@ -132,29 +108,13 @@ class Problem:
         return Problem(self.observed.of_people(people), self.cameras, *parts, self.weights)
 
     def solve(self, points: F64, steps: int, tolerance: float = COST_TOLERANCE) -> F64:
-        """Minimise the cost of each person with Gauss-Newton steps, and return the points (..., K, N, 3) m.
-
-        Args:
-            points: (..., K, N, 3) m in the world, initial positions of N points at K instants.
-            steps: Maximum number of steps, at least 1.
-            tolerance: Relative decrease of the cost below which the iteration stops.
-        """
+        """Minimise the cost of each person with Gauss-Newton steps, and return the points (..., K, N, 3) m."""
         return self.solved(points, steps, tolerance)[0]
 
     def solved(
         self, points: F64, steps: int, tolerance: float = COST_TOLERANCE, cost: F64 | None = None
     ) -> tuple[F64, System]:
-        """Minimise like `solve`, and also return the linear systems.
-
-        Args:
-            points: (..., K, N, 3) m in the world, initial positions of N points at K instants.
-            steps: Maximum number of steps, at least 1.
-            tolerance: Relative decrease of the cost below which the iteration stops.
-            cost: Result of `cost` at `points`; None to compute it.
-
-        Returns:
-            The points (..., K, N, 3) m, and the linear system of each person's last step.
-        """
+        """Minimise like `solve`, and also return the linear systems; `cost` is that at `points`."""
         cost = self.cost(points) if cost is None else cost
         system, right = self.linearised(points)
         points, found = self._moved(points, cost, system.solve(right, STEP_TOLERANCE).reshape(points.shape))
@@ -182,11 +142,7 @@ class Problem:
         return points, cost
 
     def cost(self, points: F64) -> F64:
-        """Return half the sum of squared residuals of each person (...), with the Cauchy loss for reprojections.
-
-        Args:
-            points: (..., K, N, 3) m in the world, positions of N points at K instants.
-        """
+        """Return half the sum of squared residuals of each person (...), with the Cauchy loss for reprojections."""
         square = self._squares(self.cameras.project(points) - self.observed.pixels) / self.weights.cauchy**2
         cost = (self.trust * np.log1p(square)).sum(axis=(0, -2, -1)) * self.weights.cauchy**2
         stretch = (BONE_RESIDUALS.measure(points)[0] - self.bones[..., None, :]) / BONE_SIGMA
@@ -204,14 +160,7 @@ class Problem:
         return half
 
     def linearised(self, points: F64) -> tuple[System, F64]:
-        """Linearise the problem for a Gauss-Newton step.
-
-        Args:
-            points: (..., K, N, 3) m in the world, positions of N points at K instants before the step.
-
-        Returns:
-            One linear system for each person, and the right-hand sides (..., K, 3 N): the negative gradients.
-        """
+        """Return each person's linear system at points (..., K, N, 3) m, and the negative gradients (..., K, 3 N)."""
         own, right = self._reprojections(points)
         lifted, middle = self.lifted, middle_of_hips(points)
         own += lifted.precision + _FLOOR * np.eye(3)
@@ -243,12 +192,7 @@ class Problem:
         return own, -right
 
     def _blocks(self, own: F64, bones: F64) -> F64:
-        """Return the matrices (..., K, 3 N, 3 N) of the instants.
-
-        Args:
-            own: (..., K, N, 3, 3), diagonal blocks.
-            bones: (..., K, B, 3, 3), outer products of the directions of the bones.
-        """
+        """Return the matrices (..., K, 3 N, 3 N) of the instants from diagonal blocks and the bones' outer products."""
         precision, root = self.lifted.precision, self.lifted.root_precision
         leading = root.shape
         own, bones, precision = (
@@ -308,22 +252,14 @@ _RATIOS = np.geomspace(1e-8, 1e4, 121)
 
 @lru_cache(maxsize=1)
 def _gains() -> F64:
-    """Return the variance, times `bend`, in the middle of a long motion, for each ratio in `_RATIOS`.
-
-    A ratio is the information per instant divided by `bend`.
-    """
+    """Return the variance, times `bend`, in the middle of a long motion, per information / `bend` in `_RATIOS`."""
     turn = (np.arange(8192) + 0.5) * np.pi / 8192
     rates = (2 - 2 * np.cos(turn)) ** 2
     return np.array([np.mean(1 / (ratio + rates)) for ratio in _RATIOS])
 
 
 def _smoothed(information: F64, bend: float) -> F64:
-    """Return the variance (..., N) m^2 of points that follows from the information at each instant and from smoothness.
-
-    Args:
-        information: (..., N) 1/m^2, information of each instant alone.
-        bend: Weight of the squared second differences in time, 1/m^2.
-    """
+    """Return the variance (..., N) m^2 of points from the information at each instant and from smoothness."""
     ratio = np.clip(information / bend, _RATIOS[0], _RATIOS[-1])
     found: F64 = np.exp(np.interp(np.log(ratio), np.log(_RATIOS), np.log(_gains()))) / bend
     return found

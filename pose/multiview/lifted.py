@@ -28,19 +28,12 @@ for _number, _limb in enumerate(LIMBS):
 
 @dataclass(frozen=True, slots=True)
 class LifterPrior:
-    """Combined lifter prior of N points at K instants; leading axes `...` are people.
+    """Combined lifter prior of N points at K instants; leading axes `...` are people."""
 
-    Attributes:
-        points: (..., K, N, 3) m relative to the midpoint of the hips, in world axes.
-        precision: (..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a prior.
-        root: (..., K, 3) m, midpoint of the hips in world coordinates.
-        root_precision: (..., K) 1/m^2, inverse variance of the root per axis; 0 without a prior.
-    """
-
-    points: F64
-    precision: F64
-    root: F64
-    root_precision: F64
+    points: F64  # (..., K, N, 3) m relative to the midpoint of the hips, in world axes
+    precision: F64  # (..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a prior
+    root: F64  # (..., K, 3) m, midpoint of the hips in world coordinates
+    root_precision: F64  # (..., K) 1/m^2, inverse variance of the root per axis; 0 without a prior
 
     def of_people(self, people: Indices) -> "LifterPrior":
         """Return the prior of the people with the indices `people` along the first axis of all arrays."""
@@ -49,15 +42,10 @@ class LifterPrior:
 
 @dataclass(frozen=True, slots=True)
 class LiftedViews:
-    """N lifted points of C cameras at K instants, in world axes; axes `...` are people.
+    """N lifted points of C cameras at K instants, in world axes; axes `...` are people."""
 
-    Attributes:
-        points: (C, ..., K, N, 3) m relative to the midpoint of the hips.
-        precision: (C, ..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a lifted point.
-    """
-
-    points: F64
-    precision: F64
+    points: F64  # (C, ..., K, N, 3) m relative to the midpoint of the hips
+    precision: F64  # (C, ..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a lifted point
 
     def of_people(self, people: Indices) -> "LiftedViews":
         """Return the points of the people with the indices `people` along the second axis of all arrays."""
@@ -65,13 +53,7 @@ class LiftedViews:
 
 
 def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> LiftedViews:
-    """Return the lifted points of all cameras. They do not depend on the 2D keypoints in `observed`.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The cameras.
-        scale: Factor by which lifted bodies are scaled.
-    """
+    """Return the lifted points of all cameras. They do not depend on the 2D keypoints in `observed`."""
     deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
     across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
     share = np.minimum(1.0, MAX_INDEPENDENT_LIFTERS / np.maximum(observed.present.sum(axis=0), 1))[..., None]
@@ -85,21 +67,10 @@ def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> Lift
 
 
 def trust_of(observed: Observed, cameras: CameraBatch, lifted: LiftedViews, points: F64) -> F64:
-    """Return factors on each camera's precision, from its agreement with fused points.
-
-    Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about
-    `AGREEMENT_WINDOW_S`, the camera gets a smaller weight there. The weight is that of a t-distribution of
-    `T_DEGREES_OF_FREEDOM` degrees of freedom.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The C cameras.
-        lifted: Result of `lifted_views`.
-        points: (..., K, N, 3) m in the world, N fused points at K times; leading axes `...` are people.
-
-    Returns:
-        Factors (C, ..., K, N), at most 1; 1 where only one camera sees the person.
-    """
+    """Return factors (C, ..., K, N), at most 1, on each camera's precision, from its agreement with fused points."""
+    # Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about
+    # `AGREEMENT_WINDOW_S`, the camera gets a smaller weight there. The weight is that of a t-distribution of
+    # `T_DEGREES_OF_FREEDOM` degrees of freedom.
     away = cameras.project(points) - observed.pixels
     square = np.where(observed.seen, np.vecdot(away, away) * observed.noise**-2.0, 0.0)
     off = points - middle_of_hips(points)[..., None, :] - lifted.points
@@ -125,16 +96,7 @@ def _window(count: int, step: float) -> F64:
 def lifted_prior(
     observed: Observed, cameras: CameraBatch, lifted: LiftedViews, scale: float, weights: Weights, trust: F64
 ) -> LifterPrior:
-    """Return the combined prior from the lifters of all cameras.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The cameras.
-        lifted: Result of `lifted_views`.
-        scale: Factor by which lifted bodies are scaled.
-        weights: Weights of the residuals; only `root` is used.
-        trust: Factors on each camera's precision, from `trust_of`.
-    """
+    """Return the combined prior from the lifters of all cameras."""
     precision = trust[..., None, None] * lifted.precision
     total = precision.sum(axis=0)
     moment = (precision @ lifted.points[..., None]).sum(axis=0)

@@ -28,21 +28,7 @@ def find_links(
     known: Known,
     hints: Sequence[ClockHint] = (),
 ) -> list[Link]:
-    """Find links that connect all cameras to the first one.
-
-    Args:
-        tracks: Tracks of all cameras.
-        initial_cameras: Cameras with the given parameters.
-        names: Names of the cameras, for messages.
-        known: Description of which parameters are given.
-        hints: Clock offsets from sound and time stamps.
-
-    Returns:
-        Links from a connected camera to a new one, in this order.
-
-    Raises:
-        PoseError: If a camera cannot be connected.
-    """
+    """Find links from connected to new cameras that connect all cameras to the first one."""
     speeds = all_speeds(tracks)
     hypotheses: dict[tuple[int, int], list[Link]] = {}
     for second in range(len(initial_cameras)):
@@ -71,11 +57,7 @@ def remedy(known: Known) -> str:
 
 
 def same_scene(known: Known) -> str:
-    """Return the question whether all cameras show the same people or moment, for an error message.
-
-    Args:
-        known: Given parameters; with `capture_times`, the question is about live cameras.
-    """
+    """Return the question whether all cameras show the same people (live: moment), for an error message."""
     return "do the cameras show the same people" if known.capture_times else "are these videos of the same moment"
 
 
@@ -86,11 +68,7 @@ def _key(link: Link) -> tuple[int, int]:
 def _links(
     tracks: Sequence[ViewTrack], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
 ) -> list[Link]:
-    """Return the links of two cameras, best first.
-
-    They come from sound or a timecode if the poses support it, otherwise from motion, otherwise from motion near the
-    recording date.
-    """
+    """Return the links of two cameras, best first: by sound or timecode, else motion, else near the recording date."""
     moved = link_cameras(tracks, first, second, speeds)
     for hint in hints:
         if hint.source == DATE:
@@ -107,16 +85,8 @@ def _links(
 def _best(
     tracks: Sequence[ViewTrack], initial_cameras: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]
 ) -> Link:
-    """Choose the link with the lowest cost of a bundle adjustment of its two cameras.
-
-    If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
-
-    Args:
-        tracks: Tracks of all cameras.
-        initial_cameras: Cameras with the given parameters.
-        chosen: Link that defines the direction of the result.
-        links: Links of the same two cameras with different lags.
-    """
+    """Choose the link with the lowest cost of a bundle adjustment of its two cameras."""
+    # If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
     if len(links) == 1:
         return chosen
     costs = [_cost(tracks, initial_cameras, link) for link in links]
@@ -141,17 +111,8 @@ def _cost(tracks: Sequence[ViewTrack], initial_cameras: Sequence[ViewCamera], li
 def clock_sources(
     cameras: Sequence[ViewCamera], tracks: Sequence[ViewTrack], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
-    """Return the evidence for each camera's clock: a tuple of names for each camera.
-
-    The tuple is ('given',) for a given clock. Otherwise it contains 'motion' if the motion supports the offset, and
-    the sources of hints that agree. It is empty for the first camera, whose clock defines the common time.
-
-    Args:
-        cameras: Calibrated cameras.
-        tracks: Tracks of all cameras.
-        known: Description of which parameters are given.
-        hints: Clock offsets from sound and time stamps.
-    """
+    """Return the evidence for each camera's clock: ('given',), or 'motion' and agreeing sources of hints."""
+    # It is empty for the first camera, whose clock defines the common time.
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
     speeds = all_speeds(tracks)
@@ -164,13 +125,7 @@ def clock_sources(
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:
-    """Return messages about given clocks that contradict the motion, at most one for each camera.
-
-    Args:
-        cameras: Cameras with the given clocks.
-        names: Names of the cameras, for the messages.
-        tracks: Tracks of all cameras.
-    """
+    """Return messages about given clocks that contradict the motion, at most one for each camera."""
     speeds = all_speeds(tracks)
     notes = []
     for index in range(1, len(cameras)):
@@ -208,18 +163,7 @@ def clock_notes(
     hints: Sequence[ClockHint],
     known: Known,
 ) -> list[str]:
-    """Return messages about uncertain clocks, one line each.
-
-    With `known.capture_times`, only ambiguous clocks are reported; other offsets from capture times are normal.
-
-    Args:
-        cameras: Calibrated cameras.
-        names: Names of the cameras.
-        sources: Evidence for each camera's clock, from `clock_sources`.
-        links: Links that connect the cameras.
-        hints: Clock offsets from sound and time stamps.
-        known: Description of which parameters are given.
-    """
+    """Return messages about uncertain clocks; with `known.capture_times` only about ambiguous ones."""
     notes, decides = [], "a clap" if known.capture_times else "a clap or --offsets"
     for index in range(1, 1 if known.capture_times else len(cameras)):
         if not sources[index]:

@@ -26,15 +26,10 @@ MAX_FPS = 60.0  # maximum frames/s of the result
 
 @dataclass(frozen=True, slots=True)
 class FusedTimes:
-    """Times of the fused results.
+    """Times of the fused results."""
 
-    Attributes:
-        times: (F,) s since the first frame of the camera that starts first, evenly spaced.
-        begins: Time zero on the first camera's clock, s.
-    """
-
-    times: F64
-    begins: float
+    times: F64  # (F,) s since the first frame of the camera that starts first, evenly spaced
+    begins: float  # time zero on the first camera's clock, s
 
     @property
     def fps(self) -> float:
@@ -174,12 +169,6 @@ def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None 
 
 
 def contacts_of(motion: FusedMotion, world: World, line: FusedTimes) -> F64:
-    """Return the probabilities of contact of the left and right foot with the floor, (K, 2) in the K frames.
-
-    Args:
-        motion: Motion of one person in K frames.
-        world: Vertical and floor, relative to the first camera.
-        line: The time line, to which the frames of the motion refer.
-    """
+    """Return the probabilities of contact of the left and right foot with the floor, (K, 2) in the K frames."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

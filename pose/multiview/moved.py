@@ -21,26 +21,15 @@ STEPS = 6  # iterations of the bundle adjustment per camera
 
 @dataclass(frozen=True, slots=True)
 class CameraRotation:
-    """Rotation of a camera about its centre that fits the people best.
+    """Rotation of a camera about its centre that fits the people best."""
 
-    Attributes:
-        degrees: Angle of the rotation.
-        deviation: Standard deviation of the angle in degrees, for independent residuals.
-        gain: Decrease of the cost of bundle adjustment by this rotation.
-    """
-
-    degrees: float
-    deviation: float
-    gain: float
+    degrees: float  # angle of the rotation
+    deviation: float  # standard deviation of the angle in degrees, for independent residuals
+    gain: float  # decrease of the cost of bundle adjustment by this rotation
 
 
 def camera_rotations(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[CameraRotation]:
-    """Return the best-fitting rotation of each camera while all other cameras are fixed.
-
-    Args:
-        people: Tracks of each person, by camera index.
-        cameras: Calibrated cameras.
-    """
+    """Return the best-fitting rotation of each camera while all other cameras are fixed."""
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
         for grid in calibration_windows(people, cameras, MAX_ROUGH_KNOTS)
@@ -71,15 +60,7 @@ def camera_rotations(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequenc
 def moved_notes(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], names: Sequence[str]
 ) -> list[str]:
-    """Return a warning if people fit better with one camera rotated; otherwise an empty list.
-
-    With two cameras, it is unknown which of them moved.
-
-    Args:
-        people: Tracks of each person, by camera index.
-        cameras: Calibrated cameras.
-        names: Names of the cameras, for the warning.
-    """
+    """Return a warning if people fit better with one camera rotated (of two, it is unknown which); else none."""
     turns = camera_rotations(people, cameras)
     index = int(np.argmax([turn.gain for turn in turns]))
     turn = turns[index]

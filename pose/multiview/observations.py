@@ -17,35 +17,21 @@ NOISE = 0.015  # standard deviation of a point with score 1, relative to the bod
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Observations of one person by C cameras at K common times, the knots, with the N points of `types.POINTS`.
+    """Observations of one person by C cameras at K common times, the knots, with the N points of `types.POINTS`."""
 
-    For P people, the axes are (C, P, K, ...) instead of (C, K, ...), except for `knots` and `own`.
+    # For P people, the axes are (C, P, K, ...) instead of (C, K, ...), except for `knots` and `own`.
 
-    Attributes:
-        knots: (K,) s, common times, evenly spaced.
-        pixels: (C, K, N, 2) px, 2D keypoints.
-        velocity: (C, K, N, 2) px/s, velocity of the keypoints.
-        noise: (C, K, N) px, standard deviation of each coordinate, inf where not detected.
-        limbs: (C, K, N, 3) m, lifted points relative to the midpoint of the hips, in camera axes.
-        limb_sigma: (C, K, N) m, uncertainty of the lifted points, inf where there are none.
-        root: (C, K, 3) m, midpoint of the hips in each camera's frame.
-        joints: (C, K, 17, 3) m, lifted skeleton relative to its root, in camera axes.
-        joint_sigma: (C, K, 17) mm, uncertainty of the lifted skeleton.
-        present: (C, K) whether the camera has the person.
-        own: (C, K) s, each camera's clock at the knots.
-    """
-
-    knots: F64
-    pixels: F64
-    velocity: F64
-    noise: F64
-    limbs: F64
-    limb_sigma: F64
-    root: F64
-    joints: F64
-    joint_sigma: F64
-    present: Flags
-    own: F64
+    knots: F64  # (K,) s, common times, evenly spaced
+    pixels: F64  # (C, K, N, 2) px, 2D keypoints
+    velocity: F64  # (C, K, N, 2) px/s, velocity of the keypoints
+    noise: F64  # (C, K, N) px, standard deviation of each coordinate, inf where not detected
+    limbs: F64  # (C, K, N, 3) m, lifted points relative to the midpoint of the hips, in camera axes
+    limb_sigma: F64  # (C, K, N) m, uncertainty of the lifted points, inf where there are none
+    root: F64  # (C, K, 3) m, midpoint of the hips in each camera's frame
+    joints: F64  # (C, K, 17, 3) m, lifted skeleton relative to its root, in camera axes
+    joint_sigma: F64  # (C, K, 17) mm, uncertainty of the lifted skeleton
+    present: Flags  # (C, K) whether the camera has the person
+    own: F64  # (C, K) s, each camera's clock at the knots
 
     def part(self, rows: slice) -> "Observed":
         """Return the observations at some of the K times, selected by the slice `rows`."""
@@ -145,24 +131,14 @@ def _noise(found: Samples, focal: float | F64) -> F64:
 
 
 def _from_hips(found: Samples) -> tuple[F64, F64]:
-    """Return lifted points (..., K, N, 3) m relative to the midpoint of the hips, and this midpoint in the camera
-    frame.
-    """
+    """Return lifted points (..., K, N, 3) m relative to the midpoint of the hips, and this in the camera frame."""
     points = found.joints.take(POINTS, axis=-2)
     middle = points.take(HIPS, axis=-2).mean(axis=-2)
     return points - middle[..., None, :], found.root + middle
 
 
 def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:
-    """Return the times of a grid from the person's first to last frame in any camera.
-
-    The result has an even number of times, at least two; for this, times after the last frame may be added.
-
-    Args:
-        tracks: Tracks of the person, by camera index.
-        cameras: The cameras.
-        grid: (K,) s, common times, evenly spaced.
-    """
+    """Return the times of a grid from the person's first to last frame: an even number, at least two."""
     first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
     last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())
     low, high = np.searchsorted(grid, [first - 1e-9, last + 1e-9])

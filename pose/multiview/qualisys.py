@@ -21,17 +21,7 @@ _TO_OPENCV = np.diag([1.0, -1.0, -1.0])  # from x right, y up, z backwards to x 
 
 
 def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the name and parameters of every active, calibrated camera.
-
-    Parameters have the format of `cameras.json`, with lengths in m.
-
-    Args:
-        text: Content of the file.
-
-    Raises:
-        ValueError: If the text is invalid.
-        KeyError: If an element or attribute is missing.
-    """
+    """Return the name and parameters, as in `cameras.json`, of every active, calibrated camera."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # a DTD could expand to much memory
         raise ValueError("a document type definition is not supported")
     try:

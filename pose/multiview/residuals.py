@@ -37,29 +37,16 @@ BONE_RESIDUALS = Bones(
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the residuals.
+    """Weights of the residuals."""
 
-    Attributes:
-        acceleration: Standard deviation of joint accelerations, m/s^2.
-        cauchy: Scale of the Cauchy loss, in standard deviations of a reprojection.
-        limb: Factor on the standard deviations of lifted points.
-        root: Standard deviation of the lifted distance, relative to the distance. It applies where one camera sees the
-            person.
-    """
-
-    acceleration: float = 15.0
-    cauchy: float = 2.0
-    limb: float = 3.0
-    root: float = 0.15
+    acceleration: float = 15.0  # standard deviation of joint accelerations, m/s^2
+    cauchy: float = 2.0  # scale of the Cauchy loss, in standard deviations of a reprojection
+    limb: float = 3.0  # factor on the standard deviations of lifted points
+    root: float = 0.15  # standard deviation of the lifted distance, relative to the distance
 
 
 def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
-    """Project N points at K times, (K, N, 3) m in the world, to the image.
-
-    Returns:
-        Pixels (K, N, 2), their derivatives (K, N, 2, 3) px/m, and the points (K, N, 3) m in the camera frame. The
-        derivatives of pixel x and y are with respect to x, y and z of these points.
-    """
+    """Project points (K, N, 3) m: px (K, N, 2), derivatives (K, N, 2, 3) px/m by camera-frame points, and these."""
     seen = camera.to_camera(points)
     depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
     ray = seen[..., :2] / depth[..., None]
@@ -76,20 +63,10 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
 
 
 def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
-    """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residuals with respect to its parameters.
-
-    The residual (x, y) in px of each of N points at K times is the projection minus the observation. The parameters
-    are rotation (3), translation (3), log focal length, k1, clock offset (s) and drift. The rotation parameter w
-    replaces the camera's rotation R by exp(w) R.
-
-    Args:
-        camera: The camera.
-        seen: (K, N, 3) m, points in the camera frame.
-        pixels: (K, N, 2) px, their projections.
-        by_seen: (K, N, 2, 3) px/m, derivatives of the projections, as returned by `projected`.
-        velocity: (K, N, 2) px/s, velocity of the observed keypoints.
-        own: (K,) s, the camera's clock.
-    """
+    """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residuals with respect to its parameters."""
+    # The residual is the projection minus the observation, px. The parameters are rotation (3), translation (3), log
+    # focal length, k1, clock offset (s) and drift. The rotation parameter w replaces the camera's rotation R by exp(w)
+    # R.
     out = np.empty((*pixels.shape, PARAMETERS))
     turned = seen - camera.translation
     cross = np.zeros((*seen.shape[:-1], 3, 3))
@@ -107,20 +84,8 @@ def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velo
 
 
 def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """Return the combined lifter prior of all cameras.
-
-    Errors of cameras are correlated, so the precision is that of the most precise one.
-
-    Args:
-        observed: Observations of the person.
-        cameras: The cameras.
-        scale: Factor by which lifted bodies are scaled.
-        weights: Weights of the residuals; only `limb` is used.
-
-    Returns:
-        N points at K times, (K, N, 3) m relative to the midpoint of the hips, in world axes. Their precisions (K, N)
-        1/m^2, 0 without a prior.
-    """
+    """Return the combined lifter prior (K, N, 3) m from the hips in world axes, and precisions (K, N) 1/m^2."""
+    # Errors of cameras are correlated, so the precision is that of the most precise one.
     precision = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf) ** -2.0
     turned = np.stack([points @ camera.rotation for points, camera in zip(observed.limbs, cameras, strict=True)])
     total = precision.sum(axis=0)
@@ -129,18 +94,7 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
 
 
 def root_prior(observed: Observed, cameras: CameraBatch, scale: float, weights: Weights) -> tuple[F64, F64]:
-    """Return the prior of the midpoint of the hips from the lifter, where only one camera sees the person.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The cameras.
-        scale: Factor by which lifted bodies are scaled.
-        weights: Weights of the residuals; only `root` is used.
-
-    Returns:
-        Midpoints (..., K, 3) m in the world at K times, and their precisions (..., K) 1/m^2, 0 without a prior.
-        Leading axes `...` are people.
-    """
+    """Return the lifter's prior of the hips (..., K, 3) m and precisions, 0 unless exactly one camera sees them."""
     place = cameras.to_world(scale * observed.root)
     far = scale * np.maximum(observed.root[..., 2], MIN_DEPTH_M)
     alone = observed.present.sum(axis=0) == 1

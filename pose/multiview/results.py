@@ -130,12 +130,7 @@ class _Nearest:
     """Search for the results of one camera that are nearest to increasing times."""
 
     def __init__(self, results: Iterable[FrameResult], max_gap_s: float) -> None:
-        """Start at the first result.
-
-        Args:
-            results: Results in the order of time.
-            max_gap_s: Maximum time between a result and the requested time, s.
-        """
+        """Start at the first result; a result may be `max_gap_s` from the requested time."""
         self._results, self._max_gap_s = iter(results), max_gap_s
         self._before: FrameResult | None = None
         self._after: FrameResult | None = next(self._results, None)

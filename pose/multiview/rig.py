@@ -166,10 +166,7 @@ def _linked_people(tracks: Sequence[ViewTrack], links: Sequence[Link]) -> list[d
 def _bones(
     people: Sequence[dict[int, ViewTrack]], shared: Sequence[dict[int, ViewTrack]], adjusted: Adjusted
 ) -> list[F64]:
-    """Return the bone lengths of each person.
-
-    A person never seen by two cameras at once gets the mean bone lengths of the others.
-    """
+    """Return each person's bone lengths: the others' mean if never seen by two cameras at once."""
     bodies = adjusted.solution.bodies
     weight = np.array([float(len(body.points)) for body in bodies])
     owners = np.array([id(shared[row]) for row in adjusted.owners])
@@ -216,11 +213,7 @@ def _check(
     names: Sequence[str],
     known: Known,
 ) -> None:
-    """Check that the reprojection errors are small and that no two cameras have the same pose.
-
-    Raises:
-        PoseError: If a check fails.
-    """
+    """Check that the reprojection errors are small and that no two cameras have the same pose."""
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
         if not math.isfinite(one.residual) or one.residual > MAX_RESIDUAL * body:

@@ -44,14 +44,7 @@ class Samples:
 
 
 def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
-    """Return the standard deviation in s of the Gaussian kernel that smooths a track.
-
-    It is 0.7 times the track's median frame interval, which counts as at most `MAX_GAP_S`.
-
-    Args:
-        track: The track.
-        min_width: Minimum standard deviation, s.
-    """
+    """Return the standard deviation in s of the kernel that smooths a track: 0.7 of its median frame interval."""
     count = len(track) - 1
     if count < 1:
         return max(min_width, 0.7 / 30)
@@ -61,10 +54,7 @@ def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
 
 
 def comparison_times(begin: float, end: float, rate: float) -> F64:
-    """Return evenly spaced times from `begin` to `end`, s, at `rate` samples/s.
-
-    The rate is reduced if there would be more than `MAX_COMPARED` times.
-    """
+    """Return evenly spaced times from `begin` to `end`, s, at `rate` per second, at most `MAX_COMPARED`."""
     count = int((end - begin) * rate) + 1
     if count > MAX_COMPARED:
         return np.linspace(begin, end, MAX_COMPARED)
@@ -87,16 +77,7 @@ def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Sampl
 
 
 def sample_tracks(tracks: Sequence[ViewTrack], instants: F64, width: float | None = None) -> Samples:
-    """Sample T tracks at once. For many instants, use `sample`, whose memory is bounded.
-
-    Args:
-        tracks: The tracks, at least one.
-        instants: (T, K) s, times of the samples on each track's own clock.
-        width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth` of each track.
-
-    Returns:
-        Samples with axes (T, K) instead of (K,).
-    """
+    """Sample T tracks at once at instants (T, K) s of their clocks; `sample` bounds the memory for many."""
     widths = np.array([bandwidth(track) if width is None else width for track in tracks])
     frames, rows, inside = _neighbours(tracks, instants, widths)
     ahead = frames.times[rows] - instants.reshape(-1, 1)
@@ -140,16 +121,7 @@ class _Frames(NamedTuple):
 
 
 def _neighbours(tracks: Sequence[ViewTrack], instants: F64, widths: F64) -> tuple[_Frames, NDArray[np.int64], Flags]:
-    """Find the frames around times.
-
-    Args:
-        tracks: T tracks.
-        instants: (T, K) s, times on each track's own clock.
-        widths: (T,) s, standard deviations of the smoothing kernels.
-
-    Returns:
-        The frames, indices (T K, n) of those around each instant, and which of the indices count.
-    """
+    """Find the frames around instants (T, K) s: indices (T K, n), and which of them count."""
     reach = np.maximum(3 * widths, MAX_GAP_S)[:, None]
     begin, end = instants - reach, instants + reach
     first = np.stack([np.searchsorted(track.times, own) for track, own in zip(tracks, begin, strict=True)])
@@ -173,13 +145,7 @@ def _neighbours(tracks: Sequence[ViewTrack], instants: F64, widths: F64) -> tupl
 
 
 def _local_line(values: F64, weight: F64, ahead: F64) -> tuple[F64, F64]:
-    """Fit weighted lines to values over time, and return their values and slopes at time 0, (K, N, 2) each.
-
-    Args:
-        values: (K, n, N, 2) values.
-        weight: (K, n, N) weights.
-        ahead: (K, n) s, times of the values.
-    """
+    """Fit weighted lines to values (K, n, N, 2), and return values and slopes at time 0, (K, N, 2) each."""
     at = ahead[..., None]
     s0, s1, s2 = weight.sum(axis=1), (weight * at).sum(axis=1), (weight * at * at).sum(axis=1)
     m0 = np.einsum("knj,knjc->kjc", weight, values)

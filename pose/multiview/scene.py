@@ -132,11 +132,9 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
 
 
 def _scale_sigma(given: Given, people: int) -> float:
-    """Return the standard deviation of the logarithm of the scale.
-
-    Without a given length, the lifter's bodies give the scale. Lifted bodies are average adults. The error of the scale
-    is therefore the deviation of the people's mean height from the average.
-    """
+    """Return the standard deviation of the logarithm of the scale."""
+    # Without a given length, the lifter's bodies give the scale. Lifted bodies are average adults. The error of the
+    # scale is therefore the deviation of the people's mean height from the average.
     measured = given.cameras is not None and not given.refine
     if measured or given.distance is not None or given.height is not None:
         return 0.0

@@ -25,16 +25,7 @@ CAUCHY = 2.0  # scale of the robust loss, in standard deviations
 
 
 def swapped_sides(observed: Observed, cameras: CameraBatch, points: F64) -> Flags:
-    """Find where a camera's 2D fits better with left and right swapped.
-
-    Args:
-        observed: Observations of one or several people.
-        cameras: The C cameras.
-        points: (..., K, N, 3) m in the world, N fused points at K times; leading axes `...` are people.
-
-    Returns:
-        Mask (C, ..., K, 2) for the legs and the arms; True only where another camera also sees the person.
-    """
+    """Return where (C, ..., K, 2) a camera's 2D of legs and arms fits better swapped; another camera must see them."""
     expected = cameras.project(points)[..., None, :, :]
     loss = _loss(observed.pixels.take(_ALL_ORDERS, axis=-2) - expected, observed.noise.take(_ALL_ORDERS, axis=-1))
     total = loss.sum(axis=-1)  # (C, ..., K, 3)
@@ -45,12 +36,7 @@ def swapped_sides(observed: Observed, cameras: CameraBatch, points: F64) -> Flag
 
 
 def with_sides(observed: Observed, swapped: Flags) -> Observed:
-    """Return the observations with the 2D of left and right swapped where a mask is True.
-
-    Args:
-        observed: Observations of one or several people.
-        swapped: Mask (C, ..., K, 2) of the legs and the arms, from `swapped_sides`.
-    """
+    """Return the observations with the 2D of left and right swapped where a mask (C, ..., K, 2) is True."""
     if not swapped.any():
         return observed
     parts = {name: getattr(observed, name).copy() for name in ("pixels", "velocity", "noise")}

@@ -34,18 +34,11 @@ PEAK_WIDTH = 4  # samples; width of a peak due to drift within a piece
 
 @dataclass(frozen=True, slots=True)
 class SoundLag:
-    """Lag between the sound of two recordings.
+    """Lag between the sound of two recordings."""
 
-    Attributes:
-        seconds: Time to add to times of the second recording to get times of the first. It is exact in the middle of
-            the overlap, if one of the clocks drifts.
-        pieces: Number of pieces of the overlap, a few seconds each, whose lags agree.
-        agreeing_share: Fraction of agreeing pieces among those whose correlation has a clear peak.
-    """
-
-    seconds: float
-    pieces: int
-    agreeing_share: float
+    seconds: float  # time to add to times of the second recording to get times of the first
+    pieces: int  # number of pieces of the overlap, a few seconds each, whose lags agree
+    agreeing_share: float  # fraction of agreeing pieces among those whose correlation has a clear peak
 
 
 def sound_lag(one: Waveform, other: Waveform) -> SoundLag | None:
@@ -81,12 +74,7 @@ def onsets(wave: Waveform) -> F64:
 
 
 def _candidate_lags(one: F64, other: F64) -> list[float]:
-    """Return candidate lags of the second recording relative to the starts of both, s, best first.
-
-    Args:
-        one: (K,) onsets of the first recording.
-        other: Onsets of the second recording.
-    """
+    """Return candidate lags in s of the second recording relative to the starts of both, best first."""
     n, m = len(one), len(other)
     if min(n, m) < 2:
         return []
@@ -137,12 +125,7 @@ def _verified_lag(one: Waveform, other: Waveform, lag: float) -> SoundLag | None
 
 
 def _line(at: F64, off: F64) -> tuple[float, float]:
-    """Fit a line robustly to lags, and return its offset in s and its slope (at most 300 ppm).
-
-    Args:
-        at: (K,) s, times of the pieces.
-        off: (K,) s, lags of the pieces.
-    """
+    """Fit a line robustly to lags (K,) s, and return its offset in s and its slope (at most 300 ppm)."""
     best, score = (float(np.median(off)), 0.0), -1
     for slope in np.linspace(-300e-6, 300e-6, 25):
         flat = off - slope * at

@@ -29,19 +29,7 @@ MAX_ROWS_IN_MEMORY = 32_768
 
 
 def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Path | None = None) -> list[ViewTrack]:
-    """Copy tracks to one temporary file and map it into memory, read-only.
-
-    The file is deleted when its last track is deleted.
-
-    Args:
-        camera: Index of the camera.
-        rows: File with one entry of type `TRACK_ROW` per frame; the keys are track ids.
-        numbers: Ids of the tracks to copy.
-        folder: Folder of the temporary file; None for the system's temporary folder.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Copy tracks from a file of `TRACK_ROW` to one temporary file mapped into memory, deleted with its last track."""
     ends = np.cumsum([0, *(rows.count(number) for number in numbers)])
     if not ends[-1]:
         return []
@@ -51,18 +39,7 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
 
 
 def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> Rows:
-    """Store a structured array in a temporary file that is mapped into memory, read-only.
-
-    An array of up to `MAX_ROWS_IN_MEMORY` entries stays in memory.
-
-    Args:
-        portions: Successive parts of the array.
-        kind: Type of the array.
-        count: Number of entries of the whole array.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Store a structured array in a memory-mapped temporary file; up to `MAX_ROWS_IN_MEMORY` rows in memory."""
     if count > MAX_ROWS_IN_MEMORY:
         return _mapped(portions, kind)
     rows, first = np.zeros(count, kind), 0
@@ -83,11 +60,7 @@ def _mapped(portions: Iterable[Rows], kind: "np.dtype[Any]", folder: Path | None
 
 
 def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
-    """Join two tracks of one camera that have no common times. The result has the id of `one`.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Join two tracks of one camera that have no common times. The result has the id of `one`."""
     order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
     if len(order) <= MAX_ROWS_IN_MEMORY:
         return _track(one.camera, one.number, _rows_at(one, other, order))
@@ -98,11 +71,7 @@ def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
 
 
 def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
-    """Return a structured array of the type `TRACK_ROW`, with one entry per frame.
-
-    Args:
-        columns: Time, keypoints, scores, joints, root and sigma of each frame, as in `ViewTrack`.
-    """
+    """Return an array of `TRACK_ROW`, one entry per frame, from columns as in `ViewTrack`."""
     return np.array([tuple(row) for row in columns], TRACK_ROW)
 
 

@@ -21,30 +21,19 @@ MIN_SIGNIFICANCE = 1.5  # minimum significance of a candidate lag; the poses sel
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """A candidate lag.
+    """A candidate lag."""
 
-    Attributes:
-        seconds: Time that converts the second camera's clock to the first's when added to it.
-        significance: Significance, in standard deviations from chance.
-    """
-
-    seconds: float
-    significance: float
+    seconds: float  # time that converts the second camera's clock to the first's when added to it
+    significance: float  # significance, in standard deviations from chance
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Square roots of the joint speeds of a track at `RATE` samples/s, standardised to mean 0 and standard deviation 1.
+    """Square roots of a track's joint speeds at `RATE` samples/s, standardised to mean 0 and deviation 1."""
 
-    Attributes:
-        values: (K, 12), K samples of twelve joints of arms and legs; 0 where the track is missing.
-        seen: (K,) whether the track has frames near the time of the sample.
-        first: Time of the first value on the camera's clock, s.
-    """
-
-    values: F64
-    seen: Flags
-    first: float
+    values: F64  # (K, 12), K samples of twelve joints of arms and legs; 0 where the track is missing
+    seen: Flags  # (K,) whether the track has frames near the time of the sample
+    first: float  # time of the first value on the camera's clock, s
 
 
 def speeds_of(track: ViewTrack) -> Speeds:
@@ -67,15 +56,8 @@ def speeds_of(track: ViewTrack) -> Speeds:
 
 
 def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
-    """Return candidate lags between two cameras' tracks of one person, by descending significance.
-
-    Args:
-        one: Speeds in the first camera.
-        other: Speeds in the second camera.
-        max_lags: Maximum number of candidates.
-        near: Approximate lag and its tolerance, s. If given, only lags in this range are searched, and a lower
-            significance is sufficient.
-    """
+    """Return candidate lags between two cameras' tracks of one person, by descending significance."""
+    # With `near`, only lags in this range are searched, and a lower significance is sufficient.
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= MIN_OVERLAP_S * RATE
     fisher = np.arctanh(np.clip(correlation, -0.999, 0.999))
@@ -98,10 +80,7 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
 
 
 def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
-    """Return correlation, overlap and lag, (L,) each, for all L possible lags.
-
-    Overlap and lag are in samples. Sample k of `other` corresponds to sample k + lag of `one`.
-    """
+    """Return correlation, overlap and lag in samples, (L,) each: k of `other` corresponds to k + lag of `one`."""
     n, m = len(one.values), len(other.values)
     size = 1 << (n + m - 1).bit_length()
 

@@ -22,14 +22,7 @@ MIN_SPEED_MPS = 0.1  # m/s, lower bound for a static person
 
 
 def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
-    """Return the interval (first, last) in s of common time in which at least two cameras may see a person.
-
-    None if there is no such interval.
-
-    Args:
-        tracks: Tracks of the person, by camera index.
-        cameras: The cameras.
-    """
+    """Return the common times (first, last) s at which two cameras may see a person; None if there are none."""
     ends = [
         (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
         for c, track in tracks.items()
@@ -41,13 +34,7 @@ def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) 
 
 
 def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> bool:
-    """Return whether two cameras may see the person at two or more instants of a grid.
-
-    Args:
-        tracks: Tracks of the person, by camera index.
-        cameras: The cameras.
-        grid: (K,) s, common times.
-    """
+    """Return whether two cameras may see the person at two or more instants of a grid."""
     span = shared_span(tracks, cameras)
     return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
 
@@ -55,15 +42,7 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 def calibration_windows(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MAX_KNOTS
 ) -> list[F64]:
-    """Choose windows of time for the calibration, and return the times to sample in each window.
-
-    Times are common times in s, evenly spaced, with one array (K,) per window.
-
-    Args:
-        people: Tracks of each person, by camera index.
-        cameras: The cameras.
-        max_knots: Approximate maximum number of samples: the sum of K over all windows and people.
-    """
+    """Choose windows for the calibration, and return evenly spaced common times (K,) s of each."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
         return [np.zeros(0)]
@@ -87,9 +66,7 @@ def calibration_windows(
 
 
 def _information(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
-    """Return how useful each time is for calibration, (K,): the number of cameras beyond one, times the speed of the
-    people.
-    """
+    """Return how useful each time is for calibration, (K,): cameras beyond one, times the people's speed."""
     information = np.zeros(len(instants))
     for tracks in people:
         seen, speed = np.zeros(len(instants)), np.zeros(len(instants))

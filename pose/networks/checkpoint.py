@@ -82,11 +82,7 @@ class CheckpointKind(Generic[Config, Network]):
             raise PoseError(f"{path}: missing or damaged {self.noun} configuration ({in_brief(error)})") from error
 
     def _check_form(self, config: Config, shapes: dict[str, tuple[int, ...]], path: Path) -> None:
-        """Check the shapes of the weights against the configuration, before memory is allocated.
-
-        Raises:
-            PoseError: If they do not match.
-        """
+        """Check the shapes of the weights against the configuration, before memory is allocated."""
         try:
             with torch.device("meta"):
                 expected = {name: tuple(tensor.shape) for name, tensor in self.build(config).state_dict().items()}

@@ -21,16 +21,10 @@ _TRACK_SCALE = 1.5
 
 
 class FaceOutputs(NamedTuple):
-    """Network outputs for R regions.
+    """Network outputs for R regions."""
 
-    Attributes:
-        points: (R, 468, 3) px: x and y in the whole image, and depth from the centre of the head, positive away from
-            the camera.
-        presence: (R,) probability that the region contains a face.
-    """
-
-    points: F32
-    presence: F32
+    points: F32  # (R, 468, 3) px
+    presence: F32  # (R,) probability that the region contains a face
 
 
 class FaceNetwork:

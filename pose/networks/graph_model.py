@@ -327,10 +327,8 @@ _END = 2**31 - 1  # end of a slice up to the end of its axis, in ONNX
 
 
 def _window(node: Node, kernel: Sequence[int]) -> dict[str, object]:
-    """Return the ONNX attributes of a sliding window, for a convolution or pooling.
-
-    TensorFlow pads the odd pixel at the end, as SAME_UPPER in ONNX.
-    """
+    """Return the ONNX attributes of a sliding window, for a convolution or pooling."""
+    # TensorFlow pads the odd pixel at the end, as SAME_UPPER in ONNX.
     padding = {"SAME": "SAME_UPPER", "VALID": "VALID"}[_text(node["attr"]["padding"]["s"])]
     return {"kernel_shape": list(kernel), "strides": _numbers(node, "strides")[1:3], "auto_pad": padding}
 

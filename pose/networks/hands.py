@@ -134,11 +134,7 @@ def tracked_regions(points: F32) -> Regions:
 
 
 def _palm_regions(points: F32) -> Regions:
-    """Return the regions of hands around detected palms.
-
-    Args:
-        points: (R, 9, 2) px, two corners of the box and seven points of the palm.
-    """
+    """Return the regions of hands around palms (R, 9, 2) px: two corners of the box and seven points."""
     palm = points[:, 2:]
     along = palm[:, _PALM_KNUCKLE] - palm[:, _PALM_WRIST]
     centers = np.asarray((points[:, 0] + points[:, 1]) / 2, np.float32)
@@ -147,10 +143,7 @@ def _palm_regions(points: F32) -> Regions:
 
 
 def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Return squares around points (R, N, 2) px, rotated so that `along` (R, 2) points up.
-
-    The arguments `scale` and `shift` are those of `shifted`.
-    """
+    """Return squares around points (R, N, 2) px, rotated so that `along` (R, 2) points up, then `shifted`."""
     angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
     x = cos * points[..., 0] + sin * points[..., 1]

@@ -45,32 +45,14 @@ class NetworkInput:
     def letterboxed(
         self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
     ) -> tuple[Samples, list[LetterboxTransform]]:
-        """Scale whole images into inputs of a common size, with grey padding, and normalise them.
-
-        Args:
-            images: (H, W, 3) uint8 RGB images.
-            size: (width, height) of the input in px.
-            centred: Whether to centre the images; otherwise they are at the top left.
-
-        Returns:
-            Input (B, 3, height, width) for B images, and the mapping between each image and the input.
-        """
+        """Scale images into a normalised input (B, 3, height, width) with grey padding, and return the mappings."""
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
         fitted = [letterbox(image, size, centred=centred) for image in images]
         return self._normalised([canvas for canvas, _ in fitted], size), [fit for _, fit in fitted]
 
     def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
-        """Crop and normalise regions of images, with black padding. The crops of all images form one batch, in order.
-
-        Args:
-            images: (H, W, 3) uint8 RGB images.
-            matrices: Affine maps (P, 2, 3) of the crops of each image, as returned by `crops.crop_matrices`.
-            size: (width, height) of the crops in px.
-
-        Returns:
-            (B, 3, height, width) for the B crops of all images.
-        """
+        """Crop and normalise regions of images, (P, 2, 3) maps each, with black padding, to one batch (B, 3, h, w)."""
         if self._by_torch:
             return self._cropped_by_torch(images, matrices, size)
         cropped = [

@@ -74,14 +74,7 @@ class LiteRTModel:
 
 
 def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
-    """Keep only some outputs of a model, in place. Operators that no kept output needs are removed, too.
-
-    The model must have one graph.
-
-    Args:
-        content: Content of a .tflite file.
-        outputs: Indices of the outputs to keep. Indices of tensors do not change.
-    """
+    """Keep only some outputs of a one-graph .tflite model, in place, and the operators that they need."""
     from ai_edge_litert import schema_py_generated as schema
 
     model = schema.Model.GetRootAs(content, 0)
@@ -103,14 +96,7 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
 def _write_vector(
     content: bytearray, table: "Model | SubGraph", entry: int, values: Callable[[int], list[int]]
 ) -> None:
-    """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content.
-
-    Args:
-        content: Content of the file.
-        table: Table that contains the vector.
-        entry: Field of the vector in the table.
-        values: Function from the position of the vector's first number in the file to the new numbers.
-    """
+    """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content, given by its position in the file."""
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)
     struct.pack_into(f"<{1 + len(numbers)}i", content, start - 4, len(numbers), *numbers)

@@ -25,30 +25,14 @@ _JOINTS = len(COCO17)
 
 
 class MultiPoseNetwork:
-    """A loaded MoveNet MultiPose network.
-
-    Attributes:
-        joints: Number of joints, 17.
-        side: Longer side of the input in px.
-        device: 'cpu'.
-    """
+    """A loaded MoveNet MultiPose network."""
 
     joints = _JOINTS
     device = "cpu"
 
     def __init__(self, graph: Path, weights: Path, options: StageOptions) -> None:
-        """Load the network.
-
-        Args:
-            graph: Graph of TensorFlow.js (JSON).
-            weights: File with the weights.
-            options: Options of the network, such as the size of the input.
-
-        Raises:
-            PoseError: If the files cannot be loaded.
-            UsageError: If the input size is not a multiple of 32.
-        """
-        self.side = options.size or DEFAULT_SIDE
+        """Load the network from TensorFlow.js's graph (JSON) and weights."""
+        self.side = options.size or DEFAULT_SIDE  # longer side of the input in px
         if self.side < _STEP or self.side % _STEP:
             raise UsageError(f"image size: {self.side} is not a positive multiple of {_STEP} px")
         self._min_score = options.min_score_or(SCORE_THRESHOLD)

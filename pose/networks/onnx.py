@@ -155,17 +155,7 @@ class OnnxNetwork:
 
 
 def open_session(path: Path, device: Device, threads: int, *, content: bytes | None = None) -> "InferenceSession":
-    """Open an ONNX network.
-
-    Args:
-        path: Path of the file; with `content`, only a name in messages.
-        device: Device of the session.
-        threads: Number of CPU threads.
-        content: Content of an ONNX file; None reads it from `path`.
-
-    Raises:
-        PoseError: If ONNX Runtime or the device is not available, or the network is not readable.
-    """
+    """Open an ONNX network; with `content`, `path` is only a name in messages."""
     try:
         import onnxruntime
     except ImportError as error:

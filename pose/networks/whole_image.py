@@ -11,33 +11,19 @@ from pose.structures.types import F32, U8
 
 @dataclass(frozen=True, slots=True)
 class ImageDetections:
-    """Detections in one image, sorted by descending score.
+    """Detections in one image, sorted by descending score and clipped to the image."""
 
-    Attributes:
-        xyxy: (P, 4) px, boxes of people, clipped to the image.
-        scores: (P,) scores of the boxes.
-        keypoints: (P, J, 2) px, joints, clipped to the image; J is 0 for a network without a pose head.
-        keypoint_scores: (P, J) scores of the joints.
-    """
-
-    xyxy: F32
-    scores: F32
-    keypoints: F32
-    keypoint_scores: F32
+    xyxy: F32  # (P, 4) px, boxes of people, clipped to the image
+    scores: F32  # (P,) scores of the boxes
+    keypoints: F32  # (P, J, 2) px, joints, clipped to the image; J is 0 for a network without a pose head
+    keypoint_scores: F32  # (P, J) scores of the joints
 
     def __len__(self) -> int:
         return len(self.xyxy)
 
     @classmethod
     def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
-        """Clip detections to an image. Joints outside the image get score 0.
-
-        Args:
-            size: (width, height) of the image in px.
-            xyxy: (P, 4) px, boxes.
-            scores: (P,) scores of the boxes.
-            joints: (P, J, 2 or 3) x and y in px, and optionally the score.
-        """
+        """Clip detections to an image. Joints outside the image get score 0."""
         limit = np.array(size, np.float32)
         points = joints[..., :2].clip(0, limit)
         seen = ((points > 0) & (points < limit)).all(axis=-1)
@@ -47,17 +33,11 @@ class ImageDetections:
 
 
 class WholeImageNetwork(Protocol):
-    """Interface of loaded networks that find people, and their joints if they have a pose head.
+    """Interface of loaded networks that find people, and their joints if they have a pose head."""
 
-    Attributes:
-        joints: Number of joints; 0 without a pose head.
-        side: Longer side of the input in px.
-        device: Device of the network.
-    """
-
-    joints: int
-    side: int
-    device: str
+    joints: int  # number of joints; 0 without a pose head
+    side: int  # longer side of the input in px
+    device: str  # device of the network
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         """Find the people in each (H, W, 3) uint8 RGB image."""

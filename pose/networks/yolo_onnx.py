@@ -21,10 +21,7 @@ from pose.structures.types import F32, U8
 
 
 class YoloOnnx:
-    """YOLO network exported by Ultralytics.
-
-    The metadata of the file describe task, classes and joints; a file without metadata is rejected.
-    """
+    """YOLO network exported by Ultralytics, whose metadata must describe task, classes and joints."""
 
     def __init__(
         self,
@@ -55,10 +52,7 @@ class YoloOnnx:
         return [self._findings(rows, fit, image) for rows, fit, image in zip(found, fits, images, strict=True)]
 
     def _input_size(self, images: Sequence[U8]) -> tuple[int, int]:
-        """Return the width and height of the input in px.
-
-        Padding is minimal if the file allows any size and one size fits all images. Otherwise the input is a square.
-        """
+        """Return width and height of the input in px: least padding if one size is allowed and fits, else a square."""
         square = (self.side, self.side)
         if self._network.shape[2] is not None or len({image.shape for image in images}) > 1:
             return square
@@ -66,14 +60,7 @@ class YoloOnnx:
         return round_up(width, self._stride), round_up(height, self._stride)
 
     def _findings(self, output: F32, fit: LetterboxTransform, image: U8) -> ImageDetections:
-        """Return the detections in an image.
-
-        Args:
-            output: Rows of final detections (N, 6 + joint values) if the file includes non-maximum suppression,
-                otherwise the output of the head.
-            fit: Mapping between image and input.
-            image: (H, W, 3) image.
-        """
+        """Return the detections in an image, from final rows (N, 6 + joint values) or the output of the head."""
         width = self.joints * self._values
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)
         rows = rows[(rows[:, 4] > self._score_threshold) & np.isin(rows[:, 5], self._classes)][:MAX_DETECTIONS]
@@ -83,12 +70,7 @@ class YoloOnnx:
         return ImageDetections.within(size, fit.boxes_to_image(rows[:, :4]), rows[:, 4], joints)
 
     def _suppressed(self, head: F32, width: int) -> F32:
-        """Return the final detections (N, 6 + width) from the output of the head, with suppression within each class.
-
-        Args:
-            head: (4 + classes + width, N) centre, size, class scores and joint values of each candidate.
-            width: Number of joint values of a detection.
-        """
+        """Return the final detections (N, 6 + width) of the head's output, with suppression within each class."""
         of_kinds = head[4 : len(head) - width]
         found = np.flatnonzero(of_kinds.max(axis=0) > self._score_threshold)
         kinds = of_kinds[:, found].argmax(axis=0)

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 class YoloUltralytics:
-    """YOLO network in a `.pt` file.
+    """YOLO network in a `.pt` file."""
 
-    Ultralytics unpickles the file, which can run code. Open only files from trusted sources.
-    """
+    # Ultralytics unpickles the file, which can run code. Open only files from trusted sources.
 
     def __init__(
         self,
@@ -33,18 +32,7 @@ class YoloUltralytics:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """Load the network.
-
-        Args:
-            model: Path of the `.pt` file.
-            task: 'detect' or 'pose'.
-            options: Options of the network.
-            overlap_threshold: IoU above which the weaker of two boxes is removed.
-            classes: Indices of the classes to detect; 0 is the person in Ultralytics' models.
-
-        Raises:
-            PoseError: If `ultralytics` is not installed, or the file has another task or cannot be read.
-        """
+        """Load the network; of two boxes with a larger IoU than `overlap_threshold` the weaker one is removed."""
         # Prevents installations, look-ups and reports over the internet without the user's consent.
         os.environ.setdefault("YOLO_AUTOINSTALL", "false")
         os.environ.setdefault("YOLO_OFFLINE", "true")

@@ -24,11 +24,7 @@ _TOLERANCE = 1e-3  # tolerance for the rounding of float32
 
 
 def check_times(times: F64) -> None:
-    """Check that times (F,) are finite, increasing, and in seconds.
-
-    Raises:
-        ValueError: If they are not. Times far too large or too close together count as another unit.
-    """
+    """Check that times (F,) are finite, increasing, and in seconds."""
     if not np.isfinite(times).all():
         raise ValueError(f"timestamps: NaN or infinity at frame {np.flatnonzero(~np.isfinite(times))[0]}")
     if np.abs(times).max(initial=0) > MAX_TIME_S:
@@ -62,12 +58,7 @@ def _check_views(table: PoseTable) -> None:
 
 
 def parse_head(text: Array) -> Mapping[str, Json]:
-    """Parse the JSON object in a zero-dimensional string array.
-
-    Raises:
-        ValueError: If the array is not one string of limited length, or the string is not a JSON object with finite
-            numbers.
-    """
+    """Parse the JSON object in a zero-dimensional string array."""
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MAX_TEXT_CHARS:
         raise ValueError(f"array 'run': expected one string of at most {MAX_TEXT_CHARS} characters")
     head = strict_json(text.item())
@@ -77,11 +68,7 @@ def parse_head(text: Array) -> Mapping[str, Json]:
 
 
 def check_table(table: PoseTable) -> None:
-    """Check the values of a result: order of frames, ids, ranges of numbers, and camera motion.
-
-    Raises:
-        ValueError: If a value is invalid.
-    """
+    """Check the values of a result: order of frames, ids, ranges of numbers, and camera motion."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)

@@ -45,17 +45,11 @@ LAYOUTS: dict[int, tuple[str, list[int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Detection:
-    """One person in one frame.
+    """One person in one frame."""
 
-    Attributes:
-        frame: Index of the frame.
-        person: Id of the person; None if the file has no ids.
-        points: (J, 3), x in px, y in px, and score.
-    """
-
-    frame: int
-    person: int | None
-    points: NDArray[np.float64]
+    frame: int  # index of the frame
+    person: int | None  # id of the person; None if the file has no ids
+    points: NDArray[np.float64]  # (J, 3), x in px, y in px, and score
 
 
 def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
@@ -113,14 +107,9 @@ def _file(path: Path) -> tuple[list[_Detection], tuple[int, int] | None]:
 
 
 def _annotations(document: dict[str, Any]) -> tuple[list[_Detection], tuple[int, int] | None]:
-    """Read a COCO annotation file.
-
-    The frame of an image is its `frame_id`, or the number in its file name, or its id. If images share a number, their
-    order in the file counts.
-
-    Returns:
-        People, and the (width, height) of the images in px if the file contains it.
-    """
+    """Read a COCO annotation file; return people, and the (width, height) px of the images if it has it."""
+    # The frame of an image is its `frame_id`, or the number in its file name, or its id. If images share a number,
+    # their order in the file counts.
     images = document["images"]
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:
@@ -240,10 +229,7 @@ def _sequence(path: Path, detections: list[_Detection], fps: float, size: tuple[
 
 
 def _as_scores(values: F32) -> F32:
-    """Convert the third number of each keypoint to a score.
-
-    COCO's flags become scores: 0 (not annotated) becomes 0; 1 (occluded, but annotated) and 2 (visible) become 1.
-    """
+    """Convert the third number of keypoints to scores: of COCO's flags 0 becomes 0, 1 and 2 become 1."""
     flags = np.isin(values, (0, 1, 2)).all()
     scores: F32 = (values > 0).astype(np.float32) if flags else np.clip(values, 0, 1)
     return scores

@@ -37,21 +37,10 @@ _MAX_HEADER_BYTES = 1 << 16  # maximum size of array headers and of arrays witho
 
 
 class _Spool:
-    """An array in a temporary file, to which rows can be appended.
-
-    Attributes:
-        rows: Number of complete rows in the file.
-    """
+    """An array in a temporary file, to which rows can be appended."""
 
     def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
-        """Open the temporary file.
-
-        Args:
-            folder: Folder of an unnamed file.
-            dtype: Data type of the array.
-            row: Shape of one row.
-            path: Path of a named file, to which rows are appended if it exists; None makes an unnamed file.
-        """
+        """Open the temporary file; a named file is appended to if it exists."""
         self.dtype = np.dtype(dtype)
         self.row = row
         self.row_bytes = math.prod(row) * self.dtype.itemsize

@@ -116,10 +116,7 @@ def _columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array]:
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
-    """Return the metadata of the run.
-
-    Rounded numbers of the JSON text are replaced by those of arrays, which are not rounded.
-    """
+    """Return the metadata of the run, with rounded numbers of the JSON text replaced by those of arrays."""
     try:
         run = RunInfo.from_json(parse_head(arrays["run"]))
     except KeyError as error:
@@ -138,13 +135,7 @@ def _world(run: RunInfo, arrays: Mapping[str, Array]) -> WorldInfo | None:
 
 
 def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:
-    """Return an array after checking its shape, with data type `kind`.
-
-    A memory-mapped array stays on disk if it has this type already.
-
-    Raises:
-        ValueError: If the array has another shape, or a type that cannot be converted safely.
-    """
+    """Return an array as `kind` after checking its shape; a memory map of this type stays on disk."""
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r}: expected shape {shape}, got {array.shape}")

@@ -30,11 +30,7 @@ class PeopleRecords:
         return b"".join(parts + [rows_of(part).tobytes() for part in (people.hands, people.faces) if part is not None])
 
     def read(self, file: IO[bytes]) -> People:
-        """Read the people of the next frame.
-
-        Raises:
-            RecordError: If the record is damaged or truncated.
-        """
+        """Read the people of the next frame."""
         frame = np.frombuffer(_read_exactly(file, FRAME.itemsize), FRAME)[0]
         count = int(frame["people"])
         columns = _read_arrays(file, count, People, self._joints)
@@ -51,11 +47,7 @@ class PosesRecords:
         return np.array([len(poses)], _COUNT).tobytes() + rows_of(poses).tobytes()
 
     def read(self, file: IO[bytes]) -> Poses3D:
-        """Read the poses of the next frame.
-
-        Raises:
-            RecordError: If the record is damaged or truncated.
-        """
+        """Read the poses of the next frame."""
         count = np.frombuffer(_read_exactly(file, _COUNT.itemsize), _COUNT)[0]
         return Poses3D(**_read_arrays(file, int(count), Poses3D))
 

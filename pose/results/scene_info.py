@@ -13,20 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SceneInfo:
-    """Description of one scene with people.
+    """Description of one scene with people."""
 
-    Attributes:
-        begin: Start of the scene in s.
-        found_by: Source of the vertical direction, one of the values of `World.found_by`; 'unknown' if the scene uses
-            the common vertical of all scenes.
-        sigma_degrees: Standard deviation of the vertical direction in degrees; NaN if unknown.
-        camera_height: Height of the camera above the floor in m; NaN if the people of the scene do not determine it.
-    """
-
-    begin: float
-    found_by: str
-    sigma_degrees: float
-    camera_height: float
+    begin: float  # start of the scene in s
+    found_by: str  # source of the vertical direction, one of the values of `World.found_by`
+    sigma_degrees: float  # standard deviation of the vertical direction in degrees; NaN if unknown
+    camera_height: float  # height of the camera above the floor in m
 
     @classmethod
     def of(cls, scene: "Scene") -> Self:

@@ -15,34 +15,19 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
     """Interface of writers that write the results of a run frame by frame, in constant memory."""
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame to the file.
-
-        Raises:
-            PoseError: If the folder cannot be written (full, deleted, read-only).
-        """
+        """Append the result of a frame to the file."""
         ...
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
-
-        Raises:
-            PoseError: If the file cannot be completed, for example because the disk is full.
-        """
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted."""
         ...
 
     def commit(self) -> None:
-        """Give the finished file its final name.
-
-        Raises:
-            PoseError: If the file cannot be renamed.
-        """
+        """Give the finished file its final name."""
         ...
 
     def close(self, complete: bool = True) -> None:
-        """Call `finish` and `commit`; `complete=False` marks the run as interrupted.
-
-        This has no effect after `commit` or `abort`.
-        """
+        """Call `finish` and `commit`, with no effect after them; `complete=False` marks the run as interrupted."""
         ...
 
     def abort(self) -> None:
@@ -51,11 +36,7 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
 
 
 class PartFile:
-    """A file that gets its final name when it is complete.
-
-    It is written unbuffered under another name, by default as a hidden file beside `target`. `commit` renames it to
-    `target`, and `discard` deletes it.
-    """
+    """A file written unbuffered under a hidden name; `commit` renames it to `target`, `discard` deletes it."""
 
     def __init__(self, target: Path, part: Path | None = None) -> None:
         self.target = target
@@ -69,21 +50,13 @@ class PartFile:
         return self._file.closed
 
     def write_and_truncate(self, offset: int, data: bytes) -> None:
-        """Write `data` at the byte `offset`, and end the file after them.
-
-        Raises:
-            PoseError: If the file cannot be written, for example because the disk is full.
-        """
+        """Write `data` at the byte `offset`, and end the file after them."""
         with file_errors(self.target):
             write_all(self._file, offset, data)
             self._file.truncate(offset + len(data))
 
     def overwrite(self, offset: int, data: bytes) -> None:
-        """Overwrite bytes with `data`, from the byte `offset` on. The rest of the file is kept.
-
-        Raises:
-            PoseError: If the file cannot be written.
-        """
+        """Overwrite bytes with `data`, from the byte `offset` on. The rest of the file is kept."""
         with file_errors(self.target):
             write_all(self._file, offset, data)
 
@@ -100,11 +73,7 @@ class PartFile:
 
 
 def write_all(file: FileIO, offset: int, data: bytes) -> None:
-    """Write `data` at byte `offset` of an unbuffered file.
-
-    Raises:
-        OSError: If not all of it could be written.
-    """
+    """Write `data` at byte `offset` of an unbuffered file."""
     file.seek(offset)
     rest = memoryview(data)
     while len(rest):
@@ -118,11 +87,9 @@ def close_scratch(file: IO[bytes]) -> None:
 
 
 class WriterContext:
-    """Base of writers that are context managers; leaving the context closes the file.
+    """Base of writers whose context closes the file: kept and marked as incomplete after an exception."""
 
-    After an exception in the context, the frames written so far are kept, and the file is marked as incomplete. After
-    an error of the file itself, such as a full disk, no file is left.
-    """
+    # After an error of the file itself, such as a full disk, no file is left.
 
     def __enter__(self) -> Self:
         return self

@@ -84,15 +84,11 @@ def _centred(poses: Poses) -> F64:
 
 
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
-    """Return the optimal rotations for covariances B (N, 3, 3) of norm 1, and the conditioning (N,) of each.
-
-    Let s1, s2, s3 be the singular values of B, where s3 has the sign of the determinant. The conditioning is the
-    product of s1 + s2, s2 + s3 and s3 + s1.
-
-    The gain x = s1 + s2 + s3 is the largest root of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1 (Markley). All roots are
-    real, so Newton's method converges monotonically from a start above x. The start follows from x^2 = 1 + 2 y, y^2 =
-    s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and x <= sqrt(3).
-    """
+    """Return the optimal rotations for covariances B (N, 3, 3) of norm 1, and the conditioning (N,) of each."""
+    # Let s1, s2, s3 be the singular values of B, where s3 has the sign of the determinant. The conditioning is the
+    # product of s1 + s2, s2 + s3 and s3 + s1. The gain x = s1 + s2 + s3 is the largest root of x^4 - 2 x^2 - 8 det(B) x
+    # + 2 |B^T B|^2 - 1 (Markley). All roots are real, so Newton's method converges monotonically from a start above x.
+    # The start follows from x^2 = 1 + 2 y, y^2 = s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and x <= sqrt(3).
     product = np.swapaxes(covariance, 1, 2) @ covariance
     cofactor = _cofactors(covariance)
     determinant = np.vecdot(covariance[:, 0], cofactor[:, 0])

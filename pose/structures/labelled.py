@@ -47,19 +47,9 @@ class ImageSpace:
 
 
 def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """Convert poses from the camera frame to pixels, with depth relative to the pelvis.
-
-    x and y are the pinhole projection. Depth in mm is multiplied by (w + 1) / 2000, where w is the width in pixels of a
-    rectangle 2000 mm wide at the pelvis. The public Human3.6M image-space labels have the inverse factor.
-
-    Args:
-        poses: (T, 17, 3) m in the camera frame.
-        focal: (2,) px, focal lengths.
-        centre: (2,) px, principal point.
-
-    Returns:
-        (T, 17, 3) px.
-    """
+    """Convert poses (T, 17, 3) m from the camera frame to px, with depth relative to the pelvis."""
+    # Depth in mm is multiplied by (w + 1) / 2000, where w is the width in pixels of a rectangle 2000 mm wide at the
+    # pelvis. The public Human3.6M image-space labels have the inverse factor.
     depth = poses[..., 2:]
     pelvis = depth[:, :1]
     scale = focal[0] / (1000 * pelvis) + 1 / 2000

@@ -55,13 +55,7 @@ class RegionFilter:
         return self._region(region)
 
     def _update(self, points: Points, step: float, size: float) -> None:
-        """Filter the points of the next frame. Floats are used, because they are faster than a small array.
-
-        Args:
-            points: Coordinates of the two points, px.
-            step: Time since the previous frame, s.
-            size: Body size, px.
-        """
+        """Filter the points of the next frame. Floats are used, because they are faster than a small array."""
         speed_weight = _low_pass_weight(self.DERIVATIVE_CUTOFF_HZ, step)
         speeds, smooth = [], []
         for now, raw, speed, old in zip(points, self._raw, self._speed, self._smooth, strict=True):
@@ -84,10 +78,5 @@ class RegionFilter:
 
 
 def _low_pass_weight(cutoff: float, step: float) -> float:
-    """Return the weight of a new sample in a first-order low-pass filter.
-
-    Args:
-        cutoff: Cutoff frequency, Hz.
-        step: Time since the previous sample, s.
-    """
+    """Return the weight of a new sample, after `step` s, in a first-order low-pass filter of `cutoff` Hz."""
     return 1 / (1 + 1 / (2 * math.pi * cutoff * step))

@@ -156,14 +156,8 @@ def same_sign(q: F64, previous: F64 | None = None) -> F64:
 
 
 def euler(q: F64, order: str) -> F64:
-    """Return the Euler angles (..., 3) in rad of rotations, in the order of the axes in `order`.
-
-    The middle angle is in -90 to 90 degrees; at these limits (gimbal lock) the last angle is 0.
-
-    Args:
-        q: (..., 4) unit quaternions (w, x, y, z).
-        order: Three different axes of intrinsic rotations: "zxy" means R = Rz Rx Ry.
-    """
+    """Return Euler angles (..., 3) in rad of (w, x, y, z); order "zxy" means R = Rz Rx Ry (intrinsic)."""
+    # The middle angle is in -90 to 90 degrees; at these limits (gimbal lock) the last angle is 0.
     i, j, k = ("xyz".index(axis) for axis in order)
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     w = q[..., 0]

@@ -178,10 +178,7 @@ _DERIVED_FROM: dict[str, tuple[str, ...]] = {
 
 @functools.cache
 def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
-    """Return the indices (17, S) of the joints to average for each output joint, and their weights (17, S, 1).
-
-    Joints with fewer than S sources are padded with their first source, with weight 0.
-    """
+    """Return indices (17, S) of the joints to average for each output joint, and weights (17, S, 1), 0 if unused."""
     rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
     weights = np.zeros((*rows.shape, 1), np.float32)
     for joint, name in enumerate(H36M_NAMES):

@@ -27,16 +27,8 @@ class BackgroundChange:
         self._time = -np.inf
 
     def detect(self, image: U8, boxes: F32, time: float) -> bool:
-        """Return whether a new person may have entered since the last detection pass.
-
-        The result is True if the image has changed outside the tracked people, and at least once per second. `image`
-        then becomes the reference for the next calls.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            boxes: (P, 4) xyxy px, the tracked people.
-            time: Time of the frame, s.
-        """
+        """Return whether a new person may have entered since the last detection pass; True once per second."""
+        # `image` then becomes the reference, with which the image outside the tracked people is compared.
         size = _grid_size(image)
         samples: Any = image
         if max(image.shape[:2]) > SAMPLES_PER_CELL * CELLS:

@@ -12,16 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoxTrackerChoice:
-    """Box tracker that can be chosen by name, an entry of `BOX_TRACKERS`.
+    """Box tracker that can be chosen by name; `build` takes its memory in s and the comparison of boxes."""
 
-    Attributes:
-        build: Function that returns the tracker. Its arguments are the time in s after which an unobserved track is
-            deleted, and the function that compares boxes.
-        needs_image: Whether the tracker needs the image of every frame.
-    """
-
-    build: "Callable[[float, Similarity], BoxTracker]"
-    needs_image: bool = False
+    build: "Callable[[float, Similarity], BoxTracker]"  # function that returns the tracker
+    needs_image: bool = False  # whether the tracker needs the image of every frame
 
 
 def _bytetrack(memory: float, similarity: "Similarity") -> "BoxTracker":

@@ -33,10 +33,7 @@ class CutDetector:
         self._small = np.zeros((0, 0, 3), np.uint8)
 
     def is_cut(self, image: U8) -> bool:
-        """Return whether `image`, (H, W, 3) uint8 RGB, is the first image of another scene.
-
-        Call this method with every image, in order.
-        """
+        """Return whether `image`, (H, W, 3) uint8 RGB, begins another scene. Call this with every image, in order."""
         height, width = image.shape[:2]
         scale = CELLS / max(height, width)
         size = max(1, round(width * scale)), max(1, round(height * scale))

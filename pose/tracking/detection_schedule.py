@@ -17,12 +17,7 @@ class DetectionSchedule:
     """Schedule of the detection passes."""
 
     def __init__(self, interval_s: float, memory_s: float) -> None:
-        """Set the intervals. A detection pass is due on the first frame.
-
-        Args:
-            interval_s: Seconds between two detection passes; 0 runs the detector on every frame.
-            memory_s: Seconds for which the detector searches in every frame after a person was lost.
-        """
+        """Set the intervals: between passes (0: every frame), and of search after a loss. A pass is due at once."""
         self._interval = interval_s
         self._memory = memory_s
         self.reset()
@@ -33,14 +28,7 @@ class DetectionSchedule:
         self._change = BackgroundChange()
 
     def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
-        """Return whether the detector has to run on this frame.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            tracks: The people tracked in the previous frame.
-            boxes: (P, 4) xyxy px, boxes of these people in the previous frame.
-            time: Time of the frame, s.
-        """
+        """Return whether the detector has to run on this frame, for the tracks and boxes (P, 4) of the previous one."""
         if tracks and time < self._next:
             return False
         touching = any(track.occluders for track in tracks)
@@ -54,13 +42,7 @@ class DetectionSchedule:
         self._last_loss = time
 
     def record_frame(self, tracks: list[PersonTrack], detected: bool, time: float) -> None:
-        """Plan the next detection pass after a frame.
-
-        Args:
-            tracks: The people tracked now.
-            detected: Whether the detector ran on this frame.
-            time: Time of the frame, s.
-        """
+        """Plan the next detection pass after a frame."""
         if detected:
             self._next = time if self._is_searching(time) else time + self._interval
         if any(track.occluders for track in tracks):

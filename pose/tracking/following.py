@@ -32,15 +32,9 @@ class TrackFollower:
         self._min_presence = config.min_presence
 
     def refine_regions(self, tracks: list[PersonTrack], boxes: Boxes) -> None:
-        """Replace the upright regions of tracks by those of the detections that overlap them.
-
-        An upright region contains no more information than a box, and drifts. Rotated regions are kept, because they
-        contain more. All regions are kept with detectors that propose regions (`PeopleNetworks.boxes_only`).
-
-        Args:
-            tracks: Tracks of the previous frame, changed in place.
-            boxes: Detections in this frame.
-        """
+        """Replace upright regions of tracks by those of the detections that overlap them, in place."""
+        # An upright region contains no more information than a box, and drifts. Rotated regions are kept, because they
+        # contain more. All regions are kept with detectors that propose regions (`PeopleNetworks.boxes_only`).
         upright = [track for track in tracks if track.region.angles[0] == 0]
         if not (self._networks.boxes_only and len(boxes) and upright):
             return
@@ -50,10 +44,7 @@ class TrackFollower:
             upright[row].region = regions[[column]]
 
     def observe(self, image: U8, tracks: list[PersonTrack]) -> Observations:
-        """Estimate the poses of all tracks in an image (H, W, 3) uint8 RGB; the result has the order of `tracks`.
-
-        The pose of an occluded person is estimated after those of the people in front, with these people masked.
-        """
+        """Estimate the poses of all tracks in an image (H, W, 3), people in front first and masked for those behind."""
         free = [track for track in tracks if not track.occluders]
         regions = Regions.concatenate([track.region for track in free])
         observations = Observations.of(free, self._networks.estimate(image, regions))
@@ -68,17 +59,7 @@ class TrackFollower:
         return observations.select(np.array([observations.tracks.index(track) for track in tracks]))
 
     def find_drifted(self, observations: Observations, image: U8, time: float) -> dict[int, int]:
-        """Find the tracks that have drifted: their pose shows the person of another track.
-
-        Args:
-            observations: Tracks and poses in this frame, returned by `observe`.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-
-        Returns:
-            Mapping from the index of each drifted track to the index of the other track. Both are indices in
-                `observations`.
-        """
+        """Return the other track whose person each drifted track's pose shows, as indices in `observations`."""
         drifted: dict[int, int] = {}
         for row in range(1, len(observations)):
             duplicates = [o for o in range(row) if o not in drifted and observations.are_duplicates(row, o)]
@@ -98,16 +79,8 @@ class TrackFollower:
     def confirm(
         self, observations: Observations, drifted: dict[int, int], boxes: Boxes | None, image: U8, time: float
     ) -> Observations:
-        """Return the tracks that show their own person, whose presence the estimator or the detector confirms.
-
-        Args:
-            observations: Observations returned by `observe`.
-            drifted: Result of `find_drifted`. The person of a drifted track is searched for behind the person whose
-                body its pose shows.
-            boxes: Detections in this frame; None without a detection pass.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-        """
+        """Return the tracks that show their own person, whose presence the estimator or the detector confirms."""
+        # The person of a drifted track is searched for behind the person whose body its pose shows.
         present = observations.keypoints.presence >= self._min_presence
         if not drifted and present.all():
             return observations
@@ -134,19 +107,7 @@ class TrackFollower:
     def _recover(
         self, observations: Observations, row: int, owner: int, boxes: Boxes | None, image: U8, time: float
     ) -> Observations | None:
-        """Search for the person of a drifted track behind another person, in the track's region and at a detection.
-
-        Args:
-            observations: Observations returned by `observe`.
-            row: Row of the drifted track.
-            owner: Row of the person whose body the pose of the drifted track shows.
-            boxes: Detections in this frame; None without a detection pass.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-
-        Returns:
-            The person, as one row; None if not found.
-        """
+        """Search for a drifted track's person behind the `owner` of its pose, in its region and at a detection."""
         track, other = observations.tracks[row], observations.tracks[owner]
         regions = [track.region]
         if boxes is not None and len(boxes):
@@ -164,16 +125,7 @@ class TrackFollower:
         return None
 
     def _detected_region(self, track: PersonTrack, owner_box: F32, boxes: Boxes) -> list[Regions]:
-        """Return the region of the detection that overlaps the last box of a track most, in a list.
-
-        Args:
-            track: The track.
-            owner_box: (1, 4) xyxy px, box of another person, whose detection is ignored.
-            boxes: Detections in this frame.
-
-        Returns:
-            One region of one row, or none if no detection overlaps enough.
-        """
+        """Return the region of the detection that overlaps the track's last box most, or none, in a list."""
         assert track.state is not None
         last_box = crops.bounds(track.state.xy[None], track.state.visible[None])
         overlap = crops.box_iou(last_box, boxes.xyxy)[0]

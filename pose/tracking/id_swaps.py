@@ -26,17 +26,11 @@ MAX_ENCOUNTER_S = 5.0  # an encounter is dropped after this time if one of the t
 
 @dataclass(frozen=True, slots=True)
 class _Encounter:
-    """Two people who touch.
+    """Two people who touch; `time` is when both were last known to be without occlusion."""
 
-    Attributes:
-        states: States of both people at `time`.
-        time: Time at which both were last known to be without occlusion, s.
-        occluded: Whether one may have occluded the other since then.
-    """
-
-    states: tuple[PersonState, PersonState]
-    time: float
-    occluded: bool
+    states: tuple[PersonState, PersonState]  # states of both people at `time`
+    time: float  # time at which both were last known to be without occlusion, s
+    occluded: bool  # whether one may have occluded the other since then
 
 
 class IdSwapDetector:
@@ -47,20 +41,9 @@ class IdSwapDetector:
         self._encounters: dict[tuple[int, int], _Encounter] = {}
 
     def find(self, observations: Observations, ids: list[int], image: U8, time: float) -> dict[int, PersonState] | None:
-        """Find two people whose ids were switched.
-
-        If several pairs were switched, the one with the clearest evidence is returned. The others are checked again in
-        the next frame, with corrected ids.
-
-        Args:
-            observations: People of this frame.
-            ids: (P,) id of each person. One of the two people may be missing.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-
-        Returns:
-            The states of the two people from before the switch, by id; None if no ids were switched.
-        """
+        """Return the states, by id, of two people from before their ids were switched; None if none were."""
+        # If several pairs were switched, the one with the clearest evidence is returned. The others are checked again
+        # in the next frame, with corrected ids.
         if len(ids) < 2 and not self._encounters:
             return None
         rows = {person: row for row, person in enumerate(ids) if observations.tracks[row].state is not None}
@@ -89,12 +72,7 @@ class IdSwapDetector:
         return dict(zip(best, best_encounter.states, strict=True))
 
     def _swap(self, pair: tuple[int, int], swapped: _Encounter) -> None:
-        """Swap the ids of a pair in the encounters that were recorded after their occlusion began.
-
-        Args:
-            pair: The two ids.
-            swapped: Encounter of the pair before the id switch.
-        """
+        """Swap the ids of a pair in the encounters that were recorded after their occlusion began."""
         swap = {pair[0]: pair[1], pair[1]: pair[0]}
         recorded = sorted(self._encounters.items(), key=lambda item: item[1].time)
         self._encounters = {}
@@ -110,15 +88,7 @@ class IdSwapDetector:
     def _updated(
         self, pair: tuple[int, int], visible: dict[int, int], observations: Observations, touching: bool, time: float
     ) -> _Encounter | None:
-        """Return the encounter of a pair after this frame; None once they are apart.
-
-        Args:
-            pair: Ids of the two people.
-            visible: Row of each of the two who is visible, by id.
-            observations: People of this frame.
-            touching: Whether the boxes of the two touch.
-            time: Time of the frame, s.
-        """
+        """Return the encounter of a pair after this frame; None once they are apart."""
         known = self._encounters.get(pair)
         if len(visible) < 2:
             assert known is not None
@@ -142,12 +112,10 @@ class IdSwapDetector:
         image: U8,
         time: float,
     ) -> float:
-        """Return how much better swapped ids fit than the current ones, minus `MIN_GAIN` per person, in body sizes.
-
-        If the result is above 0, the ids were switched. It is 0 if only one of the two is visible and the encounter is
-        older than `POSITION_TIME_CONSTANT_S`, because the predicted position is needed then: body size and colours can
-        differ less between two people than between two poses of one person.
-        """
+        """Return how much better swapped ids fit, minus `MIN_GAIN` per person, in body sizes; above 0 is a switch."""
+        # It is 0 if only one of the two is visible and the encounter is older than `POSITION_TIME_CONSTANT_S`, because
+        # the predicted position is needed then: body size and colours can differ less between two people than between
+        # two poses of one person.
         if len(visible) < 2 and time - encounter.time > POSITION_TIME_CONSTANT_S:
             return 0.0
         states = dict(zip(pair, encounter.states, strict=True))

@@ -26,23 +26,14 @@ _DEFAULTS = TrackingConfig()
 
 @dataclass(frozen=True, slots=True)
 class _FramePeople:
-    """The people of one frame.
+    """The people of one frame; image and poses (P, J, 3) only if the box tracker or the comparison needs them."""
 
-    Attributes:
-        boxes: (P, 4) xyxy px.
-        scores: (P,) confidences of the boxes.
-        ids: (P,) person ids or `UNASSIGNED`.
-        time: Time of the frame, s.
-        image: (H, W, 3) uint8 RGB; None for box trackers that do not need it.
-        poses: (P, J, 3) x and y in px, and score of each joint; None if only boxes are compared.
-    """
-
-    boxes: F32
-    scores: F32
-    ids: I64
-    time: float
-    image: U8 | None
-    poses: F32 | None
+    boxes: F32  # (P, 4) xyxy px
+    scores: F32  # (P,) confidences of the boxes
+    ids: I64  # (P,) person ids or `UNASSIGNED`
+    time: float  # time of the frame, s
+    image: U8 | None  # (H, W, 3) uint8 RGB; None for box trackers that do not need it
+    poses: F32 | None  # (P, J, 3) x and y in px, and score of each joint; None if only boxes are compared
 
 
 class Identities:
@@ -55,17 +46,7 @@ class Identities:
         memory_s: float = _DEFAULTS.memory_s,
         skeleton: Skeleton | None = None,
     ) -> None:
-        """Start without people.
-
-        Args:
-            tracker: Name of the box tracker, a key of `pose.tracking.box_trackers.BOX_TRACKERS`.
-            memory_s: Seconds after which a lost person is forgotten.
-            skeleton: Joint set of the poses, which are compared where the boxes of people overlap; None to compare only
-                boxes.
-
-        Raises:
-            ValueError: If the name of the box tracker is unknown; the message lists the known names.
-        """
+        """Start without people; poses of `skeleton` are compared where boxes overlap, None compares only boxes."""
         if tracker not in BOX_TRACKERS:
             raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(BOX_TRACKERS)}")
         self._tracker_choice = BOX_TRACKERS[tracker]
@@ -79,19 +60,8 @@ class Identities:
         self._next_id = 1
 
     def assign(self, boxes: F32, scores: F32, ids: I64, time: float, image: U8, poses: F32 | None = None) -> I64:
-        """Assign a recovered or new id to each person without one.
-
-        Args:
-            boxes: (P, 4) xyxy px.
-            scores: (P,) confidence of each box.
-            ids: (P,) known ids, `UNASSIGNED` for people without one.
-            time: Time of the frame, s; increases from call to call.
-            image: (H, W, 3) uint8 RGB.
-            poses: (P, J, 3) x and y in px, and score of each joint; None to compare only boxes.
-
-        Returns:
-            (P,) ids. A person without an id whose box has a low score and matches no track stays `UNASSIGNED`.
-        """
+        """Return ids (P,) with recovered or new ids for people without one."""
+        # A person without an id whose box has a low score and matches no track stays `UNASSIGNED`.
         people = _FramePeople(boxes, scores, ids, time, image if self._tracker_choice.needs_image else None, poses)
         while self._buffer and self._buffer[0].time < time - self._memory:
             self._buffer.popleft()
@@ -137,11 +107,7 @@ class Identities:
         return self._next_id - 1
 
     def _associate(self, people: _FramePeople) -> I64:
-        """Run the box tracker on one frame.
-
-        Returns:
-            (P,) ids: the known ones, and recovered or new ids for people whose boxes belong to a track.
-        """
+        """Run the box tracker; return ids (P,): the known ones, and recovered or new ones of boxes with a track."""
         if self._tracker is None:
             similarity = box_similarity if self._similarity is None else self._similarity.similarity
             self._tracker = self._tracker_choice.build(self._memory, similarity)
@@ -162,10 +128,7 @@ class Identities:
         return ids
 
     def _link(self, track_id: int, person: int) -> None:
-        """Link track `track_id` of the box tracker to the id `person`.
-
-        If another track was linked to this id, it gets the id to which track `track_id` was linked before.
-        """
+        """Link a track to the id `person`; another track with this id gets the track's previous one."""
         previous_person = self._person_of_track.get(track_id, person)
         others = {track: previous_person if own == person else own for track, own in self._person_of_track.items()}
         self._person_of_track = others | {track_id: person}

@@ -32,15 +32,7 @@ class TrackInitiation:
         self._next_masked_detection = -np.inf
 
     def add_detected(self, observations: Observations, boxes: Boxes, image: U8) -> Observations:
-        """Add tracks for detected people who are not tracked, up to the maximum number of people.
-
-        Detections with a large product of score and area have priority.
-
-        Args:
-            observations: The people found in this frame.
-            boxes: Detections in this frame.
-            image: (H, W, 3) uint8 RGB.
-        """
+        """Add tracks for untracked detections up to the maximum, those of large score times area first."""
         regions = self._networks.regions(boxes)
         overlap = crops.box_iou(crops.region_boxes(regions), region_boxes(observations.tracks))
         free = np.asarray(~(overlap > MIN_REGION_IOU).any(axis=1))
@@ -65,17 +57,9 @@ class TrackInitiation:
     def add_overlooked(
         self, observations: Observations, lost: list[PersonTrack], image: U8, time: float
     ) -> Observations:
-        """Add a person that the detector finds only with all tracked people masked.
-
-        This step applies only to detectors that propose regions (`PeopleNetworks.boxes_only`), which detect one person
-        where two overlap. More than 60 % of the limb joints must lie outside the masks.
-
-        Args:
-            observations: The people found in this frame.
-            lost: Lost tracks. While there are any, nothing is added, because the search for them has priority.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-        """
+        """Add a person that the detector finds only with all tracked people masked, unless tracks are lost."""
+        # This step applies only to detectors that propose regions (`PeopleNetworks.boxes_only`), which detect one
+        # person where two overlap. More than 60 % of the limb joints must lie outside the masks.
         due = 0 < len(observations) < self._max_people and time >= self._next_masked_detection and not lost
         if self._networks.boxes_only or not due:
             return observations
@@ -100,18 +84,7 @@ class TrackInitiation:
     def _start_touching(
         self, image: U8, region: Regions, box: F32, observations: Observations, near: NDArray[np.bool_]
     ) -> Observations:
-        """Start a track for a detection that touches tracked people.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            region: Region of the detection, one row.
-            box: (1, 4) xyxy px, box of the detection.
-            observations: The people found in this frame.
-            near: (P,) bool, whether the detection touches the person.
-
-        Returns:
-            The new track as one row; no row if the detection shows a tracked person.
-        """
+        """Start a track for a detection that touches people `near`; no row if it shows a tracked person."""
         track = PersonTrack(region)
         for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):
             found = self._search.observe(image, track, region, list(observations.keypoints.xy[in_front]))

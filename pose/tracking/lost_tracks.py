@@ -16,41 +16,22 @@ from pose.tracking.person_state import PersonState
 
 
 class LostTracks:
-    """Store that keeps lost tracks for a limited time.
-
-    Attributes:
-        tracks: The lost tracks, in the order in which they were lost.
-    """
+    """Store that keeps lost tracks, in the order of their loss, for a limited time."""
 
     def __init__(self, memory_s: float) -> None:
-        """Start without tracks.
-
-        Args:
-            memory_s: Seconds for which a lost track is kept.
-        """
+        """Start without tracks, which are kept for `memory_s`."""
         self._memory = memory_s
-        self.tracks: list[PersonTrack] = []
+        self.tracks: list[PersonTrack] = []  # the lost tracks, in the order in which they were lost
 
     def add(self, before: list[PersonTrack], observations: Observations) -> None:
-        """Add the tracks that were lost in this frame while they touched a person who is observed.
-
-        Args:
-            before: Tracks of the previous frame.
-            observations: Tracks of this frame.
-        """
+        """Add the tracks that were lost in this frame while they touched a person who is observed."""
         missing = [track for track in before if track not in observations.tracks and track not in self.tracks]
         self.tracks += [t for t in missing if t.state is not None and len(touching_rows(t, observations))]
 
     def remove(self, observations: Observations, time: float) -> None:
-        """Remove tracks that are observed again or were lost too long ago.
-
-        A track is also removed if a detection has started a newer track within the last `memory_s` seconds. The new
-        track either shows the missing person, or the box tracker has decided that it does not.
-
-        Args:
-            observations: Tracks of this frame, with ids.
-            time: Time of the frame, s.
-        """
+        """Remove tracks that are observed again or were lost too long ago."""
+        # A track is also removed if a detection has started a newer track within the last `memory_s` seconds. The new
+        # track either shows the missing person, or the box tracker has decided that it does not.
         ids = {track.id for track in observations.tracks}
         starts = (track.detected_at for track in observations.tracks)
         newest = max((start for start in starts if time - start < self._memory), default=-math.inf)
@@ -64,11 +45,7 @@ class LostTracks:
         ]
 
     def swap_ids(self, people: dict[int, PersonState]) -> None:
-        """Swap two ids among the lost tracks.
-
-        Args:
-            people: States from before the id switch, by id. A track gets the clothing colours of its new id.
-        """
+        """Swap two ids among the lost tracks, which get the clothing colours of their new ids."""
         one, other = people
         swap = {one: other, other: one}
         for track in self.tracks:

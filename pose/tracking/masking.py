@@ -24,26 +24,15 @@ SAMPLES_PER_CELL = 16  # pixels along one side of a blur cell
 
 @dataclass(frozen=True, slots=True)
 class MaskedCrop:
-    """Part of an image with some people masked.
+    """Part of an image with some people masked."""
 
-    Attributes:
-        image: (h, w, 3) uint8 RGB.
-        corner: (2,) px, position of the crop's first pixel in the image.
-        step: Subsampling factor in both directions; 1 for a crop at full resolution.
-        mask: (h, w) uint8, nonzero where a person was masked.
-    """
-
-    image: U8
-    corner: F32
-    step: int
-    mask: U8
+    image: U8  # (h, w, 3) uint8 RGB
+    corner: F32  # (2,) px, position of the crop's first pixel in the image
+    step: int  # subsampling factor in both directions; 1 for a crop at full resolution
+    mask: U8  # (h, w) uint8, nonzero where a person was masked
 
     def is_visible(self, points: F32) -> NDArray[np.bool_]:
-        """Return whether points lie in the crop and outside the mask, (N,) bool.
-
-        Args:
-            points: (N, 2) px of the image.
-        """
+        """Return whether points (N, 2) px of the image lie in the crop and outside the mask, (N,) bool."""
         x, y = np.rint((points - self.corner) / self.step).astype(int).T
         height, width = self.mask.shape
         inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
@@ -68,11 +57,7 @@ class MaskedCrop:
 
 
 class PersonMasker:
-    """Masker of people in images, for poses of one skeleton.
-
-    Attributes:
-        limbs: Indices of the joints of trunk, arms and legs.
-    """
+    """Masker of people in images, for poses of one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
@@ -82,13 +67,7 @@ class PersonMasker:
         self._bones = [(a, b) for a, b in skeleton.edges if a in self.limbs and b in self.limbs]
 
     def mask(self, image: U8, region: Regions, poses: list[F32]) -> MaskedCrop:
-        """Return the crop of an image around a region, with people masked.
-
-        Args:
-            image: (H, W, 3) uint8 RGB; not modified.
-            region: Region that the crop contains, a `Regions` of length 1.
-            poses: Poses (J, 2) of the people to mask, px of the image.
-        """
+        """Return the crop of an image around a region of length 1, with people of poses (J, 2) px masked."""
         turned = abs(np.cos(region.angles[0])) + abs(np.sin(region.angles[0]))
         reach = float(turned) * region.sizes[0] / 2
         low, high = np.floor(region.centers[0] - reach), np.ceil(region.centers[0] + reach)
@@ -129,17 +108,7 @@ class PersonMasker:
 
 
 def _span(low: float, high: float, limit: int, step: int) -> tuple[int, int]:
-    """Limit an interval of pixels to the image along one axis.
-
-    Args:
-        low: Start of the interval, px.
-        high: End of the interval, px.
-        limit: Size of the image, px.
-        step: Subsampling factor.
-
-    Returns:
-        First pixel, and number of pixels after subsampling, at least 1.
-    """
+    """Limit an interval of px to the image; return the first px, and the number after subsampling, at least 1."""
     first = int(min(max(low, 0), limit - 1))
     last = int(min(max(high, first + 1), limit))
     return first, max((last - first) // step, 1)

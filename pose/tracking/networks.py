@@ -8,24 +8,15 @@ from pose.utils.times import StageTimes
 
 
 class PeopleNetworks:
-    """Detector and keypoint estimator of the people stage, with measured run times.
+    """Detector and keypoint estimator of the people stage, with measured run times."""
 
-    Attributes:
-        skeleton: Joint set of the estimator.
-        boxes_only: Whether the detector returns boxes without regions, known after the first detection. Such detectors
-            (RTMDet, YOLO) find both of two people who overlap; detectors that propose regions (BlazePose) find one.
-    """
+    # Detectors that return only boxes (RTMDet, YOLO) find both of two people who overlap; detectors that propose
+    # regions (BlazePose) find one. `boxes_only` is known after the first detection.
 
     def __init__(self, detector: Detector, estimator: Estimator, times: StageTimes) -> None:
-        """Store the networks.
-
-        Args:
-            detector: Detector of people in an image.
-            estimator: Estimator of a person's keypoints in a crop.
-            times: Record of run times, to which the networks' run times are added.
-        """
-        self.skeleton = estimator.skeleton
-        self.boxes_only = False
+        """Store the networks; their run times are added to `times`."""
+        self.skeleton = estimator.skeleton  # joint set of the estimator
+        self.boxes_only = False  # whether the detector returns boxes without regions, known after the first detection
         self._detector = detector
         self._estimator = estimator
         self._times = times
@@ -47,15 +38,6 @@ class PeopleNetworks:
             return self._estimator.estimate([image], [regions])[0]
 
     def estimate_masked(self, crop: MaskedCrop, track: PersonTrack, region: Regions) -> Observations:
-        """Estimate the pose of one track in a masked crop.
-
-        Args:
-            crop: The crop.
-            track: The track.
-            region: Region of the person in px of the whole image, a `Regions` of length 1.
-
-        Returns:
-            The track and its pose in px of the whole image.
-        """
+        """Estimate the pose of one track in a masked crop, in px of the whole image."""
         keypoints = self.estimate(crop.image, crop.regions_to_crop(region))
         return Observations.of([track], crop.keypoints_to_image(keypoints))

@@ -24,47 +24,27 @@ MIN_BOX_JOINT_SCORE = 0.3  # joints with a lower score are left out of the box t
 
 @dataclass(slots=True, eq=False)
 class PersonTrack:
-    """One tracked person.
+    """One tracked person."""
 
-    Attributes:
-        region: Region to crop in the next frame, a `Regions` of length 1.
-        id: Person id; `UNASSIGNED` until ids are assigned at the end of the first frame.
-        region_filter: Filter that smooths the region over time.
-        state: Position and appearance in the last frame; None before the first frame ends.
-        occluders: Tracks in front of this person, which are masked in this person's crop.
-        detected_at: Time of the detection that started the track, s.
-    """
-
-    region: Regions
-    id: int = UNASSIGNED
-    region_filter: RegionFilter = field(default_factory=RegionFilter)
-    state: PersonState | None = None
-    occluders: list["PersonTrack"] = field(default_factory=list)
-    detected_at: float = -math.inf
+    region: Regions  # region to crop in the next frame, a `Regions` of length 1
+    id: int = UNASSIGNED  # person id; `UNASSIGNED` until ids are assigned at the end of the first frame
+    region_filter: RegionFilter = field(default_factory=RegionFilter)  # filter that smooths the region over time
+    state: PersonState | None = None  # position and appearance in the last frame; None before the first frame ends
+    occluders: list["PersonTrack"] = field(default_factory=list)  # tracks in front of this person
+    detected_at: float = -math.inf  # time of the detection that started the track, s
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Tracks and their poses in one frame.
+    """Tracks and their poses in one frame."""
 
-    Attributes:
-        tracks: P tracks.
-        keypoints: Output of the estimator for the P tracks.
-        boxes: (P, 4) xyxy px, boxes around the joints with a score above 0.
-    """
-
-    tracks: list[PersonTrack]
-    keypoints: Keypoints2D
-    boxes: F32
+    tracks: list[PersonTrack]  # P tracks
+    keypoints: Keypoints2D  # output of the estimator for the P tracks
+    boxes: F32  # (P, 4) xyxy px, boxes around the joints with a score above 0
 
     @classmethod
     def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
-        """Build observations.
-
-        Args:
-            tracks: P tracks.
-            keypoints: Output of the estimator for the regions of these tracks, in the same order.
-        """
+        """Build observations from P tracks and the estimator's output for their regions, in the same order."""
         return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
 
     def __len__(self) -> int:
@@ -126,10 +106,7 @@ class Observations:
 
 
 def duplicates(observations: Observations) -> NDArray[np.bool_]:
-    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry.
-
-    Existing tracks come first, so they have priority over new ones.
-    """
+    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry."""
     found: list[bool] = []
     for row in range(len(observations)):
         found.append(any(observations.are_duplicates(row, other) for other in range(row) if not found[other]))
@@ -137,10 +114,7 @@ def duplicates(observations: Observations) -> NDArray[np.bool_]:
 
 
 def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
-    """Return whether boxes (P, 4) and (Q, 4), xyxy px, touch, as a mask (P, Q).
-
-    Two boxes touch if their IoU exceeds 0.1, or if more than half of the smaller one is inside the other.
-    """
+    """Return (P, Q) whether xyxy boxes touch: IoU above 0.1, or over half of the smaller one inside the other."""
     low = np.maximum(boxes[:, None, :2], people[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
     shared = np.clip(high - low, 0, None).prod(axis=2)

@@ -24,44 +24,19 @@ class OcclusionSearch:
         self.masker = PersonMasker(networks.skeleton)
 
     def observe(self, image: U8, track: PersonTrack, region: Regions, poses: list[F32]) -> Observations:
-        """Estimate the pose of a track with other people masked.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            track: The occluded person.
-            region: Region to search in, a `Regions` of length 1.
-            poses: Poses (J, 2) px of the people to mask.
-
-        Returns:
-            The track and its pose.
-        """
+        """Estimate a track's pose in a region of length 1, with people of poses (J, 2) px masked."""
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
 
     def is_near(self, track: PersonTrack, observations: Observations, image: U8, time: float) -> bool:
-        """Return whether a pose is similar to the predicted pose and the appearance of a track.
-
-        Args:
-            track: The track, with a state.
-            observations: Observations whose first pose is compared.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-        """
+        """Return whether the first pose is similar to the predicted pose and the appearance of a track."""
         assert track.state is not None
         xy = observations.keypoints.xy[0]
         return self._model.distance(track.state, image, xy, time) < MAX_SEARCH_DISTANCE
 
     def add_lost(self, observations: Observations, lost: list[PersonTrack], image: U8, time: float) -> Observations:
-        """Add lost tracks that are found behind the people that they touched.
-
-        With detectors that return only boxes (`PeopleNetworks.boxes_only`), nothing is added. They detect both of two
-        people who overlap, so a person without a box is fully occluded.
-
-        Args:
-            observations: The people found in this frame.
-            lost: Lost tracks; `occluders` is set in those that are found.
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
-        """
+        """Add lost tracks that are found behind the people that they touched, and set their `occluders`."""
+        # Detectors that return only boxes (`PeopleNetworks.boxes_only`) detect both of two people who overlap, so a
+        # person without a box is fully occluded, and nothing is added.
         if self._networks.boxes_only:
             return observations
         for track in lost:

@@ -16,28 +16,14 @@ from pose.utils.times import StageTimes
 
 
 class OnePassPeople:
-    """Tracker of 2D people for one-pass networks (implements the `PeopleStage` protocol).
-
-    Attributes:
-        skeleton: Joint set of the keypoints.
-    """
+    """Tracker of 2D people for one-pass networks (implements the `PeopleStage` protocol)."""
 
     def __init__(
         self, network: OnePass, config: TrackingConfig | None = None, *, times: StageTimes | None = None
     ) -> None:
-        """Start without people.
-
-        Args:
-            network: Network that finds people and joints in an image.
-            config: Settings; the defaults of `TrackingConfig` if None. `detection_interval_s` and `min_presence` are
-                not used. With more than `max_people` people, only those with the lowest ids are returned.
-            times: Record of run times, to which the network's run time is added.
-
-        Raises:
-            ValueError: If the name of the box tracker is unknown; the message lists the known names.
-        """
+        """Start without people; of more than `max_people`, those with the lowest ids are returned."""
         config = config or TrackingConfig()
-        self.skeleton = network.skeleton
+        self.skeleton = network.skeleton  # joint set of the keypoints
         self._network = network
         self._identities = Identities(config.tracker, memory_s=config.memory_s, skeleton=network.skeleton)
         self._max_people = config.max_people
@@ -45,16 +31,7 @@ class OnePassPeople:
         self._times = times or StageTimes()
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Return the people in the next frame.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            index: Index of the frame.
-            time: Time of the frame, s; greater than that of the previous frame.
-
-        Returns:
-            The tracked people, sorted by id.
-        """
+        """Return the people in the next frame, sorted by id."""
         with self._times.measure("people and keypoints"):
             boxes, keypoints = self._network.find([image])[0]
         cut = self._cuts.is_cut(image)

@@ -30,13 +30,9 @@ from pose.utils.times import StageTimes
 
 
 class PeopleTracker:
-    """Tracker of 2D people with a detector and an estimator (implements the `PeopleStage` protocol).
+    """Tracker of 2D people with a detector and an estimator (implements the `PeopleStage` protocol)."""
 
-    A person keeps the same id while visible, and when visible again within `TrackingConfig.memory_s`.
-
-    Attributes:
-        skeleton: Joint set of the keypoints.
-    """
+    # A person keeps the same id while visible, and when visible again within `TrackingConfig.memory_s`.
 
     def __init__(
         self,
@@ -46,19 +42,9 @@ class PeopleTracker:
         *,
         times: StageTimes | None = None,
     ) -> None:
-        """Start without people.
-
-        Args:
-            detector: Detector of people in an image.
-            estimator: Estimator of a person's keypoints in a crop.
-            config: Settings; the defaults of `TrackingConfig` if None.
-            times: Record of run times, to which the networks' run times are added.
-
-        Raises:
-            ValueError: If the name of the box tracker is unknown; the message lists the known names.
-        """
+        """Start without people; the networks' run times are added to `times`."""
         config = config or TrackingConfig()
-        self.skeleton = estimator.skeleton
+        self.skeleton = estimator.skeleton  # joint set of the keypoints
         self._config = config
         self._networks = PeopleNetworks(detector, estimator, times or StageTimes())
         self._model = PersonModel(estimator.skeleton)
@@ -76,16 +62,7 @@ class PeopleTracker:
         self._time = -np.inf
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Return the people in the next frame.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            index: Index of the frame.
-            time: Time of the frame, s; greater than that of the previous frame.
-
-        Returns:
-            The tracked people, sorted by id.
-        """
+        """Return the people in the next frame, sorted by id."""
         cut = self._cuts.is_cut(image)
         if cut:
             self._reset()
@@ -124,11 +101,7 @@ class PeopleTracker:
         self._initiation.reset()
 
     def _assign_ids(self, found: Observations, image: U8, time: float) -> Observations:
-        """Assign ids and the regions for the next frame.
-
-        Returns:
-            The people with an id, sorted by id.
-        """
+        """Assign ids and the regions for the next frame; return the people with an id, sorted by id."""
         self._lost.add(self._tracks, found)
         ids = np.array([track.id for track in found.tracks], np.int64)
         region_boxes = crops.region_boxes(found.keypoints.next_regions)
@@ -148,16 +121,7 @@ class PeopleTracker:
         return found
 
     def _swap_ids(self, found: Observations, ids: I64, people: dict[int, PersonState]) -> I64:
-        """Swap two ids, and the clothing colours that belong to them.
-
-        Args:
-            found: The people found in this frame.
-            ids: (P,) their ids.
-            people: States from before the id switch, by id.
-
-        Returns:
-            (P,) corrected ids.
-        """
+        """Swap two ids and their clothing colours; return the corrected ids (P,)."""
         one, other = people
         self._identities.swap_ids(one, other)
         self._lost.swap_ids(people)
@@ -180,15 +144,7 @@ class PeopleTracker:
 
 
 def _people(found: Observations, boxes: Boxes | None, index: int, time: float, cut: bool) -> People:
-    """Return the result of a frame.
-
-    Args:
-        found: The people found in the frame.
-        boxes: Detections in the frame; None without a detection pass.
-        index: Index of the frame.
-        time: Time of the frame, s.
-        cut: Whether the frame is the first after a cut.
-    """
+    """Return the result of a frame."""
     return People(
         index=index,
         time=time,

@@ -25,31 +25,18 @@ _DOWN, _THIGH = (np.array(parts, np.float32)[:, None, None] for parts in (DOWN_F
 
 @dataclass(frozen=True, slots=True)
 class PersonState:
-    """State of a person at the last frame with a pose.
+    """State of a person at the last frame with a pose."""
 
-    Attributes:
-        xy: (J, 2) positions of the joints, px.
-        visible: (J,) whether the joint has a score above 0.
-        size: Body size: length of the trunk plus the longer leg, px.
-        trunk_centre: (2,) mean position of shoulders and hips, px.
-        velocity: (2,) velocity of the trunk centre, px/s.
-        colours: (2, 3) RGB colours of trunk and thighs in [0, 1].
-        time: Time of that frame, s.
-    """
-
-    xy: F32
-    visible: NDArray[np.bool_]
-    size: float
-    trunk_centre: F32
-    velocity: F32
-    colours: F32
-    time: float
+    xy: F32  # (J, 2) positions of the joints, px
+    visible: NDArray[np.bool_]  # (J,) whether the joint has a score above 0
+    size: float  # body size: length of the trunk plus the longer leg, px
+    trunk_centre: F32  # (2,) mean position of shoulders and hips, px
+    velocity: F32  # (2,) velocity of the trunk centre, px/s
+    colours: F32  # (2, 3) RGB colours of trunk and thighs in [0, 1]
+    time: float  # time of that frame, s
 
     def displacement(self, time: float) -> F32:
-        """Return the displacement (2,) px from the last position to the one predicted at `time` (s).
-
-        The velocity decays over time.
-        """
+        """Return the displacement (2,) px to the position predicted at `time` (s) with decaying velocity."""
         return self.velocity * np.float32(DECAY_TIME_CONSTANT_S * (1 - exp((self.time - time) / DECAY_TIME_CONSTANT_S)))
 
     def predicted_xy(self, time: float) -> F32:
@@ -58,10 +45,7 @@ class PersonState:
 
 
 class PersonModel:
-    """Methods that update a `PersonState` (position, velocity, size, colours) and compare it with new poses.
-
-    An instance works for the joints of one skeleton, given to the constructor. It stores no people.
-    """
+    """Methods that update a `PersonState` (position, velocity, size, colours) and compare it with new poses."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._body = np.array(
@@ -74,12 +58,7 @@ class PersonModel:
         self._trunk = self._body[:2].ravel()
 
     def clothing_colours(self, image: U8, xy: F32) -> F32:
-        """Return the median RGB colours (2, 3) of trunk and thighs in [0, 1].
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            xy: (J, 2) positions of the joints, px.
-        """
+        """Return the median RGB colours (2, 3) of trunk and thighs in [0, 1], with joints (J, 2) px."""
         shoulders, hips, knees, _ = xy[self._body]
         upper, lower = (side[0] + _ACROSS * (side[1] - side[0]) for side in (shoulders, hips))
         trunk = upper + _DOWN * (lower - upper)
@@ -94,17 +73,8 @@ class PersonModel:
     def update(
         self, state: PersonState | None, image: U8, xy: F32, scores: F32, time: float, learn_colours: bool
     ) -> PersonState:
-        """Return the state of a person after a new pose.
-
-        Args:
-            state: The previous state; None for a new person.
-            image: (H, W, 3) uint8 RGB.
-            xy: (J, 2) positions of the joints, px.
-            scores: (J,) joint scores.
-            time: Time of the frame, s.
-            learn_colours: Whether to update the clothing colours. Set False near other people, whose clothes may be
-                sampled instead.
-        """
+        """Return the state of a person after a new pose."""
+        # `learn_colours` is False near other people, whose clothes may be sampled instead.
         size, centre = self.body_size(xy), self.trunk_centre(xy)
         if state is None:
             colours = self.clothing_colours(image, xy)
@@ -119,10 +89,7 @@ class PersonModel:
         return PersonState(xy, scores > 0, size, centre, velocity, colours, time)
 
     def body_size(self, xy: F32) -> float:
-        """Return the length of the trunk and the longer leg of a pose (J, 2), px.
-
-        The length is measured along the bones, so posture hardly matters.
-        """
+        """Return the length in px of trunk and longer leg along the bones of a pose (J, 2), nearly posture-free."""
         shoulders, hips, knees, ankles = xy[self._body].tolist()  # ten times as fast as NumPy for so few numbers
         legs = (dist(hip, knee) + dist(knee, ankle) for hip, knee, ankle in zip(hips, knees, ankles, strict=True))
         trunk = dist(_midpoint(*shoulders), _midpoint(*hips))
@@ -133,25 +100,12 @@ class PersonModel:
         return np.asarray(np.add.reduce(xy[self._trunk]) / len(self._trunk))
 
     def distance(self, state: PersonState, image: U8, xy: F32, time: float) -> float:
-        """Return how much a pose differs from a person's predicted pose and appearance, in body sizes.
-
-        Args:
-            state: State of the person at an earlier time.
-            image: (H, W, 3) uint8 RGB.
-            xy: (J, 2) positions of the joints, px.
-            time: Time of the pose, s.
-        """
+        """Return how much a pose differs from a person's predicted pose and appearance, in body sizes."""
         offset = float(median(lengths(xy - state.predicted_xy(time)))) / state.size
         return offset + self.appearance_distance(state, image, xy)
 
     def appearance_distance(self, state: PersonState, image: U8, xy: F32) -> float:
-        """Return how much a pose differs from a person in appearance: weighted changes of body size and colours.
-
-        Args:
-            state: State of the person at an earlier time.
-            image: (H, W, 3) uint8 RGB.
-            xy: (J, 2) positions of the joints, px.
-        """
+        """Return how much a pose differs from a person in appearance: weighted changes of body size and colours."""
         size_change = abs(float(np.log(self.body_size(xy) / state.size)))
         colour_change = float(np.abs(self.clothing_colours(image, xy) - state.colours).mean())
         return SIZE_WEIGHT * size_change + COLOUR_WEIGHT * colour_change
@@ -173,15 +127,7 @@ def median(values: F32) -> F32:
 
 
 def greedy_pairs(similarity: F32, min_similarity: float) -> list[tuple[int, int]]:
-    """Assign rows to columns greedily, the most similar pair first.
-
-    Args:
-        similarity: (P, Q) similarity of each row and column.
-        min_similarity: Similarity that a pair must exceed.
-
-    Returns:
-        Pairs (row, column); each row and each column occurs at most once.
-    """
+    """Assign rows to columns of (P, Q) greedily, the most similar pair above `min_similarity` first."""
     found: list[tuple[int, int]] = []
     remaining = similarity.copy()
     while remaining.size and remaining.max() > min_similarity:

@@ -32,17 +32,7 @@ def joint_sigmas(skeleton: Skeleton) -> F32:
 
 
 def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
-    """Return the object keypoint similarity of poses.
-
-    Args:
-        a: (P, J, 3) x and y in px, and score of each joint.
-        b: (Q, J, 3) x and y in px, and score of each joint.
-        areas: (P,) box areas of the people of `a`, px^2.
-        sigmas: (J,) sigmas returned by `joint_sigmas`.
-
-    Returns:
-        (P, Q) similarities in [0, 1]; 0 if no joint is visible in both poses.
-    """
+    """Return object keypoint similarities (P, Q) in [0, 1]; 0 if no joint is visible in both poses."""
     visible = (a[:, None, :, 2] > 0) & (b[None, :, :, 2] > 0)
     squares = ((a[:, None, :, :2] - b[None, :, :, :2]) ** 2).sum(axis=-1)
     tolerance = 2 * np.maximum(areas, 1)[:, None, None] * (2 * sigmas) ** 2
@@ -52,11 +42,10 @@ def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
 
 
 class PoseSimilarity:
-    """Comparison of tracks and boxes for box trackers, which includes poses where people overlap.
+    """Comparison of tracks and boxes for box trackers, which includes poses where people overlap."""
 
-    In each frame, call `set_frame`, then `BoxTracker.update` of a tracker that was built with `similarity`, then
-    `remember` with the result.
-    """
+    # In each frame, call `set_frame`, then `BoxTracker.update` of a tracker that was built with `similarity`, then
+    # `remember` with the result.
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._sigmas = joint_sigmas(skeleton)
@@ -65,21 +54,11 @@ class PoseSimilarity:
         self._last: dict[int, tuple[F32, F32]] = {}  # track id -> last box and pose
 
     def set_frame(self, boxes: F32, poses: F32) -> None:
-        """Set the people of the next frame.
-
-        Args:
-            boxes: (P, 4) xyxy px.
-            poses: (P, J, 3) x and y in px, and score of each joint.
-        """
+        """Set the people of the next frame: boxes (P, 4) xyxy px and poses (P, J, 3) px and score."""
         self._boxes, self._poses = boxes, poses
 
     def remember(self, track_ids: I64) -> None:
-        """Store the box and the pose of each person in the current frame as the last ones of the person's track.
-
-        Args:
-            track_ids: (P,) track ids of the people of `set_frame`, as `BoxTracker.update` returns them; -1 for a person
-                without a track.
-        """
+        """Store the boxes and poses of people (P,) with a track as the last ones; -1 is a person without a track."""
         for row in np.flatnonzero(track_ids >= 0):
             self._last[int(track_ids[row])] = self._boxes[row], self._poses[row]
 
@@ -88,20 +67,9 @@ class PoseSimilarity:
         self._last = {track_id: last for track_id, last in self._last.items() if track_id in track_ids}
 
     def similarity(self, predicted: F64, track_ids: I64, detected: F64, rows: I64) -> F64:
-        """Return the similarities of tracks and boxes.
-
-        The similarity is the IoU of the boxes. Where people overlap, it is the mean of the IoU and the object keypoint
-        similarity, for which the last pose of a track is moved with its box.
-
-        Args:
-            predicted: (N, 4) xyxy px, predicted boxes of the tracks.
-            track_ids: (N,) ids of these tracks.
-            detected: (M, 4) xyxy px, boxes of the frame.
-            rows: (M,) indices of these boxes among the people of `set_frame`.
-
-        Returns:
-            (N, M) similarities in [0, 1].
-        """
+        """Return similarities (N, M) in [0, 1] of predicted and detected boxes: their IoU."""
+        # Where people overlap, it is the mean of the IoU and the object keypoint similarity, for which the last pose of
+        # a track is moved with its box.
         similarity = crops.box_iou(predicted, detected)
         ambiguous = (crops.box_iou(detected, detected) > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1
         ambiguous = ambiguous[None] | ((similarity > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1)[:, None]
@@ -121,16 +89,7 @@ class PoseSimilarity:
 
 
 def move_pose(pose: F32, source: F32, target: F32 | F64) -> F32:
-    """Move and scale a pose as one box is moved and scaled to another.
-
-    Args:
-        pose: (J, 3) x and y in px, and score of each joint.
-        source: (4,) xyxy px, box of the pose.
-        target: (4,) xyxy px, new box.
-
-    Returns:
-        (J, 3) moved pose.
-    """
+    """Move and scale a pose (J, 3) as one box xyxy px is moved and scaled to another."""
     scale = (target[2:] - target[:2]) / np.maximum(source[2:] - source[:2], 1)
     moved = (pose[:, :2] - (source[:2] + source[2:]) / 2) * scale + (target[:2] + target[2:]) / 2
     return np.concatenate([moved, pose[:, 2:]], axis=1).astype(np.float32)

@@ -13,12 +13,7 @@ MIN_COVERED_FRACTION = 0.5
 
 
 def count_untracked(detections: Boxes, tracked: F32) -> int:
-    """Return the number of detections with a score of at least 0.5 that overlap no tracked person.
-
-    Args:
-        detections: Detections of one frame.
-        tracked: (P, 4) xyxy px, boxes around the joints of the tracked people.
-    """
+    """Return the number of detections with a score of at least 0.5 that overlap no tracked person."""
     boxes = detections.xyxy[detections.scores >= MIN_START_SCORE]
     if not len(boxes):
         return 0

@@ -60,13 +60,7 @@ def _check_boxes(boxes: Boxes) -> None:
 
 
 def warm_up_tracker(tracker: str) -> None:
-    """Run a box tracker once, by losing and re-identifying a person.
-
-    `pose.tracking.identities` imports the box tracker only when a person is re-identified.
-
-    Args:
-        tracker: Name of the tracker.
-    """
+    """Run a box tracker once by losing and re-identifying a person, as it is imported only then."""
     identities = Identities(tracker)
     identities.assign(_BOX, _SCORE, _ID * UNASSIGNED, 0.0, _IMAGE)
     identities.assign(_BOX[:0], _SCORE[:0], _ID[:0], 0.1, _IMAGE)

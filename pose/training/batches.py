@@ -23,11 +23,7 @@ class BatchSource(Protocol[SourceBatch_co]):
     """Protocol of objects that build training batches."""
 
     def batch(self, step: int) -> SourceBatch_co:
-        """Return a batch. Equal numbers give equal batches.
-
-        Args:
-            step: Number of the batch: the training step, or with several processes step * processes + rank.
-        """
+        """Return a batch, equal for equal `step`: with several processes it is step * processes + rank."""
         ...
 
 

@@ -12,24 +12,14 @@ OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # built by `pose.training.optim
 
 @dataclass(frozen=True, kw_only=True)
 class LossWeights:
-    """Weights of the terms of a lifter's loss, see `pose.training.losses`.
+    """Weights of the terms of a lifter's loss, see `pose.training.losses`."""
 
-    Attributes:
-        position: Weight of the position loss.
-        velocity: Weight of the velocity loss.
-        shape: Weight of the shape loss.
-        root: Weight of the root loss.
-        bend: Weight of the bend loss.
-        spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.training.forms.adaptive.ponder_cost`).
-    """
-
-    position: float = 1.0
-    velocity: float = 2.0
-    shape: float = 0.3
-    root: float = 0.3
-    bend: float = 0.0
-    spread: float = 0.02
+    position: float = 1.0  # weight of the position loss
+    velocity: float = 2.0  # weight of the velocity loss
+    shape: float = 0.3  # weight of the shape loss
+    root: float = 0.3  # weight of the root loss
+    bend: float = 0.0  # weight of the bend loss
+    spread: float = 0.02  # weight of the likelihood that trains sigma
     ponder: float = 0.01
 
 
@@ -63,35 +53,20 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRunConfig:
-    """Common settings of all training runs.
+    """Common settings of all training runs."""
 
-    Attributes:
-        optimizer: The optimiser.
-        schedule: The learning rate schedule.
-        steps: Number of optimiser steps.
-        clip: Maximum norm of the gradient.
-        ema: Decay per step of the exponential moving average of the weights, which is evaluated and saved.
-        precision: `fp32` or `bf16` (weights stay fp32).
-        seed: Random seed.
-        workers: Number of processes that build batches; 0 for a thread of this process.
-        compile: Whether to use torch.compile.
-        log_every: Number of steps between lines of the log.
-        evaluate_every: Number of steps between evaluations.
-        checkpoint_every: Number of steps between checkpoints.
-    """
-
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    steps: int = 10_000
-    clip: float = 1.0
-    ema: float = 0.999
-    precision: str = "bf16"
-    seed: int = 0
-    workers: int = 0
-    compile: bool = False
-    log_every: int = 50
-    evaluate_every: int = 1000
-    checkpoint_every: int = 500
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)  # the optimiser
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)  # the learning rate schedule
+    steps: int = 10_000  # number of optimiser steps
+    clip: float = 1.0  # maximum norm of the gradient
+    ema: float = 0.999  # decay per step of the exponential moving average of the weights, which is evaluated and saved
+    precision: str = "bf16"  # `fp32` or `bf16` (weights stay fp32)
+    seed: int = 0  # random seed
+    workers: int = 0  # number of processes that build batches; 0 for a thread of this process
+    compile: bool = False  # whether to use torch.compile
+    log_every: int = 50  # number of steps between lines of the log
+    evaluate_every: int = 1000  # number of steps between evaluations
+    checkpoint_every: int = 500  # number of steps between checkpoints
 
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
@@ -237,15 +212,10 @@ class PretrainConfig(TrainingRunConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastLossWeights:
-    """Weights of a forecaster's loss terms.
+    """Weights of a forecaster's loss terms."""
 
-    Attributes:
-        root: Weight of the error of the pelvis, relative to the mean error of the other joints.
-        spread: Weight of the likelihood that trains sigma.
-    """
-
-    root: float = 0.3
-    spread: float = 0.005
+    root: float = 0.3  # weight of the error of the pelvis, relative to the mean error of the other joints
+    spread: float = 0.005  # weight of the likelihood that trains sigma
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,11 +249,7 @@ class ForecasterTrainConfig(TrainingRunConfig):
 
 
 def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str) -> None:
-    """Check that optimiser, schedule and initialisation can be combined.
-
-    Raises:
-        ValueError: If the schedule has a warm-up, although optimiser or initialisation make it unnecessary.
-    """
+    """Check that optimiser, schedule and initialisation can be combined."""
     if not schedule.warms_up:
         return
     if optimizer.name == "radam":

@@ -17,18 +17,9 @@ _CURVED, _SCALED, _CONSTANT, _BY_JOINT, _NOISY, _STEPPED = 0.4, 0.35, 0.3, 0.5, 
 
 
 def transform_scores(scores: Tensor, generator: torch.Generator) -> Tensor:
-    """Transform the scores of each sequence at random.
-
-    A transformation combines any of these, in this order: a power, a common factor, one constant score, a factor per
-    joint, noise, and quantisation. A fifth of the sequences are unchanged.
-
-    Args:
-        scores: (B, T, J) scores from 0 to 1.
-        generator: Source of random numbers.
-
-    Returns:
-        Scores (B, T, J): 0 where they were 0, otherwise from 0.01 to 1.
-    """
+    """Transform scores (B, T, J) of each sequence at random: 0 stays 0, others become 0.01 to 1."""
+    # A transformation combines any of these, in this order: a power, a common factor, one constant score, a factor per
+    # joint, noise, and quantisation. A fifth of the sequences are unchanged.
     device, (batch, _, joints) = scores.device, scores.shape
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:

@@ -15,12 +15,11 @@ ATTENTION_FEATURES = 32  # number of features that attention compares, and numbe
 
 
 class Recurrent(ForecasterNetwork):
-    """Recurrent forecaster (Martinez et al., 2017).
+    """Recurrent forecaster (Martinez et al., 2017)."""
 
-    A GRU encodes the past, and another GRU predicts the velocity of every point step by step. With attention (Bahdanau
-    et al., 2015), each step also gets a weighted mean of the encoder's outputs. In training the gradient flows through
-    predicted steps.
-    """
+    # A GRU encodes the past, and another GRU predicts the velocity of every point step by step. With attention
+    # (Bahdanau et al., 2015), each step also gets a weighted mean of the encoder's outputs. In training the gradient
+    # flows through predicted steps.
 
     predicts_steps = True
 
@@ -82,14 +81,7 @@ class Recurrent(ForecasterNetwork):
         return Context(one.cos.expand(people, -1, -1), one.sin.expand(people, -1, -1))
 
     def _context(self, state: Tensor, time: Tensor, keys: Tensor, encoded: Tensor) -> Tensor:
-        """Return the weighted mean (B, D) of the encoder's outputs.
-
-        Args:
-            state: (B, D) state of the decoder before the step.
-            time: (1, 1) time of the step, s.
-            keys: Keys of the encoder's outputs.
-            encoded: (B, K, D) outputs of the encoder.
-        """
+        """Return the weighted mean (B, D) of the encoder's outputs (B, K, D) for a decoder state (B, D)."""
         assert self.score is not None
         query = self.score.queries(self.align_state(state)[:, None, None], self._context_at(time, len(state)))
         weights = self.score.compare(query, keys)[:, 0].softmax(dim=-1)

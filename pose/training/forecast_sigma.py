@@ -80,20 +80,15 @@ def _predictions(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -
 
 
 def _balanced(conditions: list[Predictions]) -> Predictions:
-    """Sample the same number of predictions of each condition at even intervals.
-
-    All conditions then have equal weight.
-    """
+    """Sample the same number of predictions of each condition at even intervals, for equal weights."""
     least = min(len(one.error) for one in conditions)
     chosen = [one.rows(np.linspace(0, len(one.error) - 1, least).round().astype(int)) for one in conditions]
     return Predictions(*map(np.concatenate, zip(*chosen, strict=True)))
 
 
 def _fit(predictions: Predictions) -> Numbers:
-    """Return slope, weight and 17 offsets (H, 2 + 17) at each horizon.
-
-    The slope is common to all horizons; otherwise sigma might not increase from one horizon to the next.
-    """
+    """Return slope, weight and 17 offsets (H, 2 + 17) at each horizon."""
+    # The slope is common to all horizons; otherwise sigma might not increase from one horizon to the next.
     horizons = range(len(HORIZONS))
     tried = {
         (h, slope, weight): _offsets(

@@ -78,15 +78,7 @@ class ForecasterTrainer(TrainingLoop[ForecasterNetwork, ForecastBatch, ForecastT
 
 
 def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork]) -> None:
-    """Copy the weights of trained networks, but not their calibration, to a new network.
-
-    Args:
-        network: The new network, changed in place.
-        trained: One network of equal architecture; for a blended forecaster its two parts, decoder first.
-
-    Raises:
-        PoseError: If the architectures do not match.
-    """
+    """Copy the weights of trained networks (blended: decoder first), but not their calibration, to a new one."""
     parts: list[ForecasterNetwork] = [network.decoding, network.trend] if isinstance(network, Blended) else [network]
     if [part.config for part in parts] != [one.config for one in trained]:
         kinds = " and ".join(part.config.kind for part in parts)
@@ -96,26 +88,15 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
 
 
 def true_input_probability(step: int, forcing: float) -> float:
-    """Return the probability of a true earlier step as input in scheduled sampling.
-
-    It is k / (k + exp(step / k)) for k = `forcing`.
-    """
+    """Return the probability k / (k + exp(step / k)), k = `forcing`, of a true step in scheduled sampling."""
     return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
 
 
 def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
-    """Compute the loss of a forecaster and its terms by name.
-
-    The terms `position` and `root` are the mean errors of joints and pelvis, in which near times weigh more. The term
-    `spread` is the negative log likelihood of the errors' norms under Laplace distributions of scale sigma, whose long
-    tails tolerate unpredictable motion. It trains only sigma.
-
-    Args:
-        predicted: Predictions.
-        truth: (B, Q, 51) m, true displacements.
-        ahead: (B or 1, Q) times of the predictions, s.
-        weights: Weights of the terms.
-    """
+    """Compute the loss of a forecaster for true displacements (B, Q, 51) m, and its terms by name."""
+    # The terms `position` and `root` are the mean errors of joints and pelvis, in which near times weigh more. The term
+    # `spread` is the negative log likelihood of the errors' norms under Laplace distributions of scale sigma, whose
+    # long tails tolerate unpredictable motion. It trains only sigma.
     error = (predicted.displacement - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
     weight = (1 / (ahead + _HORIZON_OFFSET_S)).expand(error.shape[:2])
     weight = weight / weight.mean()

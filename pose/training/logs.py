@@ -8,12 +8,7 @@ from pose.utils.whole_file import whole_file
 
 
 class TrainingLog:
-    """Log that appends rows to `training.csv` and `evaluation.csv`, and to TensorBoard if it is installed.
-
-    Args:
-        folder: Folder of the run.
-        step: Step from which the run continues, 0 for a new run; rows of later steps are removed.
-    """
+    """Log in `training.csv`, `evaluation.csv` and TensorBoard, if installed, without rows after `step`."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self._folder, self._step = folder, step

@@ -159,10 +159,8 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
         return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
 
     def _attention_kernels(self) -> AbstractContextManager[None]:
-        """Return a context that selects unfused attention kernels on a CPU.
-
-        The backward pass of the fused kernel takes twice as long for small heads.
-        """
+        """Return a context that selects unfused attention kernels on a CPU."""
+        # The backward pass of the fused kernel takes twice as long for small heads.
         if self.accelerator.device.type == "cpu":
             return cast(AbstractContextManager[None], sdpa_kernel(SDPBackend.MATH))
         return nullcontext()
@@ -224,10 +222,8 @@ def _with_defaults(stored: dict[str, Json], defaults: dict[str, Any]) -> dict[st
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-    """Update an exponential moving average in place.
-
-    In the first steps the decay is smaller, so that the initial weights lose their influence.
-    """
+    """Update an exponential moving average in place."""
+    # In the first steps the decay is smaller, so that the initial weights lose their influence.
     torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 

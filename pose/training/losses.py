@@ -36,17 +36,7 @@ def lifting_loss(
     *,
     sigma: bool = True,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the weighted sum of the loss terms, and the unweighted terms by name (attributes of `LossWeights`).
-
-    Args:
-        lifted: Predictions.
-        joints: (B, T, J, 3) m, true joints relative to the root.
-        root: (B, T, 3) m, true position of the root.
-        times: (B, T) times of the frames, s.
-        valid: (B, T) bool, whether a frame has ground truth, or float weights of the frames.
-        weights: Weights of the terms.
-        sigma: Whether to include the term that trains sigma.
-    """
+    """Return the weighted sum of the loss terms, and the unweighted terms by name; `valid` may be weights (B, T)."""
     error = (lifted.joints - joints).norm(dim=-1)
     frames = valid.to(error.dtype)
     pairs = torch.minimum(frames[:, 1:], frames[:, :-1])
@@ -87,13 +77,7 @@ def sequence_losses(
 
 
 def bends(joints: Tensor) -> Tensor:
-    """Return the flexion (..., 4) of knees and elbows as 2 sin(angle / 2), which is 0 for a straight limb.
-
-    The order is right knee, left knee, right elbow, left elbow.
-
-    Args:
-        joints: (..., 17, 3) joints.
-    """
+    """Return the flexion (..., 4) of knees and elbows, right first, as 2 sin(angle / 2): 0 for a straight limb."""
     near, middle, far = (joints[..., which, :] for which in _LIMBS)
     upper, lower = F.normalize(middle - near, dim=-1), F.normalize(far - middle, dim=-1)
     return ((lower - upper) ** 2).sum(-1).clamp(min=1e-6).sqrt()

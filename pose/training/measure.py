@@ -23,23 +23,14 @@ SIGMA_COVERAGE = 0.6827
 
 @dataclass(frozen=True, slots=True)
 class LiftMetrics:
-    """Mean errors over all valid frames. Joints are relative to the root, except in `root`.
+    """Mean errors over all valid frames. Joints are relative to the root, except in `root`."""
 
-    Attributes:
-        mpjpe: Mean per-joint position error, mm.
-        p_mpjpe: MPJPE after Procrustes alignment, mm.
-        velocity: Velocity error, mm/frame.
-        acceleration: Acceleration error, mm/frame^2.
-        inside: Fraction of joint errors (without the pelvis) inside one sigma.
-        root: Error of the pelvis's position in the camera frame, mm.
-    """
-
-    mpjpe: float
-    p_mpjpe: float
-    velocity: float
-    acceleration: float
-    inside: float
-    root: float
+    mpjpe: float  # mean per-joint position error, mm
+    p_mpjpe: float  # MPJPE after Procrustes alignment, mm
+    velocity: float  # velocity error, mm/frame
+    acceleration: float  # acceleration error, mm/frame^2
+    inside: float  # fraction of joint errors (without the pelvis) inside one sigma
+    root: float  # error of the pelvis's position in the camera frame, mm
 
     def __str__(self) -> str:
         return (

@@ -21,17 +21,10 @@ MIN_FRAMES = 3  # frames that the network must see
 
 
 class NewestFrames:
-    """Training for the newest frames of a window.
-
-    Selects the frames that the network receives, weights them, and computes the loss with the teacher's output.
-    """
+    """Training for the newest frames of a window: their selection, weights and the loss of the teacher's output."""
 
     def __init__(self, config: NewestConfig, device: torch.device) -> None:
-        """Load the teacher.
-
-        Raises:
-            PoseError: If the teacher is a streaming network or cannot be read.
-        """
+        """Load the teacher."""
         self.config = config
         self.teacher = None
         if config.teacher:
@@ -40,11 +33,7 @@ class NewestFrames:
                 raise PoseError(f"train.newest.teacher: {config.teacher} is causal; use an offline lifter")
 
     def without_future(self, batch: TensorBatch) -> TensorBatch:
-        """Return the batch without the last `NewestConfig.future` frames, which only the teacher receives.
-
-        Raises:
-            PoseError: If fewer than 3 frames remain.
-        """
+        """Return the batch without the last `NewestConfig.future` frames, which only the teacher receives."""
         count = batch.times.shape[1] - self.config.future
         if count < MIN_FRAMES:
             raise PoseError(
@@ -54,26 +43,12 @@ class NewestFrames:
         return batch.frames(slice(0, count))
 
     def weights(self, valid: Tensor) -> Tensor:
-        """Return the weights (B, T) of the frames in the loss.
-
-        The weight is `NewestConfig.weight` for the newest frame, approaches 1 with age, and is 0 for invalid frames.
-
-        Args:
-            valid: (B, T) bool, whether the frame has ground truth.
-        """
+        """Return weights (B, T) of frames in the loss: `weight` for the newest, falling to 1 with age, 0 if invalid."""
         age = torch.arange(valid.shape[1] - 1, -1, -1, device=valid.device)
         return valid * (1 + (self.config.weight - 1) * 0.5 ** (age / self.config.half_life))
 
     def distillation(self, lifted: Lifted, batch: TensorBatch, weights: LossWeights) -> Tensor:
-        """Return the loss with the teacher's output as the target, without the term that trains sigma.
-
-        Only the last frames of the sequences count, as many as the teacher's window contains.
-
-        Args:
-            lifted: Output of the network for the frames that it receives.
-            batch: All frames of the sequences.
-            weights: Weights of the terms.
-        """
+        """Return the loss against the teacher's output for the last frames of its window, without sigma's term."""
         assert self.teacher is not None
         count, frames = lifted.joints.shape[1], batch.times.shape[1]
         first = max(0, frames - self.teacher.config.window)

@@ -32,16 +32,10 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
 
 
 class MuonAdamW(Optimizer):
-    """Muon (Jordan et al., 2024), which orthogonalises updates, for some matrices, and AdamW for all other parameters.
+    """Muon (Jordan et al., 2024), which orthogonalises updates, for some matrices, and AdamW for the rest."""
 
-    Muon's updates are scaled to the root mean square of AdamW's (Liu et al., 2025), so that one learning rate suits
-    both.
-
-    Args:
-        matrices: Matrices that Muon trains.
-        groups: Parameter groups that AdamW trains.
-        config: Configuration of both.
-    """
+    # Muon's updates are scaled to the root mean square of AdamW's (Liu et al., 2025), so that one learning rate suits
+    # both.
 
     def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, object]], config: OptimizerConfig) -> None:
         decay = config.weight_decay

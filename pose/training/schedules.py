@@ -72,33 +72,18 @@ def untuned_exponential_warmup(step: int, beta2: float) -> float:
 
 
 def linear_decay(progress: float, final: float) -> float:
-    """Return the factor of the learning rate, which decreases linearly from 1 to `final`.
-
-    Args:
-        progress: Fraction of the run that is complete, 0 to 1.
-        final: Factor at the end of the run.
-    """
+    """Return the factor of the learning rate, which decreases linearly from 1 to `final`."""
     return 1 + (final - 1) * progress
 
 
 def exponential_decay(progress: float, final: float) -> float:
-    """Return the factor of the learning rate, which decreases exponentially from 1 to `final`.
-
-    Args:
-        progress: Fraction of the run that is complete, 0 to 1.
-        final: Factor at the end of the run.
-    """
+    """Return the factor of the learning rate, which decreases exponentially from 1 to `final`."""
     result: float = final**progress
     return result
 
 
 def cosine_decay(progress: float, final: float) -> float:
-    """Return the factor of the learning rate, which decreases as half a cosine from 1 to `final`.
-
-    Args:
-        progress: Fraction of the run that is complete, 0 to 1.
-        final: Factor at the end of the run.
-    """
+    """Return the factor of the learning rate, which decreases as half a cosine from 1 to `final`."""
     return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
 
 
@@ -108,10 +93,8 @@ def inverse_sqrt_decay(step: int, period: int) -> float:
 
 
 def noam(step: int, steps: int) -> float:
-    """Return min(t / steps, sqrt(steps / t)) for update t = step + 1.
-
-    This is the schedule of Vaswani et al. (2017), divided by its peak 1 / sqrt(dim steps).
-    """
+    """Return min(t / steps, sqrt(steps / t)) for update t = step + 1."""
+    # This is the schedule of Vaswani et al. (2017), divided by its peak 1 / sqrt(dim steps).
     t = step + 1
     return min(t / steps, math.sqrt(steps / t))
 
@@ -137,14 +120,7 @@ DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
 
 
 def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
-    """Return the factor of the learning rate at a step.
-
-    Args:
-        step: Index of the step, from 0.
-        config: The schedule.
-        steps: Number of steps of the run.
-        beta2: Second coefficient of Adam, for the untuned warm-ups.
-    """
+    """Return the factor of the learning rate at a step from 0; `beta2` is for the untuned warm-ups."""
     progress = min(1.0, step / max(1, steps - 1))
     return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
 

@@ -119,11 +119,7 @@ def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
 
 
 def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
-    """Return the weights of a lifter without its calibration.
-
-    Raises:
-        PoseError: If its architecture is not that of `network`.
-    """
+    """Return the weights of a lifter without its calibration."""
     trained = load_checkpoint(checkpoint_path(name_or_path))
     if trained.config != network.config:
         raise PoseError(f"train.start_from: {name_or_path} does not match train.model")
@@ -144,15 +140,7 @@ def tensor_loss(
     weights: LossWeights,
     frame_weights: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor], Lifted]:
-    """Return the loss of one batch, its terms by name, and the outputs.
-
-    Args:
-        network: The network.
-        batch: The batch.
-        lookahead: Look-ahead in frames.
-        weights: Weights of the terms.
-        frame_weights: (B, T) weights of the frames; None to weight valid frames equally.
-    """
+    """Return the loss of one batch, its terms by name, and the outputs; frames weigh equally without weights (B, T)."""
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead

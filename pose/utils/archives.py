@@ -42,23 +42,14 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 class Archive:
-    """An open ZIP file.
+    """An open ZIP file."""
 
-    Attributes:
-        names: Names of the members. They are not trustworthy, so do not use them as paths.
-        label: Name of the file in error messages.
-    """
+    # Names of members are not trustworthy, so do not use them as paths.
 
     def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, label: str) -> None:
-        """Read the list of members.
-
-        Args:
-            file: The file, open for reading.
-            zipped: ZipFile object of the same file.
-            label: Name of the file in error messages.
-        """
-        self.label = label
-        self.names = zipped.namelist()
+        """Read the list of members."""
+        self.label = label  # name of the file in error messages
+        self.names = zipped.namelist()  # names of the members. They are not trustworthy, so do not use them as paths
         self._file, self._zip = file, zipped
         self._remaining_bytes = max(ALLOWED_BYTES, MAX_RATIO * file.seek(0, io.SEEK_END))
 
@@ -67,11 +58,7 @@ class Archive:
         return self._zip.getinfo(name).file_size
 
     def _check_member(self, name: str) -> None:
-        """Check that a member is supported and that the limit on the total size is not exceeded.
-
-        Raises:
-            PoseError: If it is encrypted, compressed by another method, or exceeds the limit.
-        """
+        """Check that a member is supported and that the limit on the total size is not exceeded."""
         info = self._zip.getinfo(name)
         if info.flag_bits & _ENCRYPTED:
             raise PoseError(f"{self.label}: member {name} is encrypted; unpack it and give the folder or the file")
@@ -88,21 +75,13 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[IO[bytes]]:
-        """Return a context manager that opens the member `name` for reading and yields a binary stream.
-
-        Raises:
-            PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
-        """
+        """Return a context manager that opens the member `name` for reading and yields a binary stream."""
         self._check_member(name)
         with _archive_errors(self.label), self._zip.open(name) as stream:
             yield stream
 
     def read(self, name: str) -> bytes:
-        """Return the content of the member `name`.
-
-        Raises:
-            PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
-        """
+        """Return the content of the member `name`."""
         with self.stream(name) as stream:
             return stream.read()
 
@@ -269,16 +248,7 @@ def read_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, n
 
 
 def _read_header(stream: IO[bytes], end: int, label: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Read a header like `read_header`, and check that the array is complete and contains numbers or strings.
-
-    Args:
-        stream: Binary stream at the start of the .npy file.
-        end: Position in `stream` at which the .npy file ends.
-        label: Name of the array in error messages.
-
-    Raises:
-        PoseError: If the header is invalid, the array is truncated, or it has another dtype.
-    """
+    """Read a header like `read_header`, and check that the array is complete and contains numbers or strings."""
     shape, fortran, dtype = read_header(stream, label)
     if dtype.hasobject:
         raise PoseError(f"{label} contains pickled objects, which can run code; save plain arrays instead")

@@ -83,13 +83,7 @@ def is_special(path: Path) -> bool:
 
 
 def target_of_part(name: str, targets: Collection[str]) -> str | None:
-    """Return the name of the target to which a hidden temporary file belongs, or None for other files.
-
-    Args:
-        name: Name of the file.
-        targets: Names of possible targets, because a temporary name contains only the first 50 characters of the name
-            of its target.
-    """
+    """Return the target of a hidden temporary file, whose name has its first 50 characters, or None."""
     found = _PART.fullmatch(name)
     if found is None or len(found[1]) < _MAX_NAME_CHARS:
         return None if found is None else found[1]

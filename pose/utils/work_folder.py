@@ -111,11 +111,9 @@ def _remove(folder: Path, names: Collection[str]) -> None:
 
 
 def _read_marker(folder: Path) -> list[str] | None:
-    """Return the names of a work folder's files from its marker file.
-
-    The result is None if `work_folder` did not create the folder, or if the folder was copied or renamed. An empty
-    folder is accepted, because its process may have been killed before it wrote the marker file.
-    """
+    """Return the names of a work folder's files from its marker file; None for another folder."""
+    # A folder that was copied or renamed is another one. An empty folder is accepted, because its process may have been
+    # killed before it wrote the marker file.
     mark = folder / MARKER_NAME
     try:
         if NAME_PATTERN.fullmatch(folder.name) is None:
@@ -148,11 +146,7 @@ def _create(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock a folder, and return its file descriptor, or None if folders cannot be locked.
-
-    Raises:
-        BlockingIOError: If another process has locked it.
-    """
+    """Lock a folder, and return its file descriptor, or None if folders cannot be locked."""
     if fcntl is None:
         return None
     descriptor = os.open(folder, os.O_RDONLY)

@@ -233,11 +233,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _sha256(path: Path) -> str:
-    """Return the SHA-256 of a regular file, or of the names and contents of a folder.
-
-    Raises:
-        OSError: If the path is a link or another special file, or cannot be read.
-    """
+    """Return the SHA-256 of a regular file, or of the names and contents of a folder."""
     digest = hashlib.sha256()
     for part in _parts(path):
         digest.update(part)

@@ -12,27 +12,18 @@ MAX_SLEW = 0.02  # s per s, correction rate of smaller errors
 
 
 class BacklogFilter:
-    """Detector of outdated live frames.
+    """Detector of outdated live frames."""
 
-    Frames that were buffered before reading began arrive without delay. They are dropped until reading has to wait for
-    a frame, but no longer than `MAX_DROP_S`.
-    """
+    # Frames that were buffered before reading began arrive without delay. They are dropped until reading has to wait
+    # for a frame, but no longer than `MAX_DROP_S`.
 
     def __init__(self, drops_backlog: bool) -> None:
-        """Start before the first frame.
-
-        Args:
-            drops_backlog: Whether to drop outdated frames; False keeps all frames.
-        """
+        """Start before the first frame."""
         self._drops = drops_backlog
         self._start: float | None = None
 
     def drops(self, waited: float) -> bool:
-        """Return whether to drop the next frame.
-
-        Args:
-            waited: Time for which reading waited for the frame, s.
-        """
+        """Return whether to drop the next frame, for which reading waited `waited` s."""
         if self._start is None:
             self._start = monotonic()
         elif waited >= MIN_FRESH_S or monotonic() - self._start > MAX_DROP_S:
@@ -41,24 +32,16 @@ class BacklogFilter:
 
 
 class LiveTimeline:
-    """Estimator of strictly increasing capture times of live frames, in s since the first frame.
+    """Estimator of strictly increasing capture times of live frames, in s since the first frame."""
 
-    Capture times combine time stamps of the camera with arrival times; a frame without a time stamp gets its arrival
-    time. Time stamps are more regular than arrival times, but the camera's clock may drift, stop, or be reset. Frames
-    can arrive late, but not early, so the minimum delay within `WINDOW_S` is the offset between the clocks. Offsets up
-    to `MAX_CLOCK_ERROR_S` are corrected slowly. Larger offsets are corrected in one step.
-
-    Attributes:
-        repaired: Number of offsets that were corrected in one step.
-    """
+    # Time stamps are more regular than arrival times, but the camera's clock may drift, stop, or be reset. Frames can
+    # arrive late, but not early, so the minimum delay within `WINDOW_S` is the offset between the clocks. Offsets up to
+    # `MAX_CLOCK_ERROR_S` are corrected slowly, larger ones in one step. A frame without a time stamp gets its arrival
+    # time.
 
     def __init__(self, interval: float) -> None:
-        """Start before the first frame.
-
-        Args:
-            interval: Nominal time between frames, s.
-        """
-        self.repaired = 0
+        """Start before the first frame; `interval` is the nominal time between frames, s."""
+        self.repaired = 0  # number of offsets that were corrected in one step
         self._interval = interval
         self._zero: float | None = None
         self._shift = 0.0  # s, added to time stamps
@@ -69,12 +52,7 @@ class LiveTimeline:
         self._last = -1.0
 
     def add(self, stamp: float | None, arrived: float) -> float:
-        """Return the time of the next frame in s.
-
-        Args:
-            stamp: Time stamp of the camera in s; None if missing.
-            arrived: Arrival time in s on a monotonic clock.
-        """
+        """Return the time of the next frame in s, from its time stamp, if any, and its monotonic arrival time."""
         if self._zero is None:
             self._zero = arrived
             self._stamp, self._shift = stamp or 0.0, -(stamp or 0.0)

@@ -96,12 +96,7 @@ def reason(error: av.FFmpegError) -> str:
 
 
 def file_target(path: Path) -> Target:
-    """Make the target of a video file.
-
-    Raises:
-        UsageError: If there is no such file.
-        PoseError: If the file is empty or not readable.
-    """
+    """Make the target of a video file."""
     display_name = str(path)
     if not path.is_file():
         absent = "a symbolic link without a target" if path.is_symlink() else "no such file"
@@ -114,13 +109,7 @@ def file_target(path: Path) -> Target:
 
 
 def url_target(url: str) -> Target:
-    """Make the target of a network stream.
-
-    RTSP uses TCP if the server supports it, since TCP passes firewalls and loses no packets.
-
-    Raises:
-        UsageError: If the address is invalid.
-    """
+    """Make the target of a network stream; RTSP uses TCP if supported, as it passes firewalls and loses no packets."""
     try:
         parts = urlsplit(url)
         named = parts.port != 0 and bool(parts.netloc)  # an invalid port raises
@@ -136,11 +125,7 @@ def url_target(url: str) -> Target:
 
 
 def camera_target(number: int) -> Target:
-    """Make the target of camera `number` of this computer.
-
-    Raises:
-        UsageError: If there is no such camera.
-    """
+    """Make the target of camera `number` of this computer."""
     display_name = f"camera {number}"
     if sys.platform == "darwin":
         return Target(f"{number}:none", display_name, is_live=True, format="avfoundation", options={"framerate": "30"})
@@ -165,13 +150,7 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """Return the first video stream of a container; cover images do not count.
-
-    It is set to decode with several threads, of a kind that does not delay live frames.
-
-    Raises:
-        PoseError: If the container has no video stream, or its codec is not supported.
-    """
+    """Return the first video stream but cover images, set to decode in threads without delaying live frames."""
     display_name = target.display_name
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
@@ -186,11 +165,7 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
 
 
 def time_base_of(stream: "Stream", target: Target) -> Fraction:
-    """Return the time base of a stream: the unit of its time stamps in s.
-
-    Raises:
-        PoseError: If the container does not declare it.
-    """
+    """Return the time base of a stream: the unit of its time stamps in s."""
     if stream.time_base is None:
         raise PoseError(f"cannot read {target.display_name}: its {stream.type} has no time base")
     return stream.time_base
@@ -206,8 +181,5 @@ def declared_seconds(container: "InputContainer", stream: "VideoStream") -> floa
 
 
 def has_time_stamps(container: "InputContainer") -> bool:
-    """Return whether the format of a container stores time stamps.
-
-    Without them (MJPEG over HTTP), FFmpeg assumes 25 frames/s.
-    """
+    """Return whether a container's format stores time stamps; without, FFmpeg assumes 25 frames/s (MJPEG over HTTP)."""
     return not container.format.flags & NO_TIME_STAMPS

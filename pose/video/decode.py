@@ -43,27 +43,16 @@ MAX_MISSING_END_WITH_SOUND_S = 2.0  # s, the same for files with sound, which is
 
 @dataclass(slots=True)
 class DecodingPass:
-    """One pass through the packets of a container, with counts of decoded and damaged frames.
-
-    Attributes:
-        container: The container.
-        stream: Video stream of the container.
-        time_base: Unit of the stream's time stamps, s.
-        decoded: Number of frames decoded so far.
-        damaged: Number of packets and frames that could not be decoded.
-        stop_reason: Reason why reading stopped early; None otherwise.
-        arrived: Arrival time of the last packet in s, on the clock of `time.monotonic`.
-        waited: Time in s spent waiting for the last packet.
-    """
+    """One pass through the packets of a container, with counts of decoded and damaged frames."""
 
     container: "InputContainer"
-    stream: "VideoStream"
-    time_base: Fraction
-    decoded: int = 0
-    damaged: int = 0
-    stop_reason: str | None = None
-    arrived: float = 0.0
-    waited: float = 0.0
+    stream: "VideoStream"  # video stream of the container
+    time_base: Fraction  # unit of the stream's time stamps, s
+    decoded: int = 0  # number of frames decoded so far
+    damaged: int = 0  # number of packets and frames that could not be decoded
+    stop_reason: str | None = None  # reason why reading stopped early; None otherwise
+    arrived: float = 0.0  # arrival time of the last packet in s, on the clock of `time.monotonic`
+    waited: float = 0.0  # time in s spent waiting for the last packet
 
     def __iter__(self) -> Iterator[av.VideoFrame]:
         """Yield every decodable frame in display order, deinterlaced."""
@@ -103,20 +92,10 @@ class StreamSource(Source):
     """Frames of a video opened by FFmpeg. Made by `pose.video.open_source`."""
 
     def __init__(self, target: Target, span: Span, *, keep: bool = False, watch: bool = False) -> None:
-        """Open the target and decode the first frame.
-
-        Args:
-            target: File, address or device to open.
-            span: Part of the source to return.
-            keep: Whether to store the frames of a live source in a temporary H.264 file, so that `replay()` works;
-                replayed frames then have slight compression losses.
-            watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are
-                then dropped, and frames that change their size are not scaled to the first size.
-
-        Raises:
-            PoseError: If the target cannot be opened or contains no frame.
-            UsageError: If the span begins after the end of the source.
-        """
+        """Open the target and decode the first frame."""
+        # `keep` stores the frames of a live source in a temporary H.264 file, so that `replay()` works, with slight
+        # compression losses. `watch` drops buffered frames of a live source, and does not scale frames that change
+        # their size to the first size.
         self.name = target.display_name
         self.problems: list[str] = []
         self._target = target
@@ -254,14 +233,7 @@ class StreamSource(Source):
         upright: UprightConverter[UprightImage],
         problems: list[str],
     ) -> Iterator[tuple[UprightImage, float]]:
-        """Yield upright images inside the span with their times in s, and close the container.
-
-        Args:
-            decoding: Pass through the container.
-            frames: Decoded frames of this pass.
-            upright: Converter of the frames.
-            problems: List to which losses and repairs are appended at the end.
-        """
+        """Yield upright images inside the span with times in s; append losses to `problems`, close the container."""
         try:
             if self._span.start > 0 and not self.info.is_live:
                 decoding, frames = self._seek(decoding)
@@ -270,10 +242,7 @@ class StreamSource(Source):
             decoding.container.close()
 
     def _seek(self, decoding: DecodingPass) -> tuple[DecodingPass, Iterator[av.VideoFrame]]:
-        """Seek the last key frame before the span; return the pass and its frames from there.
-
-        If seeking fails, they begin at the first frame.
-        """
+        """Seek the last key frame before the span; return the pass and its frames from there, else from the first."""
         decoding = DecodingPass(decoding.container, decoding.stream, decoding.time_base)
         with suppress(av.FFmpegError):
             decoding.container.seek(self._origin + int(self._span.start / self._time_base), stream=decoding.stream)
@@ -387,9 +356,6 @@ class StreamSource(Source):
 
 
 def _rate(stream: "VideoStream") -> float:
-    """Return the declared frame rate, frames/s, or `FALLBACK_FPS` without one.
-
-    Rates below 1/60 or above 1000 are ignored, because they indicate a broken header.
-    """
+    """Return the declared frame rate, or `FALLBACK_FPS` if none or outside of 1/60 to 1000 (a broken header)."""
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)

@@ -14,17 +14,10 @@ from pose.video.source import VideoInfo
 
 
 class FrameStore:
-    """A temporary H.264 file of frames.
-
-    Frames read back have their original indices. Their times are rounded to the unit of the file's time stamps.
-    """
+    """A temporary H.264 file of frames, which keep their indices; times are rounded to the file's unit."""
 
     def __init__(self, info: VideoInfo) -> None:
-        """Create the file.
-
-        Args:
-            info: Properties of the live source.
-        """
+        """Create the file for a live source."""
         self._info = info
         self._folder = Path(tempfile.mkdtemp(prefix="pose-recording-"))
         self._path = self._folder / "live.mp4"

@@ -143,10 +143,8 @@ def finish_video(part: Path, path: Path) -> None:
 
 
 def _whole_fragments(path: Path) -> int:
-    """Return the byte offset of the end of the last complete fragment; 0 if there is no fragment.
-
-    Source: ISO/IEC 14496-12, 4.2 and 8.8, which specifies the boxes.
-    """
+    """Return the byte offset of the end of the last complete fragment; 0 if there is no fragment."""
+    # Source: ISO/IEC 14496-12, 4.2 and 8.8, which specifies the boxes.
     size, place, end = path.stat().st_size, 0, 0
     with path.open("rb") as file:
         while place + 8 <= size:

@@ -25,12 +25,9 @@ LOW_LATENCY = {"tune": "zerolatency", "x264-params": FEATURE_PARAMS}  # the enco
 
 
 class ImageEncoder:
-    """Encoder of images of one size. Odd sizes are padded by repeating the last column or row, because 4:2:0 needs even
-    sizes.
+    """Encoder of images of one size, padded by repetition to even sizes, as 4:2:0 needs."""
 
-    Attributes:
-        is_h264: Whether H.264 is written; otherwise PyAV has no libx264, and MPEG-4 Part 2 is written instead.
-    """
+    # Without libx264 in PyAV, MPEG-4 Part 2 is written instead of H.264.
 
     def __init__(
         self,
@@ -42,17 +39,8 @@ class ImageEncoder:
         *,
         low_latency: bool = False,
     ) -> None:
-        """Add a video stream to the container.
-
-        Args:
-            output: Container to write to.
-            size: (width, height) px of the images.
-            fps: Average frames per second.
-            time_base: Unit of the source's time stamps, s, from which that of the file is derived.
-            colours: Colour encoding of the file; None for BT.709 in limited range.
-            low_latency: Whether to write every image immediately, which makes the file larger.
-        """
-        self.is_h264 = "libx264" in av.codecs_available
+        """Add a video stream to the container; without `colours` in BT.709, limited range."""
+        self.is_h264 = "libx264" in av.codecs_available  # whether H.264 is written
         self._output = output
         self._size, self._fps = size, fps
         self._tick = _encoder_time_base(time_base)
@@ -87,15 +75,7 @@ class ImageEncoder:
         return self._last * float(self._tick) + 1 / self._fps
 
     def write(self, image: U8 | Planes, time: float) -> float:
-        """Append an image; return its time in s from the first image.
-
-        Args:
-            image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour encoding of the file.
-            time: Time in s from which the image is shown.
-
-        Raises:
-            ValueError: If planes have another size or colour encoding.
-        """
+        """Append an image shown from `time` (s), RGB or planes; return its time in s from the first image."""
         frame = _frame(
             self._planes(image), shared=self.is_h264
         )  # x264 copies images, the other encoder keeps references
@@ -122,15 +102,9 @@ class ImageEncoder:
 
 
 def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
-    """Make a frame of packed planes.
-
-    PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows. It therefore misplaces the
-    planes if the height is not a multiple of 4.
-
-    Args:
-        planes: Packed planes.
-        shared: Whether to use the memory of `planes` without a copy, if PyAV supports this.
-    """
+    """Make a frame of packed planes, in shared memory if PyAV supports this."""
+    # PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows. It therefore misplaces the
+    # planes if the height is not a multiple of 4.
     assert planes.packed is not None, "an encoder requires packed planes"
     width, height = planes.size
     if shared and height % 4 == 0:
@@ -143,15 +117,7 @@ def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
 
 
 def check_size(image: U8, size: tuple[int, int]) -> None:
-    """Check the size of an image.
-
-    Args:
-        image: (H, W, 3) image.
-        size: (width, height) px, the expected size.
-
-    Raises:
-        ValueError: If the image has another size.
-    """
+    """Check that an image (H, W, 3) has the size (width, height) px."""
     if (image.shape[1], image.shape[0]) != size:
         raise ValueError(f"expected an image of {size}, got {image.shape[1], image.shape[0]}")
 

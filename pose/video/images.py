@@ -32,10 +32,7 @@ def natural_key(path: Path) -> list[tuple[int, int, str]]:
 
 
 def find_images(spec: str) -> list[Path]:
-    """Find the images of a folder, glob pattern or file name, in natural order ("img2" before "img10").
-
-    Symbolic links to files outside the folder are ignored.
-    """
+    """Find images by folder, pattern or name in natural order ("img2" before "img10"), without links to the outside."""
     named = Path(spec)
     if named.is_file():
         return [named]
@@ -163,13 +160,7 @@ class ImageSource(Source):
 
 
 def read_image(path: Path) -> U8 | None:
-    """Read an image as (H, W, 3) uint8 RGB, upright and without alpha; return None if it is not readable.
-
-    Values of 16 bits are reduced to 8 bits.
-
-    Raises:
-        PoseError: If the image has more than `MAX_PIXELS` pixels or `MAX_BYTES` bytes.
-    """
+    """Read an image as upright (H, W, 3) uint8 RGB without alpha, 16 bits as 8; return None if not readable."""
     import cv2
     import numpy as np
 
@@ -194,11 +185,7 @@ def read_image(path: Path) -> U8 | None:
 
 
 def check_heic(paths: Iterable[Path]) -> None:
-    """Check that HEIC images, if there are any, can be read.
-
-    Raises:
-        PoseError: If one of the images is HEIC and pillow-heif is not installed.
-    """
+    """Check that HEIC images, if there are any, can be read."""
     heic = next((path for path in paths if path.suffix.lower() in HEIC), None)
     if heic is not None and find_spec("pillow_heif") is None:
         raise PoseError(f'{heic}: HEIC images need pillow-heif: pip install "pose-run[heic]"')

@@ -13,12 +13,7 @@ FILTER = "mode=send_frame:deint=interlaced"  # one output frame per input frame;
 
 
 def deinterlaced(frames: Iterator[av.VideoFrame], time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """Yield all frames; from the first interlaced frame on, interlaced frames are deinterlaced. Time stamps are kept.
-
-    Args:
-        frames: Decoded frames.
-        time_base: Unit of the time stamps, s.
-    """
+    """Yield all frames, interlaced ones deinterlaced, with their time stamps."""
     graph: av.filter.Graph | None = None
     shape: tuple[object, ...] = ()
     for frame in frames:

@@ -91,14 +91,7 @@ def _of_jpeg(file: IO[bytes]) -> bytes:
 
 
 def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the type and size of each chunk, with the file positioned at the content of the chunk.
-
-    Args:
-        file: File to read.
-        place: Position of the first chunk in the file.
-        form: Format of a chunk's header as in `struct`, with a type and a size.
-        after: Number of bytes after the content of a chunk.
-    """
+    """Yield the type and size of each chunk from `place` on, with the file positioned at its content."""
     while True:
         file.seek(place)
         one, other = struct.unpack(form, file.read(8))
@@ -128,13 +121,7 @@ def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
 
 
 def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
-    """Return the entries of a TIFF directory that have a single integer value, by tag.
-
-    Args:
-        tiff: TIFF structure.
-        order: Byte order as in `struct`.
-        place: Offset of the directory in `tiff`.
-    """
+    """Return the entries of a TIFF directory that have a single integer value, by tag."""
     (count,) = struct.unpack_from(f"{order}H", tiff, place)
     found = {}
     for number in range(count):

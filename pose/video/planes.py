@@ -213,17 +213,11 @@ class FullResolution:
 
 @dataclass(frozen=True, slots=True)
 class PlanarFrame:
-    """A frame of the source as YUV planes.
+    """A frame of the source as YUV planes."""
 
-    Attributes:
-        planes: The image.
-        index: Index of the frame among the returned frames, from 0.
-        time: Time of the frame, s.
-    """
-
-    planes: Planes
-    index: int
-    time: float
+    planes: Planes  # the image
+    index: int  # index of the frame among the returned frames, from 0
+    time: float  # time of the frame, s
 
 
 def merged(areas: Iterable[Area]) -> list[Area]:

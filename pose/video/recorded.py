@@ -45,10 +45,8 @@ def recorded_at(target: Target) -> Recorded:
 
 
 def read_date(metadata: Mapping[str, str]) -> float | None:
-    """Return the first date after 1980 among the keys `DATES` of the metadata, in s since 1970; None if there is none.
-
-    Earlier dates are ignored, since cameras with an unset clock write 1970 or 1904.
-    """
+    """Return the first date after 1980 among the keys `DATES`, in s since 1970; None if there is none."""
+    # Earlier dates are ignored, since cameras with an unset clock write 1970 or 1904.
     for key in DATES:
         try:
             found = datetime.fromisoformat(metadata[key].replace("Z", "+00:00")).timestamp()
@@ -60,12 +58,7 @@ def read_date(metadata: Mapping[str, str]) -> float | None:
 
 
 def read_timecode(text: str, fps: float) -> float | None:
-    """Convert a timecode such as `10:22:33:12` to seconds; return None if it is invalid.
-
-    Args:
-        text: The timecode; the last number counts frames.
-        fps: Frame rate, frames/s.
-    """
+    """Convert a timecode such as `10:22:33:12`, whose last number counts frames, to s; None if invalid."""
     found = _TIMECODE.fullmatch(text.strip())
     if found is None or not fps > 0:
         return None

@@ -46,25 +46,13 @@ def _whole_file(target: Target) -> http.client.HTTPResponse:
 
 
 class ServerCopy:
-    """A temporary copy of a file on a server.
-
-    Attributes:
-        target: Target that opens the copy; messages show the name of the original.
-    """
+    """A temporary copy of a file on a server; messages show the name of the original."""
 
     def __init__(self, target: Target, save: Callable[[Path], None]) -> None:
-        """Make the copy.
-
-        Args:
-            target: The file on the server.
-            save: Function that writes the file to a path.
-
-        Raises:
-            PoseError: If the copy cannot be written.
-        """
+        """Make the copy by `save`, which writes the file to a path."""
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
         path = self._folder / "video"
-        self.target = Target(f"file:{path}", target.display_name)
+        self.target = Target(f"file:{path}", target.display_name)  # target that opens the copy
         try:
             save(path)
         except OSError as error:
@@ -78,11 +66,7 @@ class ServerCopy:
 
     @classmethod
     def where_needed(cls, target: Target) -> Self | None:
-        """Copy a file whose server does not support range requests; return None for everything else.
-
-        Raises:
-            PoseError: If the download fails.
-        """
+        """Copy a file whose server does not support range requests; return None for everything else."""
         if not target.url.lower().startswith(("http://", "https://")):
             return None
         try:

@@ -22,25 +22,11 @@ RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
 
 
 class SoundTrack:
-    """Writer of a source's sound to an output container, interleaved with the video.
-
-    Times are seconds from the first written image.
-
-    Attributes:
-        problem: Reason why the sound is incomplete; None if it is complete.
-    """
+    """Writer of a source's sound to an output container, interleaved with the video, in s from the first image."""
 
     def __init__(self, sound: Sound, output: "OutputContainer") -> None:
-        """Open the sound and add a track to the container.
-
-        Args:
-            sound: Location of the sound.
-            output: Container to write to.
-
-        Raises:
-            PoseError: If the sound cannot be opened, or its codec is not supported.
-        """
-        self.problem: str | None = None
+        """Open the sound and add a track to the container."""
+        self.problem: str | None = None  # reason why the sound is incomplete; None if it is complete
         self._sound = sound
         self._output = output
         self._input = sound.target.open()
@@ -59,11 +45,7 @@ class SoundTrack:
         return stream
 
     def begin(self, first: float) -> None:
-        """Start the sound at the time of the first written image.
-
-        Args:
-            first: Time of this image in the source, s; it becomes second 0 of the file.
-        """
+        """Start the sound at the time in the source of the first written image, second 0 of the file."""
         self._pieces = self._shifted(first)
         self._advance()
 
@@ -94,13 +76,7 @@ class SoundTrack:
             self.problem = f"{self._sound.target.display_name}: the audio ends early: {reason(error)}"
 
     def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
-        """Yield the pieces of sound from the first image on, with their times in seconds of the file.
-
-        A piece is a packet if sound is copied, else a frame to encode.
-
-        Args:
-            first: Time of the first image in the source, s.
-        """
+        """Yield pieces of sound (packets, or frames to encode) from the first image on, with times in the file."""
         if first > 0:
             self._input.seek(int((self._sound.origin + first) * av.time_base))
         zero = self._sound.origin + first

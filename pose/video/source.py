@@ -18,29 +18,17 @@ MIN_RESET_S = 1.0  # s; a larger step back is a clock reset, not a single wrong 
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """Properties of a source, known before it is read.
+    """Properties of a source, known before it is read; images are upright with square pixels."""
 
-    Attributes:
-        width: Width of the returned images in px (upright, square pixels).
-        height: Height of the returned images in px.
-        fps: Declared average frames per second; `Frame.time` is authoritative.
-        time_base: Unit of the source's time stamps, s.
-        duration: Estimated duration in s of the part of the source that is returned; None if unknown.
-        frame_count: Estimated number of returned frames; None if unknown.
-        has_audio: Whether the source has sound.
-        is_live: Whether frames arrive in real time, so that they cannot be read twice.
-        focal_35mm: 35 mm equivalent focal length in mm, if the file contains it.
-    """
-
-    width: int
-    height: int
-    fps: float
-    time_base: Fraction
-    duration: float | None
-    frame_count: int | None
-    has_audio: bool
-    is_live: bool
-    focal_35mm: float | None = None
+    width: int  # width of the returned images in px (upright, square pixels)
+    height: int  # height of the returned images in px
+    fps: float  # declared average frames per second; `Frame.time` is authoritative
+    time_base: Fraction  # unit of the source's time stamps, s
+    duration: float | None  # estimated duration in s of the part of the source that is returned; None if unknown
+    frame_count: int | None  # estimated number of returned frames; None if unknown
+    has_audio: bool  # whether the source has sound
+    is_live: bool  # whether frames arrive in real time, so that they cannot be read twice
+    focal_35mm: float | None = None  # 35 mm equivalent focal length in mm, if the file contains it
 
     @property
     def size(self) -> tuple[int, int]:
@@ -50,15 +38,10 @@ class VideoInfo:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a source: the frames with `start` <= time < `end`.
+    """A part of a source: the frames with `start` <= time < `end`."""
 
-    Attributes:
-        start: Start (inclusive) in s after the first frame of the source.
-        end: End (exclusive) in s after the first frame of the source; infinite for the end of the source.
-    """
-
-    start: float = 0.0
-    end: float = float("inf")
+    start: float = 0.0  # start (inclusive) in s after the first frame of the source
+    end: float = float("inf")  # end (exclusive) in s after the first frame of the source
 
     def starts_after(self, time: float) -> bool:
         """Return whether `time` is before the span."""
@@ -69,12 +52,7 @@ class Span:
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:
-        """Return the duration in s and the number of frames of a source inside the span; None for both if unknown.
-
-        Args:
-            duration: Duration of the source in s; None if unknown.
-            fps: Average frames per second.
-        """
+        """Return duration in s and number of frames of a source inside the span; None for both if unknown."""
         if duration is None:
             return None, None
         inside = max(min(self.end, duration) - self.start, 0.0)
@@ -83,17 +61,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Location of the audio that belongs to the returned frames.
+    """Location of the audio that belongs to the returned frames."""
 
-    Attributes:
-        target: Container with the audio.
-        origin: Time stamp of the source's first frame in the container, in s.
-        span: Part of the source that the frames cover.
-    """
-
-    target: Target
-    origin: float
-    span: Span
+    target: Target  # container with the audio
+    origin: float  # time stamp of the source's first frame in the container, in s
+    span: Span  # part of the source that the frames cover
 
 
 class Source(ABC):
@@ -159,34 +131,21 @@ class Source(ABC):
 
 
 class RepairedTimeline:
-    """Correction that makes time stamps strictly increasing with minimal changes.
+    """Correction that makes time stamps strictly increasing with minimal changes."""
 
-    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to `MIN_STEP_S`
-    after its predecessor. If the stamps jump back by `MIN_RESET_S` or more (a recorder's clock was reset), all
-    following stamps are shifted, so that they continue after `interval`.
-
-    Attributes:
-        repaired: Number of corrected stamps that did not increase.
-    """
+    # A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to `MIN_STEP_S`
+    # after its predecessor. If the stamps jump back by `MIN_RESET_S` or more (a recorder's clock was reset), all
+    # following stamps are shifted, so that they continue after `interval`.
 
     def __init__(self, interval: float) -> None:
-        """Start before the first frame.
-
-        Args:
-            interval: Nominal time between frames, s.
-        """
-        self.repaired = 0
+        """Start before the first frame; `interval` is the nominal time between frames, s."""
+        self.repaired = 0  # number of corrected stamps that did not increase
         self._interval = interval
         self._last: float | None = None
         self._shift = 0.0
 
     def add(self, stamp: float | None, _arrived: float = 0.0) -> float:
-        """Return the time of the next frame in s.
-
-        Args:
-            stamp: Time stamp of the frame in s; None if missing.
-            _arrived: Arrival time; ignored.
-        """
+        """Return the time of the next frame in s, for its time stamp or None."""
         if self._last is None:
             self._last = stamp if stamp is not None else 0.0
             return self._last

@@ -23,12 +23,9 @@ Orientation = tuple[bool, bool, bool]  # transpose, then mirror left-right, then
 
 
 def orientation_of(matrix: bytes | None) -> Orientation:
-    """Return the rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
-
-    Args:
-        matrix: Nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
-            14496-12, track header). None for upright frames.
-    """
+    """Return the nearest of eight orientations for a display matrix; None is upright."""
+    # The nine int32 [a b u; c d v; x y w] map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC 14496-12, track
+    # header).
     if matrix is None:
         return False, False, False
     a, b, _, c, d, *_ = np.frombuffer(matrix, np.int32).tolist()
@@ -55,26 +52,15 @@ def oriented(image: U8, orientation: Orientation) -> U8:
 
 @dataclass(frozen=True, slots=True)
 class StreamLayout:
-    """Size and orientation of the frames of a stream, from its first frame.
+    """Size and orientation of the frames of a stream, from its first frame."""
 
-    Attributes:
-        coded: (width, height) in px as decoded.
-        square: (width, height) in px after scaling to square pixels; images are enlarged, never reduced.
-        orientation: Rotation and flip to upright.
-    """
-
-    coded: tuple[int, int]
-    square: tuple[int, int]
-    orientation: Orientation
+    coded: tuple[int, int]  # (width, height) in px as decoded
+    square: tuple[int, int]  # (width, height) in px after scaling to square pixels; images are enlarged, never reduced
+    orientation: Orientation  # rotation and flip to upright
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
-        """Determine the layout of a stream from its first frame.
-
-        Args:
-            first: The first frame.
-            aspect: Ratio of the width to the height of a pixel; None if unknown.
-        """
+        """Determine the layout from the first frame and the aspect ratio of a pixel (width / height), if known."""
         from av.buffer import Buffer
 
         matrix = first.side_data.get("DISPLAYMATRIX")
@@ -92,24 +78,13 @@ UprightImage = TypeVar("UprightImage", U8, Planes)
 
 
 class UprightConverter(ABC, Generic[UprightImage]):
-    """Converter of the frames of one pass through a stream to upright images.
-
-    It applies the colour matrix and range of each frame. Frames of another size (adaptive streams) are scaled to the
-    size of the first frame.
-
-    Attributes:
-        resized: Number of frames of another size.
-    """
+    """Converter of frames, with their colour matrix and range, to upright images of the first frame's size."""
 
     def __init__(self, layout: StreamLayout) -> None:
-        """Start before the first frame.
-
-        Args:
-            layout: Layout of the first frame.
-        """
+        """Start before the first frame."""
         from av.video.reformatter import VideoReformatter
 
-        self.resized = 0
+        self.resized = 0  # number of frames of another size
         self._layout = layout
         self._reformatter = VideoReformatter()  # shared by all frames, since it caches tables
 
@@ -137,10 +112,9 @@ class UprightRGB(UprightConverter[U8]):
 
 
 class UprightPlanes(UprightConverter[Planes]):
-    """Converter to YUV planes, all in the colour encoding of the first frame.
+    """Converter to YUV planes, all in the colour encoding of the first frame."""
 
-    8-bit 4:2:0 frames with the matrix of BT.601 or BT.709, as in most files, pass unchanged. Others become BT.709.
-    """
+    # 8-bit 4:2:0 frames with the matrix of BT.601 or BT.709, as in most files, pass unchanged. Others become BT.709.
 
     _colours: Colours | None = None
 

@@ -48,12 +48,7 @@ class Bodies(Protocol):
 
 
 def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
-    """Draw body meshes as one translucent layer; where two people overlap, only the nearer one is visible.
-
-    Args:
-        canvas: Canvas to draw on.
-        meshes: Meshes in px of the canvas, one per person.
-    """
+    """Draw meshes, in px of the canvas, as one translucent layer; only the nearer of overlapping people shows."""
     meshes = [mesh for mesh in meshes if len(mesh.corners)]
     if not meshes:
         return

@@ -16,14 +16,7 @@ class Corner:
     """Chooser of the image corner in which the 3D inset is drawn, so that it covers little of the people."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, position: str = AUTO) -> None:
-        """Compute the possible places of the inset.
-
-        Args:
-            size: (width, height) px of the image.
-            inset: (width, height) px of the inset.
-            below: Height of the strip at the lower edge that stays free, px.
-            position: Place of the inset: `auto`, or the name of a corner (one of `CORNERS`).
-        """
+        """Compute the possible places of the inset above a free strip; position is `auto` or one of `CORNERS`."""
         width, height = size
         margin = round(0.02 * height)
         right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
@@ -36,35 +29,19 @@ class Corner:
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
     def next_area(self, result: FrameResult, heads: F32) -> Area:
-        """Return the area of the inset in the frame of `result`. Frames must be passed in order.
-
-        Args:
-            result: People in the frame.
-            heads: (P, 4) xyxy px, boxes of the visible heads.
-        """
+        """Return the area of the inset in a frame, away from heads (P, 4) xyxy px. Pass frames in order."""
         self._choose(result.people.boxes, heads, result.time)
         x, y = self._positions[self._current]
         return Area(x, y, x + self._inset[0], y + self._inset[1])
 
     def paste(self, image: U8, inset: U8, result: FrameResult, heads: F32) -> None:
-        """Draw the inset on the image, in place. Frames must be passed in order.
-
-        Args:
-            image: (H, W, 3) uint8.
-            inset: (H, W, 3) uint8 of the size of the inset.
-            result: People in the frame.
-            heads: (P, 4) xyxy px, boxes of the visible heads.
-        """
+        """Draw the inset on an image, in place, away from heads (P, 4) xyxy px. Pass frames in order."""
         patch = self.next_area(result, heads).of(image)
         blended = cv2.addWeighted(inset, _CORNER_OPACITY, patch, 1 - _CORNER_OPACITY, 0)
         cv2.copyTo(blended, self._mask, patch)
 
     def _choose(self, boxes: F32, heads: F32, time: float) -> None:
-        """Choose the corner that covers people least.
-
-        A covered head counts more than all bodies. If the inset covers a head and another corner does not, it moves at
-        once.
-        """
+        """Choose the corner that covers people least; heads count more than bodies, and are uncovered at once."""
         covered = [self._covered_area(heads, position) > 0 for position in self._positions]
         costs = [self._covered_area(boxes, position) for position in self._positions]
         costs = [share + _HEAD_COST * head for share, head in zip(costs, covered, strict=True)]

@@ -67,15 +67,7 @@ def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: fl
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:
-    """Cut line segments into dashes and gaps of about equal length, with a dash at either end.
-
-    Args:
-        segments: (N, 2, 2) px, x and y of the start and the end of each segment.
-        length: Approximate length of a dash and of a gap, px.
-
-    Returns:
-        (M, 2, 2) px, x and y of the start and the end of each dash.
-    """
+    """Cut segments (N, start and end, 2) px into dashes (M, start and end, 2) with a dash at either end."""
     parts = [np.zeros((0, 2, 2))]
     for begin, end in segments.astype(np.float64):
         count = max(1, round((float(np.hypot(*(end - begin))) / length + 1) / 2))
@@ -106,13 +98,7 @@ def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: 
 
 
 def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
-    """Draw a filled convex polygon.
-
-    Args:
-        canvas: Canvas to draw on.
-        corners: (N, 2) px.
-        colour: RGB colour.
-    """
+    """Draw a filled convex polygon with corners (N, 2) px."""
     cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, SHIFT)
 
 
@@ -181,17 +167,7 @@ def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colou
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
-    """Return the area that `label` covers.
-
-    Args:
-        size: (width, height) px of the image.
-        words: Text.
-        bottom_middle: Middle of the lower edge of the box, (x, y) px.
-        height: Height of the capitals, px.
-
-    Returns:
-        (2, 2) px, x and y of the top left corner, then of the bottom right corner.
-    """
+    """Return the area that `label` covers: (2, 2) px, top left and bottom right corner."""
     x, y, half, thick = _pill(size, words, bottom_middle, height)
     return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
 

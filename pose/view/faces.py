@@ -12,13 +12,7 @@ _WIDTH = 0.008  # width of a line, in heights of the face
 
 
 def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
-    """Draw the contours of a face.
-
-    Args:
-        canvas: Canvas to draw on.
-        points: (468, 3) px, face points.
-        rim: Colour of the outline of the lines.
-    """
+    """Draw the contours of a face of points (468, 3) px."""
     assert len(points) == POINTS
     pixels = np.clip(points[:, :2], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
     width = max(1.0, _WIDTH * float(np.ptp(pixels[:, 1])))

@@ -96,16 +96,7 @@ class _Stream:
 def _paste(
     cell: U8, image: U8 | None, camera: ViewCamera, people_joints: F32, observed_joints: Flags, ids: list[int]
 ) -> None:
-    """Draw a camera's image and the people that the camera saw, scaled to the cell.
-
-    Args:
-        cell: (H, W, 3) uint8, cell of the grid.
-        image: (H, W, 3) uint8, image of the camera; None if there is none.
-        camera: The camera.
-        people_joints: (P, 17, 3) m, joints in the frame of the first camera.
-        observed_joints: (P, 17) whether the camera observed each joint.
-        ids: Ids of the people.
-    """
+    """Draw a camera's image, if any, and the people that it saw, (P, 17, 3) m in the first camera, in the cell."""
     height, width = cell.shape[:2]
     scale = min(width / camera.size[0], height / camera.size[1])
     size = max(round(camera.size[0] * scale), 1), max(round(camera.size[1] * scale), 1)
@@ -126,14 +117,7 @@ def _paste(
 
 
 def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
-    """Draw a body.
-
-    Args:
-        canvas: Canvas to draw on.
-        pixels: (17, 2) px, joints.
-        person: Id of the person.
-        metre: Pixels per metre at the person's depth.
-    """
+    """Draw a body of joints (17, 2) px at a depth of `metre` px per metre."""
     pixels = np.clip(pixels, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
     width = float(np.clip(0.035 * metre, 2, 9))
     for a, b, _ in _EDGES:

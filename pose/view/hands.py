@@ -29,17 +29,8 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
 
 
 def hands_in_scene(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
-    """Return the hand points of people in the 3D view, placed at the wrists of the 3D skeletons.
-
-    Args:
-        result: The frame.
-        rows: (n,) indices of n people in the arrays of `result`.
-        placed: (n, 17, 3) m, joints of the same people in the 3D view (x right, y away from the camera, z up).
-
-    Returns:
-        (n, 2, 21, 3) m in the 3D view for the left and right hand, NaN where a hand is not detected. None if hands were
-        not estimated or there are no people.
-    """
+    """Return hands (n, side, 21, 3) m in the 3D view, NaN if undetected; None if not estimated or without people."""
+    # The hands are placed at the wrists of `placed`, (n, 17, 3) m: x right, y away from the camera, z up.
     if result.people.hands is None or not len(rows):
         return None
     joints, swapped = result.poses.joints[rows], result.poses.swapped[rows]
@@ -52,17 +43,8 @@ def hands_in_scene(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
 
 
 def with_hands(keypoints: F32, scores: F32, hands: Hands, swapped: NDArray[np.bool_]) -> tuple[F32, F32]:
-    """Append the hand points of P people to their body keypoints.
-
-    Args:
-        keypoints: (P, J, 2) px, body keypoints with left and right as used for lifting.
-        scores: (P, J) scores of the body keypoints.
-        hands: Hands of the same people.
-        swapped: (P,) whether the left and right arm were swapped before lifting; the hands are then swapped as well.
-
-    Returns:
-        Keypoints (P, J + 42, 2) px and scores (P, J + 42): body, 21 points of the left hand, 21 of the right hand.
-    """
+    """Append hand points, left then right, to body keypoints: (P, J + 42, 2) px and scores (P, J + 42)."""
+    # The hands of `swapped` people are swapped, as their arms were swapped before lifting.
     count = len(keypoints)
     points = np.where(swapped[:, None, None, None], hands.points[:, ::-1], hands.points)
     seen = np.where(swapped[:, None, None], hands.scores[:, ::-1], hands.scores)

@@ -18,11 +18,7 @@ _DEFAULT_NECK = 0.13  # assumed neck length in box heights, if the shoulders are
 
 
 class HeadLocator:
-    """Estimator of the head's position in the image, from the 2D keypoints of one skeleton.
-
-    Attributes:
-        face: (J,) mask of the keypoints on the front of the head.
-    """
+    """Estimator of the head's position in the image, from the 2D keypoints of one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
@@ -34,14 +30,7 @@ class HeadLocator:
         self._shoulders = _pair(names, "shoulder")
 
     def crown(self, keypoints: F32, scores: F32, box: F32) -> tuple[F64, F64]:
-        """Return the top of the head (2,) px, and the unit direction (2,) from the neck through it.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 for unknown keypoints.
-            box: (4,) xyxy px, box of the person. The middle of its upper edge is used if no joint of the head is
-                visible.
-        """
+        """Return the top of the head (2,) px, else of the box, and the unit direction (2,) from the neck through it."""
         seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         upwards = np.array([0.0, -1.0])
         assumed_length = _DEFAULT_NECK * float(box[3] - box[1])
@@ -59,15 +48,7 @@ class HeadLocator:
         return head + _TO_CROWN * neck, neck / length
 
     def area(self, keypoints: F32, scores: F32, box: F32) -> F64 | None:
-        """Return a box (4,) xyxy px around the head; None if the head is not visible.
-
-        The box contains the joints of the head. Its margin is the distance from the joints to the top of the head.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 for unknown keypoints.
-            box: (4,) xyxy px, box of the person.
-        """
+        """Return a box (4,) xyxy px around the head's joints, with the distance to its top as margin, or None."""
         seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         if not seen:
             return None
@@ -77,15 +58,8 @@ class HeadLocator:
         return np.concatenate([joints.min(axis=0) - margin, joints.max(axis=0) + margin])
 
     def opacity(self, keypoints: F32, scores: F32) -> float:
-        """Return the opacity with which to draw the face.
-
-        It is 1 if the face is visible, and decreases the further the head is turned away from the camera, down to
-        0.2 from behind. From behind, the left ear of an upright person is to the left of the right ear in the image.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 for unknown keypoints.
-        """
+        """Return the opacity with which to draw the face: 1 if visible, down to 0.2 if seen from behind."""
+        # From behind, the left ear of an upright person is to the left of the right ear in the image.
         if not self._known(self._ears, scores) or not self._known(self._shoulders, scores):
             return 1.0
         left, right = keypoints[self._ears].astype(np.float64)

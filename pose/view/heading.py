@@ -12,12 +12,9 @@ _MIN_HORIZONTAL = 0.1  # minimum horizontal part of the unit direction; a camera
 
 
 def camera_heading(result: FrameResult) -> F64 | None:
-    """Return the horizontal viewing direction (2,) of the camera in the 3D inset: x right, y away from the camera.
-
-    The rotation from camera to world is the one that maps the people's joints in the camera frame to those in the world
-    (Kabsch, Acta Cryst. A32, 1976). Return None if the camera does not move or looks almost straight down or up, or if
-    the result has no world coordinates or people.
-    """
+    """Return the camera's viewing direction (2,) in the 3D inset: x right, y away; None if constant or unknown."""
+    # The rotation from camera to world maps the people's joints in the camera frame to those in the world (Kabsch, Acta
+    # Cryst. A32, 1976). A view almost straight down or up has no direction.
     if result.view is None or result.placed is None:
         return None
     camera, world = result.poses.joints, result.placed.joints
@@ -36,18 +33,7 @@ def camera_heading(result: FrameResult) -> F64 | None:
 
 
 def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
-    """Return an arrow on the floor of the 3D inset that shows the camera's viewing direction.
-
-    The arrow lies between the centre of the floor and the camera.
-
-    Args:
-        result: People and camera of the frame.
-        middle: (3,) m, centre of the floor (x right, y away from the camera, z up).
-        reach: Radius of the floor in m.
-
-    Returns:
-        (3, 2, 3) m, start and end of three segments: the shaft and two barbs. (0, 2, 3) if the direction is unknown.
-    """
+    """Return an arrow (3, 2, 3) m on the inset's floor along the viewing direction; (0, 2, 3) if unknown."""
     forward = camera_heading(result)
     if forward is None:
         return np.zeros((0, 2, 3), np.float32)

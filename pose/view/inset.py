@@ -323,15 +323,9 @@ def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: 
 
 
 def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
-    """Draw a soft spot around every joint whose sigma exceeds half the width of a limb.
-
-    A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
-    matrices. The product is computed in coarse pixels on the bounding box of the spots, and added to the image.
-
-    Args:
-        sigma: (P, 17) m, radius that contains the joint with probability 0.68.
-        shades: (17, 3) values that a joint adds to a pixel at full opacity.
-    """
+    """Draw a soft spot around every joint whose sigma (P, 17) m exceeds half the width of a limb."""
+    # A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
+    # matrices. The product is computed in coarse pixels on the bounding box of the spots, and added to the image.
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
     exact_pixels, scale = view.project(placed[body, joint])
     pixels = exact_pixels.astype(np.float32)
@@ -412,17 +406,11 @@ def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit:
 
 
 class _Caption(NamedTuple):
-    """A line of text.
+    """A line of text: middle of its left edge and height of its capitals in px."""
 
-    Attributes:
-        words: The text.
-        place: Middle of its left edge in px.
-        letters: Height of its capitals in px.
-    """
-
-    words: str
-    place: draw.Point
-    letters: float
+    words: str  # the text
+    place: draw.Point  # middle of its left edge in px
+    letters: float  # height of its capitals in px
 
     @property
     def rows(self) -> tuple[int, int]:

@@ -17,21 +17,10 @@ SIDES = ("left", "right")
 
 
 class Legend:
-    """Legend in the lower left corner of images of one size.
-
-    Attributes:
-        width: Width in px; 0 if the image is too small for a legend.
-        height: Height in px; 0 if the image is too small for a legend.
-    """
+    """Legend in the lower left corner of images of one size; of size 0 if the image is too small."""
 
     def __init__(self, size: tuple[int, int], unit: float, code: Callable[[RGB], RGB] = draw.as_rgb) -> None:
-        """Compute the layout of the legend.
-
-        Args:
-            size: (width, height) px of the images.
-            unit: Scale of text and strokes; 1 for 1280 x 720.
-            code: Function from an RGB colour to the three values of a pixel; the identity for RGB images.
-        """
+        """Compute the layout; `unit` is 1 for 1280 x 720, `code` converts an RGB colour to the values of a pixel."""
         letters = max(_MIN_HEIGHT, _HEIGHT * unit)
         gap = round(0.9 * letters)
         words = [draw.text_width(side, letters) for side in SIDES]
@@ -47,12 +36,7 @@ class Legend:
         self._ground[:] = code(INK)
 
     def draw(self, canvas: Canvas, time: float) -> None:
-        """Draw the legend with the time of the frame.
-
-        Args:
-            canvas: Canvas with the frame.
-            time: Time stamp of the frame, s.
-        """
+        """Draw the legend with the time (s) of the frame."""
         if not self.height:
             return
         patch, letters, middle = canvas.pixels[-self.height :, : self.width], self._letters, self.height / 2

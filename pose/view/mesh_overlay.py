@@ -128,13 +128,7 @@ class _Skin:
         self._normals = vertex_normals(character).astype(np.float32)
 
     def meshes(self, track_id: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
-        """Yield the mesh of each frame, projected to the image.
-
-        Args:
-            track_id: Id of the person.
-            posed: Character posed in each frame.
-            matrices: Camera intrinsics (3, 3) px of each frame.
-        """
+        """Yield the mesh of each posed frame, projected to the image with its intrinsics (3, 3) px."""
         turned = np.swapaxes(rotations.rotate(posed.global_quaternions[:, :, None], np.eye(3)), -1, -2)
         shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
         # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
@@ -146,14 +140,7 @@ class _Skin:
             yield self._visible_triangles(track_id, vertices, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
 
     def _visible_triangles(self, track_id: int, vertices: F32, facing: F32, matrix: F64) -> BodyMesh:
-        """Return the visible triangles of one frame.
-
-        Args:
-            track_id: Id of the person.
-            vertices: (V, 3) m, vertices in the camera frame (x right, y up, z towards the camera).
-            facing: (V,) cosines between the normals and the direction to the light.
-            matrix: (3, 3) px, camera intrinsics.
-        """
+        """Return the visible triangles of one frame, of vertices (V, 3) m: x right, y up, z towards the camera."""
         depth = -vertices[:, 2]
         too_near = depth < _MIN_DEPTH_M
         focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]

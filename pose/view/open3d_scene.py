@@ -49,11 +49,7 @@ _NO_DISPLAY = "headless"  # word in Open3D's message if it cannot connect to the
 
 
 def import_open3d() -> ModuleType:
-    """Import Open3D.
-
-    Raises:
-        PoseError: If Open3D or a library that it needs is not installed.
-    """
+    """Import Open3D."""
     os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
     try:
         import open3d
@@ -131,17 +127,11 @@ def shaded(mesh: Mesh) -> F32:
 
 
 class Label(NamedTuple):
-    """Text label in the 3D scene.
+    """Text label in the 3D scene."""
 
-    Attributes:
-        words: Text.
-        colour: RGB colour.
-        position: (3,) m, position of the label.
-    """
-
-    words: str
-    colour: RGB
-    position: NDArray[np.floating]
+    words: str  # text
+    colour: RGB  # RGB colour
+    position: NDArray[np.floating]  # (3,) m, position of the label
 
 
 def labels(data: SceneData, position: int) -> list[Label]:
@@ -249,19 +239,7 @@ def save_video(
 
 
 def shot_list(data: SceneData, fps: float | None, speed: float) -> list[tuple[int, float]]:
-    """Return what each image of a rendered video shows, and when.
-
-    Args:
-        data: The scene.
-        fps: Frame rate of the rendered video in frames/s; None keeps the time stamps of the result.
-        speed: Playback speed; 2 is twice as fast.
-
-    Returns:
-        For each image, the index of the result's frame that it shows, and its time in the rendered video in s.
-
-    Raises:
-        PoseError: If gaps between time stamps would repeat frames more than `pose.utils.filling.MAX_GAP_FRAMES` times.
-    """
+    """Return the index of the frame and the time (s) of each image of a rendered video."""
     start = float(data.times[0])
     if fps is None:
         return [(position, (float(time) - start) / speed) for position, time in enumerate(data.times)]

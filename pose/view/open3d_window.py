@@ -28,28 +28,18 @@ HELP = "space: play or pause   left, right: one frame   up, down: speed   home: 
 
 
 class Player:
-    """Playback state, independent of a window.
-
-    Attributes:
-        position: Index of the frame to show.
-        playing: Whether playback runs.
-        speed: Playback speed, one of `SPEEDS`.
-    """
+    """Playback state, independent of a window."""
 
     def __init__(self, data: SceneData) -> None:
         self._data = data
-        self.position = 0
-        self.playing = True
-        self.speed = 1.0
+        self.position = 0  # index of the frame to show
+        self.playing = True  # whether playback runs
+        self.speed = 1.0  # playback speed, one of `SPEEDS`
         self._time = float(data.times[0])
         self._now: float | None = None
 
     def tick(self, now: float) -> bool:
-        """Advance to the time `now` in s on any monotonic clock. Playback restarts after the end.
-
-        Returns:
-            Whether the frame changed.
-        """
+        """Advance to the monotonic time `now` (s), again after the end, and return whether the frame changed."""
         elapsed = 0.0 if self._now is None else now - self._now
         self._now = now
         if not self.playing:
@@ -60,21 +50,13 @@ class Player:
         return self._go(self._data.position_at(self._time))
 
     def seek(self, position: int) -> bool:
-        """Move to the frame with index `position`, limited to the frames of the run.
-
-        Returns:
-            Whether the frame changed.
-        """
+        """Move to a frame, limited to those of the run, and return whether the frame changed."""
         position = min(max(position, 0), len(self._data) - 1)
         self._time = float(self._data.times[position])
         return self._go(position)
 
     def step(self, frames: int) -> bool:
-        """Pause, and move by `frames` frames, which may be negative.
-
-        Returns:
-            Whether the frame changed.
-        """
+        """Pause, move by `frames` frames, which may be negative, and return whether the frame changed."""
         self.playing = False
         return self.seek(self.position + frames)
 

@@ -48,38 +48,23 @@ _TRACED = frozenset((*FACE, *HANDS, *HAND_POINTS))
 
 
 class _Plan:
-    """Properties of a skeleton's joints and limbs for drawing.
-
-    Attributes:
-        edges: (E, 2) indices of the joints that each limb connects.
-        sides: (J,) sides of the joints.
-        edge_sides: (E,) sides of the limbs.
-        thicknesses: (J,) thickness of the joints, relative to an ordinary limb.
-        edge_thicknesses: (E,) thickness of the limbs, relative to an ordinary limb.
-        head: Estimator of the head's position.
-    """
+    """Properties of a skeleton's joints and limbs for drawing; thickness is relative to an ordinary limb."""
 
     def __init__(self, skeleton: Skeleton) -> None:
-        self.edges = np.array(skeleton.edges)
-        self.sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
-        self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
-        self.thicknesses = np.array([thickness(name) for name in skeleton.names])
-        self.edge_thicknesses = self.thicknesses[self.edges].max(axis=1)
-        self.head = HeadLocator(skeleton)
+        self.edges = np.array(skeleton.edges)  # (E, 2) indices of the joints that each limb connects
+        self.sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])  # (J,) sides of the joints
+        self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])  # (E,) sides of the limbs
+        self.thicknesses = np.array([thickness(name) for name in skeleton.names])  # (J,) thickness of the joints
+        self.edge_thicknesses = self.thicknesses[self.edges].max(axis=1)  # (E,) thickness of the limbs
+        self.head = HeadLocator(skeleton)  # estimator of the head's position
 
 
 class _Badge(NamedTuple):
-    """Badge that shows a person's id.
+    """Badge that shows a person's id: middle of its lower edge and height of its capitals in px."""
 
-    Attributes:
-        words: The text.
-        place: Middle of its lower edge in px.
-        height: Height of its capitals in px.
-    """
-
-    words: str
-    place: Point
-    height: float
+    words: str  # the text
+    place: Point  # middle of its lower edge in px
+    height: float  # height of its capitals in px
 
 
 class Overlay:
@@ -328,12 +313,7 @@ class Overlay:
 
 
 def _groups(chosen: NDArray[np.bool_], thicknesses: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
-    """Return the chosen limbs or joints in groups of equal thickness, the finest first.
-
-    Args:
-        chosen: (N,) mask of the limbs or joints.
-        thicknesses: (N,) thickness of each, relative to a limb.
-    """
+    """Return the chosen limbs or joints, masks (N,), in groups of equal thickness, the finest first."""
     groups = [(chosen & (thicknesses == factor), factor) for factor in (_FINEST, _FINE, 1.0)]
     return [(rows, factor) for rows, factor in groups if rows.any()]
 

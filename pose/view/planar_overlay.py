@@ -76,12 +76,8 @@ class PlanarOverlay:
         self._free.append(drawn)
 
     def _set_panel(self, drawn: Planes) -> Area | None:
-        """Write the panel without people.
-
-        Returns:
-            The area of the whole panel, which must be stored after drawing, if the width of the frame is odd. The panel
-            then shares a column of chroma with the frame. Otherwise None.
-        """
+        """Write the panel without people; return its area to store after drawing if the frame's width is odd."""
+        # The panel then shares a column of chroma with the frame.
         background, left = self._overlay.panel, self._size[0]
         if background is None:
             return None

@@ -58,26 +58,15 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True)
 class SceneCamera:
-    """One of several cameras in gravity-aligned coordinates: x right, y away from the first camera, z up.
+    """One of several cameras in gravity-aligned coordinates: x right, y away from the first camera, z up."""
 
-    Attributes:
-        name: Name of the camera.
-        centre: (3,) m, optical centre.
-        corners: (4, 3) m, corners of its image at a fixed depth: top left, top right, bottom right, bottom left.
-    """
-
-    name: str
-    centre: F32
-    corners: F32
+    name: str  # name of the camera
+    centre: F32  # (3,) m, optical centre
+    corners: F32  # (4, 3) m, corners of its image at a fixed depth: top left, top right, bottom right, bottom left
 
     @classmethod
     def of(cls, camera: ResultCamera, world: World) -> "SceneCamera":
-        """Convert a camera of a result to gravity-aligned coordinates.
-
-        Args:
-            camera: Camera of the result.
-            world: World frame of the result.
-        """
+        """Convert a camera of a result to gravity-aligned coordinates."""
         width, height = camera.size
         pixels = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64)
         rays = _CAMERA_DEPTH * pixels @ np.linalg.inv(camera.matrix).T
@@ -142,11 +131,7 @@ class SceneData:
 
 
 def body_mesh(joints: F32) -> Mesh:
-    """Return a mesh of a skeleton: cylinders for bones and spheres for joints, coloured by left and right.
-
-    Args:
-        joints: (17, 3) m, Human3.6M order.
-    """
+    """Return a mesh of a skeleton (17, 3) m: cylinders and spheres coloured by left and right."""
     parts = [_balls(joints)]
     for a, b in H36M17.edges:
         parts.append(_tube(joints[a], joints[b], SIDE_COLOURS[edge_side(H36M17, a, b)]))
@@ -154,12 +139,7 @@ def body_mesh(joints: F32) -> Mesh:
 
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
-    """Return a flat ring on the floor below a person's pelvis, in the person's colour.
-
-    Args:
-        joints: (17, 3) m, x right, y away from the camera, z up, with the floor at z = 0.
-        person: Track id, which determines the colour.
-    """
+    """Return a flat ring on the floor (z = 0) below the pelvis of joints (17, 3) m, in the person's colour."""
     angle = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     circle = np.stack([np.cos(angle), np.sin(angle), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
@@ -169,15 +149,7 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Return the lines of a square grid on the floor (z = 0), with one line per metre in x and y.
-
-    Args:
-        middle: (3,) m, point whose x and y are near the centre of the grid.
-        radius: Distance from the centre that the grid covers, m.
-
-    Returns:
-        Points (N, 3) m, and the indices (M, 2) of the points that each line connects.
-    """
+    """Return points (N, 3) m and lines (M, 2) of a square grid on the floor (z = 0), one line per metre."""
     reach = math.ceil(1.6 * radius) + 1
     x0, y0 = round(float(middle[0])) - reach, round(float(middle[1])) - reach
     steps = np.arange(2 * reach + 1)
@@ -200,16 +172,7 @@ def camera_lines(cameras: Sequence[SceneCamera]) -> tuple[F32, I64]:
 
 
 def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:
-    """Return the position (3,) m of a viewpoint from which a ball is completely visible.
-
-    Args:
-        middle: (3,) m, centre of the ball.
-        radius: Radius of the ball, m.
-        azimuth: Rotation of the viewing direction about the vertical, rad, counterclockwise from above; 0 is the
-            viewing direction of the real camera (y).
-        elevation: Elevation of the viewpoint above the horizontal plane through the centre of the ball, rad.
-        fov: Vertical field of view, rad, of an image that is at least as wide as high.
-    """
+    """Return the viewpoint (3,) m from which a ball is completely visible; azimuth 0 is the real camera's view (y)."""
     direction = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
     result: NDArray[np.float64] = middle - (direction - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(
         fov / 2
@@ -245,12 +208,7 @@ def _balls(joints: F32) -> Mesh:
 
 
 def _bands(rings: int, sides: int) -> I64:
-    """Return the triangles (F, 3) between consecutive rings of vertices.
-
-    Args:
-        rings: Number of rings. The triangles face outwards if the rings are ordered from bottom to top.
-        sides: Number of vertices of each ring.
-    """
+    """Return the triangles (F, 3) between consecutive rings of vertices, facing outwards from bottom to top."""
     ring, side = np.meshgrid(np.arange(rings - 1), np.arange(sides), indexing="ij")
     a = (ring * sides + side).ravel()
     b = (ring * sides + (side + 1) % sides).ravel()

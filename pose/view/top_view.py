@@ -33,48 +33,28 @@ _LABEL_POSITIONS = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundPath:
-    """Path on the floor.
+    """Path on the floor."""
 
-    Attributes:
-        name: Label at the end of the path; empty for none.
-        positions: (T, 3) m in world coordinates, NaN in gaps.
-        colour: RGB colour of the line.
-        dashed: Whether to draw a dashed line.
-    """
-
-    name: str
-    positions: F64
-    colour: RGB
-    dashed: bool = False
+    name: str  # label at the end of the path; empty for none
+    positions: F64  # (T, 3) m in world coordinates, NaN in gaps
+    colour: RGB  # RGB colour of the line
+    dashed: bool = False  # whether to draw a dashed line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraMark:
-    """Camera in the view from above.
+    """Camera in the view from above; a moving one has `later_poses`, positions and directions at K times."""
 
-    Attributes:
-        name: Label beside the camera.
-        position: (3,) m in world coordinates.
-        forward: (3,) viewing direction in world coordinates.
-        half_view: Half the horizontal field of view in radians.
-        sigma: Standard deviation of the position in m; 0 draws no circle.
-        later_poses: (K, 2, 3) positions and viewing directions of a moving camera at K times; empty for a static
-            camera.
-    """
-
-    name: str
-    position: F64
-    forward: F64
-    half_view: float
-    sigma: float = 0.0
+    name: str  # label beside the camera
+    position: F64  # (3,) m in world coordinates
+    forward: F64  # (3,) viewing direction in world coordinates
+    half_view: float  # half the horizontal field of view in radians
+    sigma: float = 0.0  # standard deviation of the position in m; 0 draws no circle
     later_poses: F64 = field(default_factory=lambda: np.zeros((0, 2, 3)))
 
 
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
-    """Return a view from above with the paths of people, and cameras, as an SVG element.
-
-    Paths and cameras without finite coordinates are omitted.
-    """
+    """Return a view from above with the finite paths of people, and cameras, as an SVG element."""
     paths = [path for path in paths if np.isfinite(path.positions).all(axis=1).any()]
     cameras = [one for one in cameras if np.isfinite(one.position).all() and np.isfinite(one.forward).all()]
     plan = _Plan(paths, cameras)

@@ -210,15 +210,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size.
-
-    Args:
-        number: Track id of the person.
-        work: Result of `prepare` for the person.
-        ground: Common world of the people.
-        steps: Steps to run, and what is known about camera and people.
-        rules: Thresholds.
-    """
+    """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size."""
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
         own_scale = 1.0 if work.height_given else ground.sizes[number].scale

@@ -27,16 +27,7 @@ _STEPS = 8  # evaluations of the median per window
 
 
 def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Flags, F64]:
-    """Find limbs whose 2D contradicts the person's bone lengths, and the resulting uncertainty.
-
-    Args:
-        person: Motion with constant bone lengths, at the lifter's distance.
-        rules: Thresholds.
-
-    Returns:
-        (T, 4) whether the left leg, right leg, left arm and right arm are contradicted. (T, 17) mm, uncertainty to add
-        in quadrature to `person.sigma`.
-    """
+    """Return the limbs (T, 4) whose 2D contradicts the bone lengths, and sigma (T, 17) mm to add in quadrature."""
     flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
     if len(person) < rules.min_frames:
         return flags, added
@@ -57,10 +48,7 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
 
 
 def _relative_lengths(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """Return projected lengths (T, 4, 2) of the upper and lower bone of each limb, and the true lengths (4, 2) m.
-
-    Projected lengths are relative to the true ones, NaN where not detected.
-    """
+    """Return projected / true lengths (T, 4, 2) of each limb's bones, NaN if not detected, and true ones (4, 2) m."""
     places = person.joints + person.root[:, None]
     relative, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
     for limb, joints in enumerate(_JOINTS):
@@ -75,11 +63,8 @@ def _relative_lengths(person: Person, rules: ConsistencyRules) -> tuple[F64, F64
 
 
 def _medians(relative: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """Return the log ratio of the relative lengths of upper and lower bone, and the larger length, (T, 4) each.
-
-    Relative lengths are projected lengths divided by true lengths. Both results are sliding medians; NaN with too few
-    detections.
-    """
+    """Return sliding medians (T, 4) of the log ratio of a limb's relative lengths, and of the larger length."""
+    # Relative lengths are projected lengths divided by true lengths. NaN with too few detections.
     within = np.maximum(relative, _MIN_RELATIVE_LENGTH)
     values = np.concatenate([np.log(within[..., 0] / within[..., 1]), relative[..., 0], relative[..., 1]], axis=1)
     step = rules.window_s / _STEPS
@@ -98,11 +83,6 @@ def _medians(relative: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F
 
 
 def _middle_joint(ratios: F64, lengths: F64) -> F64:
-    """Return the position of the detected middle joint along its limb, 0 to 1.
-
-    Args:
-        ratios: (T, 4) log ratios of the relative lengths of upper and lower bone.
-        lengths: (4, 2) m, true bone lengths.
-    """
+    """Return the position of the detected middle joint along its limb, 0 to 1, from log ratios (T, 4)."""
     upper = np.exp(ratios) * lengths[:, 0]
     return np.asarray(upper / (upper + np.maximum(lengths[:, 1], 1e-6)))

@@ -66,17 +66,10 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
 
 
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
-    """Return the height above the floor of a person's support, (T,) m; 0 on the floor.
-
-    The support may be a step, a stool or a treadmill. Its height is the minimum height of the lower foot up to
-    `rules.max_flight_s` (the longest flight phase) before and after a frame. It is 0 if another joint is lower than the
-    feet in any of these frames.
-
-    Args:
-        joints: (T, 17, 3) m in the world.
-        times: (T,) s.
-        rules: Thresholds.
-    """
+    """Return the height above the floor of a person's support, (T,) m; 0 on the floor."""
+    # The support may be a step, a stool or a treadmill. Its height is the minimum height of the lower foot up to
+    # `rules.max_flight_s` (the longest flight phase) before and after a frame. It is 0 if another joint is lower than
+    # the feet in any of these frames.
     feet = joints[:, ANKLES, 1].min(axis=1)
     standing = np.where(feet <= joints[..., 1].min(axis=1) + _MAX_ABOVE_LOWEST_M, feet - ANKLE_HEIGHT, 0.0)
     first, last = (np.searchsorted(times, times + side * (rules.max_flight_s + 1e-9)) for side in (-1, 1))

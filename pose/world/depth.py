@@ -20,42 +20,23 @@ _MIN_COSINE = 0.5  # minimum cosine between a line of sight and the axis along w
 
 @dataclass(frozen=True, slots=True)
 class PelvisEstimate:
-    """Estimates of the pelvis position from each of T frames alone, in camera axes.
+    """Estimates of the pelvis from each of T frames alone, in camera axes: x, y at depth z are `ray` * z + `offset`."""
 
-    At depth z, the x and y of the pelvis are `ray` * z + `offset`.
-
-    Attributes:
-        depth: (T,) m, estimated depth.
-        variance: (T,) m^2, variance of the depth; infinite without information.
-        ray: (T, 2) x / z and y / z of the line of sight.
-        offset: (T, 2) m.
-    """
-
-    depth: F64
-    variance: F64
-    ray: F64
-    offset: F64
+    depth: F64  # (T,) m, estimated depth
+    variance: F64  # (T,) m^2, variance of the depth; infinite without information
+    ray: F64  # (T, 2) x / z and y / z of the line of sight
+    offset: F64  # (T, 2) m
 
     def positions(self, depth: F64) -> F64:
         """Return pelvis positions (T, 3) m in camera axes for given depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
     def distance_map(self, rotations: F64, positions: F64 | None = None) -> tuple[F64, F64]:
-        """Return the linear map from depth to a distance that is comparable over time while the camera moves.
-
-        The distance is measured along one fixed axis. For a camera that does not move it is the depth. The axis is the
-        viewing direction of the first frame. If the person is ever more than 60 degrees from this axis, the person's
-        mean direction replaces it. If this fails too, each frame uses its own line of sight, whose noise adds to the
-        distance.
-
-        Args:
-            rotations: (T, 3, 3), from each frame's camera axes to fixed axes.
-            positions: (T, 3) m, the camera's centre in the fixed axes; None if the camera does not translate. Ignored
-                without a fixed axis.
-
-        Returns:
-            (T,) slope and (T,) m intercept: a pelvis at depth z is at distance slope * z + intercept.
-        """
+        """Return slope (T,) and intercept (T,) m from depth to a distance that is comparable over time."""
+        # The distance is measured along one fixed axis. For a camera that does not move it is the depth. The axis is
+        # the viewing direction of the first frame. If the person is ever more than 60 degrees from this axis, the
+        # person's mean direction replaces it. If this fails too, each frame uses its own line of sight, whose noise
+        # adds to the distance.
         rays = np.einsum("tij,tj->ti", rotations, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
         lines = rays / np.linalg.norm(rays, axis=1, keepdims=True)
         mean = lines.mean(axis=0)
@@ -68,17 +49,11 @@ class PelvisEstimate:
 
 
 def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEstimate:
-    """Estimate the position of the pelvis in each frame from all detected joints.
-
-    Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
-    pelvis (x, y, z) by least squares, weighted by the uncertainties of the joint and of its detection. The normal
-    equations give the variance. The depth is a weighted mean of this fit and of the lifter's depth
-    (`rules.fit_weight`). Without detections, the pelvis stays on the lifter's line of sight.
-
-    Args:
-        person: Motion of the person, in camera axes.
-        rules: Thresholds.
-    """
+    """Estimate the position of the pelvis in each frame from all detected joints."""
+    # Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
+    # pelvis (x, y, z) by least squares, weighted by the uncertainties of the joint and of its detection. The normal
+    # equations give the variance. The depth is a weighted mean of this fit and of the lifter's depth
+    # (`rules.fit_weight`). Without detections, the pelvis stays on the lifter's line of sight.
     weight, offset = _weights(person, rules)
     total = weight.sum(axis=1)
     share = weight / np.maximum(total, 1e-12)[:, None]
@@ -104,11 +79,9 @@ def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEs
 
 
 def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
-    """Return the weights of the joints' equations, (T, 17) 1 / m^2, and their constant terms (T, 17, 2) m.
-
-    The weights are inverse variances. A joint whose detection is far from its lifted position has a lower weight: it is
-    an outlier, or left and right of its limb were swapped.
-    """
+    """Return the weights (T, 17) 1/m^2 of the joints' equations, and their constant terms (T, 17, 2) m."""
+    # The weights are inverse variances. A joint whose detection is far from its lifted position has a lower weight: it
+    # is an outlier, or left and right of its limb were swapped.
     joints, root = person.joints, person.root
     offset = person.rays * joints[..., 2:] - joints[..., :2]
     square = (joints * joints).sum(axis=(1, 2))[:, None] / joints.shape[1]
@@ -121,21 +94,10 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
 def smooth_depths(
     measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, initial_range_m: float | None = None
 ) -> tuple[F64, F64]:
-    """Smooth depths over time with a Kalman filter and a Rauch-Tung-Striebel smoother.
-
-    The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The initial
-    depth is the median of the more certain half of the measurements. If no variance is finite, the inputs are returned.
-
-    Args:
-        measured: (T,) m, depths of single frames.
-        variance: (T,) m^2, variances of `measured`; infinite without information.
-        times: (T,) s.
-        rules: Thresholds.
-        initial_range_m: Twice the standard deviation of the initial depth, m; None for the initial depth itself.
-
-    Returns:
-        (T,) m depths, and their variances (T,) m^2.
-    """
+    """Smooth depths (T,) m with a Kalman filter and a Rauch-Tung-Striebel smoother; return them and variances."""
+    # The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The
+    # initial depth is the median of the more certain half of the measurements. If no variance is finite, the inputs are
+    # returned.
     agility, settle = rules.agility_mps15, rules.speed_memory_s
     usable = np.isfinite(variance)
     if not usable.any():

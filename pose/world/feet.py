@@ -22,14 +22,7 @@ _LEGS = tuple(
 
 
 def exclude_sliding(ankles: F64, contacts: Flags, times: F64, rules: FootRules = RULES.feet) -> Flags:
-    """Return the contacts (T, 2) of the left and right foot without those in which the foot keeps sliding.
-
-    Args:
-        ankles: (T, 2, 3) m, left and right ankle in the world.
-        contacts: (T, 2) whether the left and the right foot are in contact.
-        times: (T,) s.
-        rules: Thresholds.
-    """
+    """Return the contacts (T, 2) of the left and right foot without those in which the foot keeps sliding."""
     standing = contacts.copy()
     for side in range(2):
         for first, last in runs(contacts[:, side]):
@@ -43,24 +36,11 @@ def exclude_sliding(ankles: F64, contacts: Flags, times: F64, rules: FootRules =
 
 
 def path_correction(ankles: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Compute the correction of the body's position, (T, 3) m in the world, that keeps standing feet in place.
-
-    For each world axis, the corrections c_t minimise a sum of three kinds of terms. Each term is divided by a standard
-    deviation and squared:
-
-    - c_t, by `rules.path_sigma_m`
-    - the change c_t+1 - c_t, by `rules.step_sigma_m`
-    - for each standing foot, its motion plus this change, by `rules.contact_step_sigma_m`
-
-    This gives a tridiagonal system. The standard deviations refer to `rules.rate_fps`; at other frame rates the terms
-    are weighted by their duration.
-
-    Args:
-        ankles: (T, 2, 3) m, left and right ankle in the world.
-        standing: (T, 2) whether the left and the right foot stand.
-        times: (T,) s.
-        rules: Thresholds.
-    """
+    """Return the correction (T, 3) m in the world of the body's position that keeps standing feet in place."""
+    # For each world axis, the corrections c_t minimise a sum of squares: c_t in units of `rules.path_sigma_m`, the
+    # change c_t+1 - c_t in `rules.step_sigma_m`, and for each standing foot its motion plus this change in
+    # `rules.contact_step_sigma_m`. This gives a tridiagonal system. The standard deviations refer to `rules.rate_fps`;
+    # at other frame rates the terms are weighted by their duration.
     both = (standing[1:] & standing[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
     feet = both.sum(axis=1)
@@ -84,21 +64,11 @@ def path_correction(ankles: F64, standing: Flags, times: F64, rules: FootRules =
 
 
 def hold_feet(joints: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Keep standing feet in place by rotating and slightly bending the legs.
-
-    A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and faded
-    in and out over `rules.fade_s` seconds. The leg is rotated to correct the foot across the leg. The knee is
-    bent to correct it along the leg, by the fraction `rules.bend_share` only. The lengths of thigh and shank are kept.
-
-    Args:
-        joints: (T, 17, 3) m, Human3.6M-17 in the world.
-        standing: (T, 2) whether the left and the right foot stand.
-        times: (T,) s.
-        rules: Thresholds.
-
-    Returns:
-        Corrected joints (T, 17, 3) m in the world.
-    """
+    """Return joints (T, 17, 3) m whose standing feet stay in place by rotating and slightly bending the legs."""
+    # A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and
+    # faded in and out over `rules.fade_s` seconds. The leg is rotated to correct the foot across the leg. The knee is
+    # bent to correct it along the leg, by the fraction `rules.bend_share` only. The lengths of thigh and shank are
+    # kept.
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
         offset = _offsets(joints[:, ANKLES[side]], standing[:, side], times, rules)

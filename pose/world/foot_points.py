@@ -33,16 +33,11 @@ _TOES = ("foot_index", "big_toe")
 
 @dataclass(frozen=True, slots=True)
 class FootShape:
-    """Positions of heel and toe of a flat foot relative to the ankle, in lengths of the shank.
-
-    Attributes:
-        ankle_heights: Heights of the ankle above (heel, toe).
-        forward_offsets: Distances of (heel, toe) in front of the ankle; negative if behind.
-    """
+    """Heel and toe of a flat foot relative to the ankle, in lengths of the shank."""
 
     # Shares of the stature: shank 0.246, ankle above the sole 0.039. Source: Drillis and Contini 1966, in Winter,
     # Biomechanics and Motor Control of Human Movement.
-    ankle_heights: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
+    ankle_heights: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)  # heights of the ankle above (heel, toe)
     # The foot's length is 0.152 of the stature, 30 % of it behind the ankle.
     forward_offsets: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
 
@@ -180,15 +175,7 @@ def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 |
 
 
 def _add_image_terms(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFeet) -> None:
-    """Add the vectors from heel to toe in the images to the normal equations of the directions, in place.
-
-    Args:
-        weight: (N, 2, 3, 3) matrices of the normal equations.
-        pull: (N, 2, 3) right-hand sides.
-        ankles: (N, 2, 3) m.
-        length: (N, 2) m from heel to toe.
-        seen: The feet in the images.
-    """
+    """Add the vectors from heel to toe in the images to the normal equations (N, 2, 3, 3) and (N, 2, 3), in place."""
     depth = ankles[..., 2]
     known = seen.known.all(axis=-1) & (depth > 0) & (length > 0)
     depth, length = np.where(known, depth, 1.0), np.where(known, length, 1.0)

@@ -26,20 +26,9 @@ _REMEDY = "--camera rotating ignores that"
 
 
 def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRules = RULES.footing) -> F64:
-    """Compute velocities of one person's lower foot while it is visible, near the floor and at constant height.
-
-    The lower foot is the one with the lower ankle in a frame; it is mostly in contact.
-
-    Args:
-        placed: (T, 17, 3) m in the world, before the correction of feet.
-        times: (T,) s, increasing.
-        seen: (T, 2) whether the image shows the left and the right ankle.
-        rules: Thresholds.
-
-    Returns:
-        (N, 4), one row per sample: time (s), velocity along x and z (m/s, with the component along the line of sight
-        times `rules.along_share`), and duration (s).
-    """
+    """Return velocities (N, 4) of the lower foot while visible, near the floor and level: time, vx, vz, duration."""
+    # The lower foot has the lower ankle in a frame; it is mostly in contact. Velocities are in m/s, with the component
+    # along the line of sight times `rules.along_share`.
     if len(times) < 3:
         return np.zeros((0, 4))
     ankles, rows = placed[:, ANKLES], np.arange(len(times))
@@ -62,24 +51,17 @@ def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRu
 
 @dataclass(frozen=True, slots=True)
 class RestDensities:
-    """Density of the velocities of lower feet, in W windows of time with enough samples.
+    """Density of the velocities of lower feet, in W windows of time with enough samples."""
 
-    Attributes:
-        at_rest: (W,) density at zero velocity, relative to the highest density.
-        peak_speeds: (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates.
-    """
+    # `at_rest` is relative to the highest density, whose speed is the apparent speed of the floor if the camera
+    # translates.
 
-    at_rest: F64
-    peak_speeds: F64
+    at_rest: F64  # (W,) density at zero velocity, relative to the highest density
+    peak_speeds: F64  # (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates
 
 
 def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.footing) -> RestDensities:
-    """Find the density of the velocities of lower feet at rest, in successive windows of time.
-
-    Args:
-        samples: Samples of each person, from `lower_foot_velocities`.
-        rules: Thresholds.
-    """
+    """Find the density of the velocities of lower feet at rest, in successive windows of time."""
     rows = _all_rows(samples)
     if not len(rows):
         return RestDensities(np.zeros(0), np.zeros(0))
@@ -96,20 +78,10 @@ def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.foot
 
 
 def check_with_feet(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
-    """Check with standing feet the decision to compensate a camera motion.
-
-    If the background clearly shows the motion, feet change the decision only if they clearly contradict it. Otherwise
-    they must support it. A decision without a path, or whose `check_feet` is False, is returned unchanged.
-
-    Args:
-        decision: The decision to check.
-        samples: Samples of each person, from `lower_foot_velocities`, with the camera motion compensated.
-        rules: Thresholds.
-
-    Returns:
-        The decision. If feet contradict it, it has no path, and `problem` gives the reason. In a clip with cuts, the
-        scenes that feet contradict have no world.
-    """
+    """Check with standing feet the decision to compensate a camera motion."""
+    # If the background clearly shows the motion, feet change the decision only if they clearly contradict it. Otherwise
+    # they must support it. A decision without a path, or whose `check_feet` is False, is returned unchanged. In a clip
+    # with cuts, the scenes that feet contradict have no world.
     if decision.path is None or not decision.check_feet:
         return decision
     rows = _all_rows(samples)
@@ -137,9 +109,7 @@ def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisio
 
 
 def _checked_motion(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
-    """Return the motion after the check with samples of feet (N, 4), and the reason if it is unknown; else an empty
-    text.
-    """
+    """Return the motion checked with samples (N, 4) of feet, and why it is unknown; else an empty text."""
     footing, excludes_translation = find_rest_densities([rows], rules), motion.excludes_translation
     at_rest = footing.at_rest
     if not len(at_rest):
@@ -167,12 +137,7 @@ def _all_rows(samples: Iterable[F64]) -> F64:
 
 
 def velocity_peak(velocities: F64, width: float) -> tuple[float, float]:
-    """Return the density at zero velocity relative to the highest density, and the speed at the highest density, m/s.
-
-    Args:
-        velocities: (N, 2) m/s, velocities along two horizontal axes.
-        width: Standard deviation of the Gaussian kernel, m/s.
-    """
+    """Return density at zero velocity relative to the highest, and the speed (m/s) of the highest, from (N, 2) m/s."""
 
     def weights(at: F64) -> F64:
         return np.asarray(np.exp(-0.5 * ((velocities - at[:, None]) ** 2).sum(axis=2) / width**2))

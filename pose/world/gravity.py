@@ -47,10 +47,7 @@ class AnyBodyMotion(Protocol):
         ...
 
     def directions(self, feet_ahead: float) -> tuple[F64, F64]:
-        """Return the directions (T, 3) of the body, and the heights (T,) m of the centre of mass.
-
-        `body_directions` defines both; `feet_ahead` is its argument.
-        """
+        """Return the directions (T, 3) of the body and heights (T,) m of the centre of mass as `body_directions`."""
         ...
 
     def ankles(self) -> F64:
@@ -60,16 +57,10 @@ class AnyBodyMotion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BodyMotion:
-    """One person's motion in memory.
+    """One person's motion in memory."""
 
-    Attributes:
-        joints: (T, 17, 3) m relative to the pelvis, camera axes.
-        root: (T, 3) m, position of the pelvis, camera axes.
-        times: (T,) s.
-    """
-
-    joints: F64
-    root: F64
+    joints: F64  # (T, 17, 3) m relative to the pelvis, camera axes
+    root: F64  # (T, 3) m, position of the pelvis, camera axes
     times: F64
 
     def directions(self, feet_ahead: float) -> tuple[F64, F64]:
@@ -125,15 +116,7 @@ def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gr
 
 
 def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> F64:
-    """Estimate the direction opposite to gravity from upright bodies alone, without the plane of standing feet.
-
-    Args:
-        people: Motion of each person.
-        rules: Thresholds.
-
-    Returns:
-        Unit vector (3,) in the axes of `people`; the vertical of a level camera if no body is upright.
-    """
+    """Return the direction (3,) opposite to gravity from upright bodies alone; a level camera's without any."""
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
 
@@ -161,10 +144,7 @@ def body_directions(
 
 
 def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
-    """Return the sum of a person's body directions while standing, (3,) in the person's axes, and the duration in s.
-
-    Directions are unit vectors, weighted by duration, so that the sum has the unit s.
-    """
+    """Return the sum of a person's body directions while standing (3,), weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
     axes, heights = person.directions(rules.feet_ahead_share)
@@ -188,18 +168,10 @@ def _standing_feet(person: AnyBodyMotion, rules: GravityRules) -> tuple[F64, flo
 
 
 def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, iteration: int) -> F64:
-    """Return the information matrix M (3, 3) of the floor plane from one person's feet.
-
-    For a plane with normal u, u^T M u is the misfit in squared standard deviations. Each person has its own parallel
-    plane, because a size error moves the person along the line of sight. Along the floor, only the spread beyond depth
-    errors (`rules.foot_spread_m`) counts.
-
-    Args:
-        feet: Positions (N, 3) m of slow ankles, and how many of them count as one independent observation.
-        up: (3,) unit vector, current estimate of the vertical.
-        rules: Thresholds.
-        iteration: Number of the iteration; in the first one, 0, more feet count as standing on the floor.
-    """
+    """Return the information matrix M (3, 3) of the floor plane from one person's feet."""
+    # For a plane with normal u, u^T M u is the misfit in squared standard deviations. Each person has its own parallel
+    # plane, because a size error moves the person along the line of sight. Along the floor, only the spread beyond
+    # depth errors (`rules.foot_spread_m`) counts. In iteration 0, more feet count as standing on the floor.
     points, correlated = feet
     if len(points) < _MIN_FEET:
         return np.zeros((3, 3))

@@ -19,21 +19,15 @@ _MAX_ABOVE_FLOOR_M = 0.15  # m above a person's lowest standing feet; ankles bel
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The common world of people.
+    """The common world of people."""
 
-    Attributes:
-        world: Vertical and floor.
-        floors: Height of the floor under each person along the vertical, m, at the person's final scale, by track id;
-            only where known.
-        sizes: Sizes by track id.
-        path_scale: Factor on the path of a carried camera. The path was scaled with people at their lifted size; the
-            factor is the geometric mean of their scales.
-    """
+    # The path of a carried camera was scaled with people at their lifted size; `path_scale` is the geometric mean of
+    # their scales.
 
-    world: World
-    floors: Mapping[int, float]
-    sizes: Mapping[int, Size]
-    path_scale: float = 1.0
+    world: World  # vertical and floor
+    floors: Mapping[int, float]  # height of the floor under each person along the vertical, m
+    sizes: Mapping[int, Size]  # sizes by track id
+    path_scale: float = 1.0  # factor on the path of a carried camera
 
 
 def find_world(

@@ -22,11 +22,9 @@ def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float
 
 
 def scaled_stature(own: float, scale: float, rules: SizeRules = RULES.size) -> float:
-    """Return the height in m of a body after its bones are multiplied by `scale`, from its present height `own` in m.
-
-    The parts below the ankle and above the head joint scale with the square root of `scale`, because children have
-    large feet and heads.
-    """
+    """Return the height in m of a body of height `own` whose bones are multiplied by `scale`."""
+    # The parts below the ankle and above the head joint scale with the square root of `scale`, because children have
+    # large feet and heads.
     fixed = rules.ankle_height_m + rules.crown_height_m
     return (own - fixed) * scale + fixed * math.sqrt(scale)
 

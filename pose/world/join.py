@@ -19,16 +19,7 @@ _MIN_FRAMES = 10  # minimum frames to estimate the size
 
 
 def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
-    """Find tracks that continue an earlier track of the same person.
-
-    Args:
-        people: People by track id.
-        scenes: Start of each scene in s, including the first.
-        rules: Thresholds.
-
-    Returns:
-        Id of the first track of each person, by the id of each later track.
-    """
+    """Return the id of a person's first track, by the id of each later track of the same person."""
     tracks = {number: _track(person) for number, person in people.items()}
     costs = {
         (one, other): cost
@@ -52,27 +43,16 @@ def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: Joi
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """Properties of a track.
+    """Properties of a track."""
 
-    Attributes:
-        begin: Time of the first frame, s.
-        end: Time of the last frame, s.
-        first_position: (3,) m, first position.
-        last_position: (3,) m, last position.
-        velocity: (3,) m/s, last velocity.
-        first_pose: (17, 3) m, first pose.
-        last_pose: (17, 3) m, last pose.
-        size: Sum of the bone lengths, m; None with too few frames.
-    """
-
-    begin: float
-    end: float
-    first_position: F64
-    last_position: F64
-    velocity: F64
-    first_pose: F64
-    last_pose: F64
-    size: float | None
+    begin: float  # time of the first frame, s
+    end: float  # time of the last frame, s
+    first_position: F64  # (3,) m, first position
+    last_position: F64  # (3,) m, last position
+    velocity: F64  # (3,) m/s, last velocity
+    first_pose: F64  # (17, 3) m, first pose
+    last_pose: F64  # (17, 3) m, last pose
+    size: float | None  # sum of the bone lengths, m; None with too few frames
 
 
 def _track(person: Person) -> _Track:
@@ -101,14 +81,8 @@ def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules)
 
 
 def _end(person: Person, at: int) -> tuple[F64, F64]:
-    """Return position (3,) m and velocity (3,) m/s at one end of a track, from a line through neighbouring frames.
-
-    The depth is the median of the neighbouring frames, since single frames have large depth errors.
-
-    Args:
-        person: The track.
-        at: Index of the frame: 0 for the first, -1 for the last.
-    """
+    """Return position (3,) m and velocity (3,) m/s at one end of a track (0 or -1), from a line through frames."""
+    # The depth is the median of the neighbouring frames, since single frames have large depth errors.
     near = np.abs(person.times - person.times[at]) <= _END_S
     times, roots = person.times[near] - person.times[at], person.root[near]
     place = np.append(person.root[at, :2], np.median(roots[:, 2]))

@@ -37,25 +37,15 @@ from pose.world.rules import RULES, Rules
 
 @dataclass(slots=True)
 class _Live:
-    """State of one person.
+    """State of one person."""
 
-    Attributes:
-        bones: Bone lengths so far.
-        depth: Filter of the distance.
-        contacts: Foot contacts so far.
-        smooth: Filter of the joints; None before the first frame, and restarted after a long gap.
-        last: Time of the last frame of the person, s; None before the first one.
-        height: Body height, m.
-        height_sigma: Standard deviation of the height, m; 0 if the height was given.
-    """
-
-    bones: LiveBones
-    depth: LiveDepth
-    contacts: LiveContacts
-    smooth: OneEuro | None = None
-    last: float | None = None
-    height: float = 0.0
-    height_sigma: float = 0.0
+    bones: LiveBones  # bone lengths so far
+    depth: LiveDepth  # filter of the distance
+    contacts: LiveContacts  # foot contacts so far
+    smooth: OneEuro | None = None  # filter of the joints; None before the first frame, and restarted after a long gap
+    last: float | None = None  # time of the last frame of the person, s; None before the first one
+    height: float = 0.0  # body height, m
+    height_sigma: float = 0.0  # standard deviation of the height, m; 0 if the height was given
 
 
 class LiveWorld:
@@ -176,10 +166,7 @@ class LiveWorld:
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
-        """Run step 2 (depth), and return roots (P, 3) m and the standard deviations (P,) mm of the distances.
-
-        The deviations include the uncertainty of body size and focal length.
-        """
+        """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm with those of body size and focal length."""
         estimate, rules = estimate_pelvis(person, self._rules.depth), self._rules
         lens = 0.0 if self._camera.known else rules.depth.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))

@@ -21,38 +21,20 @@ _MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied
 
 @dataclass(slots=True)
 class _Seen:
-    """Recent poses and positions of one person.
+    """Recent poses and positions of one person."""
 
-    Attributes:
-        poses: Time (s), joints (17, 3) m and root (3,) m of stored frames, in camera axes.
-        last: Time of the last frame of the person, s.
-        target_shift: Shift along the displayed vertical that puts the person on the common floor, m; the target of
-            `shift`.
-        shift: Current shift of the person, m.
-        has_target: Whether `target_shift` has been computed.
-    """
-
-    poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
-    last: float = 0.0
-    target_shift: float = 0.0
-    shift: float = 0.0
-    has_target: bool = False
+    poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)  # time (s)
+    last: float = 0.0  # time of the last frame of the person, s
+    target_shift: float = 0.0  # shift along the displayed vertical that puts the person on the common floor, m
+    shift: float = 0.0  # current shift of the person, m
+    has_target: bool = False  # whether `target_shift` has been computed
 
 
 class LiveGround:
-    """Estimate of the world of one camera, from all recently seen people.
-
-    Attributes:
-        world: World to display, after the last frame; `found_by` is 'unknown' until people determine the vertical.
-    """
+    """Estimate of the world of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
 
     def __init__(self, up: F64 | None, rules: Rules) -> None:
-        """Start without people.
-
-        Args:
-            up: (3,) vector opposite to gravity, in the camera's axes; None to estimate it.
-            rules: Thresholds.
-        """
+        """Start without people; `up` (3,) is opposite to gravity in camera axes, None estimates it."""
         self._rules = rules
         self._given = up is not None
         self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
@@ -66,19 +48,11 @@ class LiveGround:
         self._due = self._level_due = -np.inf
         self._first_time: float | None = None
         self._rotation = self._found.rotation
-        self.world = self._found
+        self.world = self._found  # world to display, after the last frame
 
     def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
-        """Add the people of the next frame, and return the upward shift in m that puts each on the common floor.
-
-        Shifts change smoothly. They approach 0 for people too far above or below the floor.
-
-        Args:
-            ids: (P,) track ids.
-            joints: (P, 17, 3) m relative to the pelvis, camera axes.
-            root: (P, 3) m, position of the pelvis, camera axes.
-            time: Time of the frame, s.
-        """
+        """Add the people of the next frame, and return the smooth upward shifts in m that put them on the floor."""
+        # Shifts approach 0 for people too far above or below the floor.
         rules = self._rules.live
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time

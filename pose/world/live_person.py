@@ -15,10 +15,7 @@ _PARENTS, _CHILDREN = np.array(H36M17.edges).T
 
 
 def _mirrored_edges() -> NDArray[np.int64]:
-    """Return, for each bone, the index of the same bone on the other side, (16,).
-
-    Bones in the middle of the body map to themselves.
-    """
+    """Return for each bone (16,) the index of the same bone on the other side, for middle bones itself."""
     flip = H36M17.flip_order
     edges = list(H36M17.edges)
     return np.array([edges.index((int(flip[a]), int(flip[b]))) for a, b in edges])
@@ -28,31 +25,19 @@ _MIRRORED = _mirrored_edges()
 
 
 class LiveBones:
-    """Running means of a person's bone lengths, equal on both sides of the body.
+    """Running means of a person's bone lengths, equal on both sides of the body."""
 
-    A bone becomes constant after it was seen for `rules.bone_settle_s` seconds with a sigma of at most
-    `rules.max_clear_sigma_mm`. Frames with a larger sigma count for less time, in proportion to 1 / sigma^2.
-
-    Attributes:
-        lengths: (16,) m.
-        settled: Whether all bones are constant.
-        seconds: Time for which bones were seen clearly, mean over the bones, s.
-    """
+    # A bone becomes constant after it was seen for `rules.bone_settle_s` seconds with a sigma of at most
+    # `rules.max_clear_sigma_mm`. Frames with a larger sigma count for less time, in proportion to 1 / sigma^2.
 
     def __init__(self, rules: LiveRules) -> None:
         self._rules = rules
         self._seen_s = np.zeros(16)  # s, time for which each bone was seen clearly
-        self.lengths = np.zeros(16)
+        self.lengths = np.zeros(16)  # (16,) m
         self._since, self.settled, self.seconds = 0.0, False, 0.0
 
     def needs_frame(self, elapsed: float) -> bool:
-        """Count `elapsed` seconds, and return whether to add the current frame.
-
-        Frames in quick succession are skipped, because errors of neighbouring frames are correlated.
-
-        Args:
-            elapsed: Time since the last frame of the person, s.
-        """
+        """Count `elapsed` s, and return whether to add the frame; errors of close frames are correlated."""
         self._since += min(elapsed, self._rules.store_interval_s)
         return not self.settled and (self._since >= self._rules.store_interval_s - 1e-6 or not self.seconds)
 
@@ -75,14 +60,7 @@ class LiveBones:
 
 
 class LiveDepth:
-    """Filtered distance of a person: the forward pass of `pose.world.depth.smooth_depths`.
-
-    The prior before the first frame is wide enough for a large room.
-
-    Attributes:
-        depth: Filtered distance, m.
-        variance: Variance of the distance, m^2.
-    """
+    """Filtered distance of a person: the forward pass of `smooth_depths`, with a prior for a large room."""
 
     def __init__(self, depth_rules: DepthRules, rules: LiveRules) -> None:
         self._rules = depth_rules
@@ -90,13 +68,7 @@ class LiveDepth:
         self.variance, self._both, self._speeds = rules.start_depth_sigma_m**2, 0.0, 1.0
 
     def update(self, depth: float, variance: float, elapsed: float) -> None:
-        """Add the estimate of the next frame.
-
-        Args:
-            depth: Estimated distance, m.
-            variance: Variance of the estimate, m^2; infinite if it carries no information.
-            elapsed: Time since the last frame, s.
-        """
+        """Add the next frame's depth (m) and variance (m^2, infinite without information), `elapsed` s later."""
         rules = self._rules
         if elapsed > 0:
             decay = math.exp(-elapsed / rules.speed_memory_s)
@@ -126,16 +98,7 @@ class LiveContacts:
         self._since = [-np.inf, -np.inf]  # s, time of the last change of each foot
 
     def update(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
-        """Update the contacts with the next frame.
-
-        Args:
-            ankles: (2, 3) m, left and right ankle in axes that do not rotate.
-            heights: Heights of the left and right ankle above their heights in standing, m.
-            time: Time of the frame, s.
-
-        Returns:
-            Whether the left and the right foot are in contact, and the probabilities of both contacts.
-        """
+        """Return whether left and right foot are in contact in the next frame, and both probabilities."""
         rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []
         while len(self._past) > 1 and self._past[1][0] <= time - live.speed_window_s:

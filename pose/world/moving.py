@@ -13,15 +13,9 @@ from pose.world.person import Person
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:
-    """Return a person whose distance and rays are corrected for the zoom of the camera.
-
-    Lifted distances and rays assume the focal length of the intrinsics. Where `path` has twice this focal length, the
-    person is twice as far away.
-
-    Args:
-        person: Motion of the person in the camera axes of each frame.
-        path: The camera path.
-    """
+    """Return a person whose distance and rays are corrected for the zoom of the camera."""
+    # Lifted distances and rays assume the focal length of the intrinsics. Where `path` has twice this focal length, the
+    # person is twice as far away.
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
     return replace(person, root=root, rays=person.rays / zooms[:, None, None])
@@ -37,13 +31,7 @@ def to_static(person: Person, path: CameraPath) -> Person:
 
 
 def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
-    """Transform points from the path's axes to those of the camera in each frame.
-
-    Args:
-        points: (T, 17, 3) m in the static axes of the path.
-        times: (T,) s, times of frames of the path.
-        path: The camera path.
-    """
+    """Transform points (T, 17, 3) m from the path's axes to those of the camera in each frame."""
     rows = path.rows(times)
     if path.positions is not None:
         points = points - path.positions[rows][:, None]

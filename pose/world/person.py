@@ -11,23 +11,14 @@ from pose.structures.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """One person in T frames.
+    """One person in T frames."""
 
-    Attributes:
-        joints: (T, 17, 3) m relative to the pelvis, camera axes.
-        root: (T, 3) m, position of the pelvis, camera axes.
-        sigma: (T, 17) mm, uncertainty of the joints.
-        times: (T,) s, increasing.
-        rays: (T, 17, 2) detected joints in normalised camera coordinates, 0 where not detected.
-        scores: (T, 17) detection scores.
-    """
-
-    joints: F64
-    root: F64
-    sigma: F64
-    times: F64
-    rays: F64
-    scores: F64
+    joints: F64  # (T, 17, 3) m relative to the pelvis, camera axes
+    root: F64  # (T, 3) m, position of the pelvis, camera axes
+    sigma: F64  # (T, 17) mm, uncertainty of the joints
+    times: F64  # (T,) s, increasing
+    rays: F64  # (T, 17, 2) detected joints in normalised camera coordinates, 0 where not detected
+    scores: F64  # (T, 17) detection scores
 
     def __len__(self) -> int:
         return len(self.times)

@@ -41,34 +41,21 @@ class DepthRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRules:
-    """Thresholds of gap filling.
+    """Thresholds of gap filling."""
 
-    Attributes:
-        max_gap_s: Longest gap that is filled. Motion is not smoothed across longer gaps.
-    """
-
-    max_gap_s: float = 0.5
+    max_gap_s: float = 0.5  # longest gap that is filled. Motion is not smoothed across longer gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
-    """Cut-off frequencies of the smoothing filters.
+    """Cut-off frequencies of the smoothing filters."""
 
-    Attributes:
-        cutoff_hz: Cut-off of the zero-phase filter for recorded motion.
-        live_cutoff_hz: Cut-off of the live One-Euro filter for joints at rest.
-        live_cutoff_hz_per_mps: Increase of `live_cutoff_hz` per m/s of speed.
-        live_root_cutoff_hz: Cut-off of the live One-Euro filter for the pelvis at rest.
-        live_root_cutoff_hz_per_mps: Increase of `live_root_cutoff_hz` per m/s of speed.
-        live_speed_cutoff_hz: Cut-off of the low-pass filter for the speed in the One-Euro filters.
-    """
-
-    cutoff_hz: float = 6.0
-    live_cutoff_hz: float = 8.0
-    live_cutoff_hz_per_mps: float = 40.0
-    live_root_cutoff_hz: float = 1.5
-    live_root_cutoff_hz_per_mps: float = 6.0
-    live_speed_cutoff_hz: float = 6.0
+    cutoff_hz: float = 6.0  # cut-off of the zero-phase filter for recorded motion
+    live_cutoff_hz: float = 8.0  # cut-off of the live One-Euro filter for joints at rest
+    live_cutoff_hz_per_mps: float = 40.0  # increase of `live_cutoff_hz` per m/s of speed
+    live_root_cutoff_hz: float = 1.5  # cut-off of the live One-Euro filter for the pelvis at rest
+    live_root_cutoff_hz_per_mps: float = 6.0  # increase of `live_root_cutoff_hz` per m/s of speed
+    live_speed_cutoff_hz: float = 6.0  # cut-off of the low-pass filter for the speed in the One-Euro filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,25 +114,15 @@ class FloorRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRules:
-    """Thresholds of foot contacts.
+    """Thresholds of foot contacts."""
 
-    Attributes:
-        contact_on_speed_mps: Ankle speed below which a contact begins.
-        contact_off_speed_mps: Ankle speed above which a contact ends.
-        max_contact_height_m: Maximum height of the ankle above its height in standing.
-        max_flight_s: Maximum duration of a flight phase.
-        min_contact_s: Minimum duration of a contact, and of a pause between two contacts.
-        speed_width_mps: Width of the logistic function that converts speed to contact probability.
-        height_width_m: Width of the logistic function that converts height to contact probability.
-    """
-
-    contact_on_speed_mps: float = 0.5
-    contact_off_speed_mps: float = 0.7
-    max_contact_height_m: float = 0.16
-    max_flight_s: float = 0.6
-    min_contact_s: float = 0.1
-    speed_width_mps: float = 0.15
-    height_width_m: float = 0.02
+    contact_on_speed_mps: float = 0.5  # ankle speed below which a contact begins
+    contact_off_speed_mps: float = 0.7  # ankle speed above which a contact ends
+    max_contact_height_m: float = 0.16  # maximum height of the ankle above its height in standing
+    max_flight_s: float = 0.6  # maximum duration of a flight phase
+    min_contact_s: float = 0.1  # minimum duration of a contact, and of a pause between two contacts
+    speed_width_mps: float = 0.15  # width of the logistic function that converts speed to contact probability
+    height_width_m: float = 0.02  # width of the logistic function that converts height to contact probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,15 +297,10 @@ class TrackRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimRules:
-    """Thresholds for frames that show only a part of a person.
+    """Thresholds for frames that show only a part of a person."""
 
-    Attributes:
-        min_score: Minimum 2D score of a joint that counts as visible.
-        min_visible_share: Minimum fraction of visible joints for a person to count as fully visible.
-    """
-
-    min_score: float = MIN_SCORE
-    min_visible_share: float = 0.7
+    min_score: float = MIN_SCORE  # minimum 2D score of a joint that counts as visible
+    min_visible_share: float = 0.7  # minimum fraction of visible joints for a person to count as fully visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

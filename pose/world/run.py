@@ -207,12 +207,7 @@ class PlacedRun:
         return None if self.path is None else self.path.view(time)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
-        """Return the result in the world.
-
-        Args:
-            result: The result.
-            here: Cursors of people so far; updated.
-        """
+        """Return the result in the world, and update the people's cursors `here`."""
         place = {number: i for i, number in enumerate(result.people.ids.tolist())}
         found: dict[int, Rows] = {}
         for number, cursor in list(here.items()):
@@ -280,13 +275,7 @@ def _doubtful(people: SeenPeople, scenes: SceneTimes, rules: Rules) -> set[int]:
 
 
 def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
-    """Return the time in s for which each limb is flagged.
-
-    Args:
-        flags: (T, 4) flags.
-        times: (T,) s.
-        frames: (F,) s, times of the video's frames.
-    """
+    """Return the time in s for which each limb is flagged, of flags (T, 4)."""
     ends = np.append(frames[1:], 2 * frames[-1] - frames[-2] if len(frames) > 1 else frames[-1])
     lasts = (ends - frames)[np.searchsorted(frames, times)]
     seconds = (flags * lasts[:, None]).sum(axis=0).tolist()
@@ -294,17 +283,13 @@ def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
 
 
 class _Cursor:
-    """Cursor over the rows of one person, in order.
-
-    Attributes:
-        ended: Whether there are no more rows.
-    """
+    """Cursor over the rows of one person, in order."""
 
     def __init__(self, portions: Iterator[Rows]) -> None:
         self._portions = portions
         self._rows = next(portions)
         self._at = 0
-        self.ended = False
+        self.ended = False  # whether there are no more rows
 
     def take(self, time: float) -> Rows | None:
         """Return the next row (1,) and advance, if its time is `time` (s) or earlier; otherwise None."""

@@ -43,17 +43,11 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class SceneWorlds:
-    """The worlds of all scenes with people.
+    """The worlds of all scenes with people; `first` has the clip's world, if possible a known one."""
 
-    Attributes:
-        begins: (N,) s, start of each scene, increasing.
-        scenes: Scenes with people, by number.
-        first: The scene whose world is that of the clip: the first one with a known vertical and floor, if possible.
-    """
-
-    begins: F64
-    scenes: Mapping[int, Scene]
-    first: Scene
+    begins: F64  # (N,) s, start of each scene, increasing
+    scenes: Mapping[int, Scene]  # scenes with people, by number
+    first: Scene  # the scene whose world is that of the clip
 
     def at(self, time: float) -> Scene:
         """Return the scene that contains `time` (s); there must be people in it."""
@@ -88,12 +82,7 @@ def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64
 
 
 def static_path(frames: F64, begins: F64) -> CameraPath:
-    """Return a path without motion, for a static camera in each scene.
-
-    Args:
-        frames: (F,) s, times of the frames.
-        begins: (N,) s, start of each scene.
-    """
+    """Return a path without motion, for a static camera in each scene."""
     rotations = np.tile(np.eye(3), (len(frames), 1, 1))
     return CameraPath(frames, rotations, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
 
@@ -105,16 +94,9 @@ def find_scenes(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
 ) -> SceneWorlds | None:
-    """Estimate the world of each scene; return None without people.
-
-    Args:
-        works: People by track id, not yet scaled to their body heights. They are iterated more than once.
-        begins: Start of each scene in s, increasing.
-        up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
-        rules: Thresholds.
-        doubtful: Ids of tracks that may not show a person. Unless all tracks of a scene are doubtful, they do not
-            affect the other people in it. A vertical from all scenes includes them.
-    """
+    """Estimate the world of each scene; return None without people."""
+    # Unless all tracks of a scene are doubtful, doubtful ones do not affect the other people in it. A vertical from all
+    # scenes includes them.
     members: dict[int, list[int]] = {}
     for number, work in works.items():
         members.setdefault(int(scene_numbers(begins, work.times[:1])[0]), []).append(number)

@@ -42,19 +42,12 @@ _HEAD = [_BONES["neck"], _BONES["head"]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Measurements of one person.
+    """Measurements of one person."""
 
-    Attributes:
-        bones: (16,) m, bone lengths as lifted.
-        height: Body height as lifted, or as given, m.
-        height_given: Whether the height was given; the scale is then 1.
-        feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
-    """
-
-    bones: F64
-    height: float
-    height_given: bool
-    feet: F64 | None
+    bones: F64  # (16,) m, bone lengths as lifted
+    height: float  # body height as lifted, or as given, m
+    height_given: bool  # whether the height was given; the scale is then 1
+    feet: F64 | None  # (3,) m, position of the standing feet as lifted, in world axes with the camera at 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +72,15 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of all people.
+    """The sizes of all people."""
 
-    Attributes:
-        people: Size of each person, by track id.
-        floor: Height of the common floor along the corrected vertical, m; None without standing feet.
-        tilt: (2,) rad, rotation of the vertical about x and z that gives a common floor.
-    """
-
-    people: Mapping[int, Size]
-    floor: float | None
-    tilt: tuple[float, float]
+    people: Mapping[int, Size]  # size of each person, by track id
+    floor: float | None  # height of the common floor along the corrected vertical, m; None without standing feet
+    tilt: tuple[float, float]  # (2,) rad, rotation of the vertical about x and z that gives a common floor
 
 
 def child_probability(bones: F64, height: float, size_prior: SizePrior, rules: SizeRules = RULES.size) -> float:
-    """Return the probability that a person is a child.
-
-    Args:
-        bones: (16,) m, lifted bone lengths.
-        height: Lifted body height, m.
-        size_prior: Prior with the coefficients of the logistic regression.
-        rules: Means and standard deviations of adults.
-    """
+    """Return the probability that a person is a child, by a logistic regression of lifted lengths."""
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
     whole = leg + trunk + head
     known = min(leg, head) > 0
@@ -129,17 +109,10 @@ def prior(one: Evidence, size_prior: SizePrior, rules: SizeRules = RULES.size) -
 
 
 def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRules = RULES.size) -> Sizes:
-    """Estimate the scales of people, the floor and the error of the vertical.
-
-    First, the posterior of floor and vertical is computed, with each person as adult or child. Each person is then
-    classified as the more probable of the two. With these classes, the most probable floor and the scales on it are
-    computed. The uncertainty of the scales comes from the first step, with the wider prior `rules.uncertainty`.
-
-    Args:
-        people: Measurements of each person, by track id.
-        tilt_sigma: Uncertainty of the vertical, rad; 0 where the vertical is known.
-        rules: Thresholds.
-    """
+    """Estimate the scales of people, the floor and the error of the vertical."""
+    # First, the posterior of floor and vertical is computed, with each person as adult or child. Each person is then
+    # classified as the more probable of the two. With these classes, the most probable floor and the scales on it are
+    # computed. The uncertainty of the scales comes from the first step, with the wider prior `rules.uncertainty`.
     priors = {number: prior(one, rules.estimate, rules) for number, one in people.items()}
     standing = {number: one.feet for number, one in people.items() if one.feet is not None}
     wide = {number: prior(one, rules.uncertainty, rules).sum(axis=0) for number, one in people.items()}
@@ -172,27 +145,17 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
 
 
 class _Grid:
-    """Grid of D errors of the vertical and H floor heights.
-
-    Attributes:
-        levels: (H,) m, floor heights.
-        about_x: (D,) rad, rotation of the vertical about x.
-        about_z: (D,) rad, rotation of the vertical about z.
-    """
+    """Grid of D errors of the vertical and H floor heights."""
 
     def __init__(self, feet: Mapping[int, F64], priors: Mapping[int, F64], tilt_sigma: float, rules: SizeRules) -> None:
         self.about_x, self.about_z, self._weight = _tilts(tilt_sigma)
         self._heights = {n: at[1] + self.about_x * at[2] + self.about_z * at[0] for n, at in feet.items()}
         self._distances = {n: float(np.linalg.norm(at)) for n, at in feet.items()}
-        self.levels = np.linspace(*_span(self._heights, priors), _LEVELS)
+        self.levels = np.linspace(*_span(self._heights, priors), _LEVELS)  # (H,) m, floor heights
         self._rules = rules
 
     def posteriors(self, *priors: Mapping[int, F64]) -> list["_Posterior"]:
-        """Compute a posterior for each set of priors.
-
-        Args:
-            *priors: Sets of priors (U,) of the log scales, by track id.
-        """
+        """Compute a posterior for each set of priors (U,) of the log scales, by track id."""
         marginals: list[dict[int, F64]] = [{} for _ in priors]
         for n in self._heights:
             whole, _ = self.feet_likelihood(n)
@@ -212,24 +175,13 @@ class _Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Posterior:
-    """Posterior on a grid of D errors of the vertical and H floor heights.
+    """Posterior on a grid of D errors of the vertical and H floor heights."""
 
-    Attributes:
-        probability: (D, H) probability, given all people.
-        marginals: (D, H) by id, likelihood of the feet of one person alone.
-    """
-
-    probability: F64
-    marginals: Mapping[int, F64]
+    probability: F64  # (D, H) probability, given all people
+    marginals: Mapping[int, F64]  # (D, H) by id, likelihood of the feet of one person alone
 
     def scale_likelihood(self, number: int, feet: F64) -> F64:
-        """Return the likelihood (U,) of the log scales of a person, weighted with the floors that the others make
-        probable.
-
-        Args:
-            number: Track id of the person.
-            feet: (D, H, U) likelihood of the person's feet.
-        """
+        """Return the likelihood (U,) of a person's log scales, weighted with the floors that others make probable."""
         return np.asarray(np.tensordot(self.probability / self.marginals[number], feet, 2))
 
 
@@ -252,16 +204,7 @@ def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float,
 
 
 def _feet_likelihood(height: F64, distance: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
-    """Return the probability density of the height of a person's feet, (D, H, U) 1 / m, and its part due to the floor.
-
-    The axes are tilt, floor height and scale.
-
-    Args:
-        height: (D,) m, height of the feet as lifted, for each tilt.
-        distance: Distance from the camera, m.
-        levels: (H,) m, floor heights.
-        rules: Thresholds.
-    """
+    """Return the density (tilt D, floor height H, scale U) 1/m of a person's feet, and its part due to the floor."""
     scale = np.exp(_U)
     above = height[:, None, None] * scale - levels[:, None]  # height above the floor, m
     sigma = np.hypot(rules.floor_sigma_m, rules.floor_sigma_share * distance * scale)
@@ -274,15 +217,7 @@ def _feet_likelihood(height: F64, distance: float, levels: F64, rules: SizeRules
 
 
 def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 1.0) -> Size:
-    """Return the size of one person.
-
-    Args:
-        chance: (U,) posterior of the log scale on the most probable floor.
-        whole: (U,) posterior on all floors, adult or child, with the prior of the uncertainty.
-        on_floor: Probability that the person stands on the common floor.
-        alone: (U,) posterior without the other people.
-        factor: Factor on the half width of the interval of `whole`.
-    """
+    """Return the size of one person from posteriors (U,) of the log scale."""
     middle = _median(chance)
     down, up = _interval_offsets(whole, middle)
     sigma = factor * _half_width(whole, middle)
@@ -299,10 +234,7 @@ def _half_width(chance: F64, middle: float) -> float:
 
 
 def _interval_offsets(chance: F64, middle: float) -> tuple[float, float]:
-    """Return the distances from `middle` down and up to the ends of the shortest interval with 68 % of the posterior.
-
-    The interval contains `middle`.
-    """
+    """Return the distances from `middle` to the ends of the shortest interval around it with 68 % of the posterior."""
     if np.count_nonzero(chance) == 1:
         return 0.0, 0.0
     edges, below = _cumulative(chance)

@@ -35,12 +35,7 @@ _NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
 class SeenPeople(Mapping[int, Person]):
-    """All lifted people of a run, by id.
-
-    Attributes:
-        frames: (F,) s, times of the run's frames.
-        cuts: Times of frames that start another scene, s.
-    """
+    """All lifted people of a run, by id."""
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
         self._skeleton, self._camera, self._folder = skeleton, camera, folder
@@ -91,25 +86,13 @@ class SeenPeople(Mapping[int, Person]):
             del self._begins[track], self._tracks[track]
 
     def join(self, joined: Mapping[int, int]) -> None:
-        """Merge tracks of one person.
-
-        Args:
-            joined: Id of the first track of the person, by the id of each later track, as returned by `find_joins`.
-        """
+        """Merge tracks of one person, by the id of the first track of each later one from `find_joins`."""
         self._tracks = {}
         for track in sorted(self._begins, key=self._begins.__getitem__):
             self._tracks.setdefault(joined.get(track, track), []).append(track)
 
     def boxes(self, number: int, times: F64) -> F32:
-        """Return the boxes of a person, interpolated linearly between frames.
-
-        Args:
-            number: Id of the person.
-            times: (T,) s.
-
-        Returns:
-            (T, 4) px, left, top, right and bottom.
-        """
+        """Return boxes (T, 4) px (left, top, right, bottom) of a person, interpolated linearly."""
         rows = self._read(number)
         sides = [np.interp(times, rows["times"], rows["box"][:, side]) for side in range(4)]
         return np.stack(sides, axis=1).astype(np.float32)

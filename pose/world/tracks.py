@@ -18,17 +18,11 @@ Pieces = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class SceneTimes:
-    """Times of the scenes of a clip.
+    """Times of the scenes of a clip."""
 
-    Attributes:
-        begins: Start of each scene in s, increasing, including the first.
-        end: Time of the last frame, s.
-        step: Median time between frames, s.
-    """
-
-    begins: Sequence[float]
-    end: float
-    step: float
+    begins: Sequence[float]  # start of each scene in s, increasing, including the first
+    end: float  # time of the last frame, s
+    step: float  # median time between frames, s
 
     @classmethod
     def of(cls, frames: F64, cuts: Sequence[float] = ()) -> "SceneTimes":
@@ -47,21 +41,11 @@ class SceneTimes:
 
 
 def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Flags:
-    """Return a mask (T,) of the T frames of a track that show a person; False in short, isolated pieces of the track.
-
-    A piece ends where the person is missing for longer than `rules.max_pause_s`, or longer than 2.5 frames if that is
-    more. It is dropped if all of these hold:
-
-    - Its duration times its mean fraction of detected joints is less than `rules.min_seen_s`.
-    - From `rules.around_s` before the piece to `rules.around_s` after it, the person is detected for less than the
-      fraction `rules.min_seen_share` of the time.
-    - It is further than `rules.min_seen_s` from the start and end of its scene, where people enter and leave.
-
-    Args:
-        person: The track.
-        scenes: Times at which the scenes begin and end.
-        rules: Thresholds.
-    """
+    """Return (T,) whether frames of a track show a person; False in short, isolated pieces of the track."""
+    # A piece ends where the person is missing for longer than `rules.max_pause_s` and 2.5 frames. It is dropped if its
+    # duration times its mean fraction of detected joints is less than `rules.min_seen_s`, the person is detected for
+    # less than `rules.min_seen_share` of the time up to `rules.around_s` before and after it, and it is further than
+    # `rules.min_seen_s` from the start and end of its scene, where people enter and leave.
     share = _detected_share(person, rules)
     kept = np.ones(len(person), bool)
     for first, last in _pieces(person.times, scenes, rules):
@@ -90,13 +74,7 @@ def is_doubtful(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tr
 
 
 def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
-    """Return whether the detected joints of a track jump from frame to frame, unlike those of a real person.
-
-    Args:
-        person: The track.
-        scenes: Times of the scenes.
-        rules: Thresholds.
-    """
+    """Return whether the detected joints of a track jump from frame to frame, unlike those of a real person."""
     seen, step = person.scores >= rules.min_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
@@ -109,10 +87,7 @@ def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks
 
 
 def overlaps_longer(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
-    """Return whether the boxes of `person` overlap those of `other`, which may be a longer track of the same body.
-
-    False unless `other` has many more frames.
-    """
+    """Return whether boxes of `person` overlap those of a much longer track, maybe of the same body."""
     if len(other) < rules.min_length_ratio * len(person):
         return False
     _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)

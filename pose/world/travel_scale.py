@@ -29,32 +29,20 @@ _MIN_SAMPLES = 20  # minimum samples
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A scale of the camera's path.
+    """A scale of the camera's path."""
 
-    Attributes:
-        value: Scale in m per unit of the path's positions.
-        sigma: Standard deviation of its logarithm, including that of body heights.
-    """
-
-    value: float
-    sigma: float
+    value: float  # scale in m per unit of the path's positions
+    sigma: float  # standard deviation of its logarithm, including that of body heights
 
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Velocities of lower feet.
+    """Velocities of lower feet."""
 
-    Attributes:
-        feet: (N, 3) m/s, the component along the line of sight times `rules.along_share`.
-        camera: (N, 3) units/s, velocities of the camera, with the same factor along the line of sight.
-        seconds: (N,) s, times.
-        people: (N,) track ids.
-    """
-
-    feet: F64
-    camera: F64
-    seconds: F64
-    people: NDArray[np.int64]
+    feet: F64  # (N, 3) m/s, the component along the line of sight times `rules.along_share`
+    camera: F64  # (N, 3) units/s, velocities of the camera, with the same factor along the line of sight
+    seconds: F64  # (N,) s, times
+    people: NDArray[np.int64]  # (N,) track ids
 
     def select(self, rows: NDArray[np.bool_]) -> "_Samples":
         return _Samples(self.feet[rows], self.camera[rows], self.seconds[rows], self.people[rows])
@@ -63,14 +51,8 @@ class _Samples:
 def find_scale(
     works: Mapping[int, Work], path: CameraPath, depth: float, rules: TravelRules = RULES.travel
 ) -> Scale | str:
-    """Estimate the metric scale of a path's positions, or return the reason why there is none.
-
-    Args:
-        works: People by track id. Their axes are those of the path, with the origin at the camera of each frame.
-        path: Camera path with positions up to scale.
-        depth: Median distance of reconstructed points from the cameras, in the unit of the positions.
-        rules: Thresholds.
-    """
+    """Estimate the metric scale of a path's positions, or return the reason why there is none."""
+    # The axes of `works` are those of the path, with the origin at the camera of each frame.
     samples = _samples(works, path, rules)
     if len(samples.feet) < _MIN_SAMPLES:
         return "no standing feet are in view that give the scale"
@@ -156,11 +138,9 @@ def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float
 
 
 def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
-    """Return masks (N,) of samples, and whether the scale of each part must agree with the total scale.
-
-    The two halves of the time must agree. A person must agree only if its own scale is certain; people with few samples
-    are left out.
-    """
+    """Return masks (N,) of samples, and whether the scale of each part must agree with the total scale."""
+    # The two halves of the time must agree. A person must agree only if its own scale is certain; people with few
+    # samples are left out.
     late = samples.seconds >= np.median(samples.seconds)
     people = [samples.people == number for number in np.unique(samples.people)]
     return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _MIN_SAMPLES)]

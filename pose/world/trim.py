@@ -13,30 +13,14 @@ from pose.world.rules import RULES, TrimRules
 
 
 def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Flags:
-    """Return (T,) whether frames show a person fully: enough of the joints and an ankle are detected.
-
-    Args:
-        scores: (T, 17), 0 where not detected.
-        rules: Thresholds.
-    """
+    """Return (T,) whether frames show a person fully: enough of the joints and an ankle have scores (T, 17)."""
     seen = scores >= rules.min_score
     return np.asarray((seen.mean(axis=1) >= rules.min_visible_share) & seen[:, ANKLES].any(axis=1))
 
 
 def partial_frames(placed: F64, visible: Flags, visits: list[slice]) -> Flags:
-    """Find the frames of a person whose motion is unreliable, because a part of the person is not visible.
-
-    Frames of a visit before its first and after its last fully visible frame are partial. So are frames in which an
-    ankle is below the floor.
-
-    Args:
-        placed: (T, 17, 3) m, joints in the world.
-        visible: (T,) whether a frame shows the person fully, from `fully_visible`.
-        visits: Slices of the T frames between long gaps, from `gaps.stretches`.
-
-    Returns:
-        (T,) whether each frame is partial.
-    """
+    """Return (T,) frames before the first and after the last fully visible one of a visit, or with an ankle too low."""
+    # Motion is unreliable there, because a part of the person is not visible. Too low is below the floor.
     partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
     for part in visits:
         whole = np.flatnonzero(visible[part] & ~partial[part])

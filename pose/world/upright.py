@@ -48,32 +48,20 @@ def to_stage(placed: NDArray[np.floating]) -> F32:
 
 
 class CausalWorld:
-    """Causal placement of people on a horizontal floor.
+    """Causal placement of people on a horizontal floor."""
 
-    Each person has its own floor, the lowest position of the feet in the last seconds. Errors of the depth, and with a
-    tilted camera of the height, therefore do not lift people off the floor.
-    """
+    # Each person has its own floor, the lowest position of the feet in the last seconds. Errors of the depth, and with
+    # a tilted camera of the height, therefore do not lift people off the floor.
 
     def __init__(self, up: F64 | None = None) -> None:
-        """Start without people.
-
-        Args:
-            up: (3,) vertical in the camera frame, if known, for example from `mean_up`; otherwise it is estimated.
-        """
+        """Start without people; `up` (3,) is the vertical in the camera frame, None estimates it."""
         self._estimates_up = up is None
         self._up = LEVEL_UP * _PRIOR_SECONDS if up is None else up
         self._time: float | None = None
         self._floors: dict[int, tuple[float, float]] = {}  # by id: height of the floor (m), time of the last frame (s)
 
     def place(self, ids: list[int], joints: NDArray[np.floating], root: NDArray[np.floating], time: float) -> F64:
-        """Return the world positions (P, 17, 3) m of people.
-
-        Args:
-            ids: Track ids of the P people.
-            joints: (P, 17, 3) m relative to the pelvis, camera axes.
-            root: (P, 3) m, position of the pelvis, camera axes.
-            time: Time of the frame, s.
-        """
+        """Return the world positions (P, 17, 3) m of people."""
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
         self._time = time
         if self._estimates_up:

@@ -30,17 +30,11 @@ RESULTS = (RESULT_JSON, RESULT_NPZ)  # a folder with one of these is a result, n
 
 @dataclass(frozen=True, slots=True)
 class BatchClip:
-    """One input of `pose-batch`: a video, a folder of images, or a group of videos from several cameras.
+    """One input of `pose-batch`: a video, a folder of images, or a group of videos from several cameras."""
 
-    Attributes:
-        path: Path or URL of the input.
-        name: Name of the results folder of the clip, relative to the folder of all results, with / as separator.
-        videos: Paths of the videos of a group; empty for other inputs.
-    """
-
-    path: str
-    name: str
-    videos: tuple[str, ...] = ()
+    path: str  # path or URL of the input
+    name: str  # name of the results folder of the clip, relative to the folder of all results, with / as separator
+    videos: tuple[str, ...] = ()  # paths of the videos of a group; empty for other inputs
 
     def signature(self) -> list[int] | None:
         """Return file sizes and modification times, to detect changes quickly; None if unknown, as for URLs."""
@@ -58,28 +52,14 @@ class BatchClip:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Settings of a search for clips.
+    """Settings of a search for clips."""
 
-    Attributes:
-        out: Resolved path of the results folder.
-        grouped: Whether the videos in one folder are from several cameras that filmed the same scene.
-    """
-
-    out: Path
-    grouped: bool
+    out: Path  # resolved path of the results folder
+    grouped: bool  # whether the videos in one folder are from several cameras that filmed the same scene
 
 
 def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[BatchClip]:
-    """Find all clips in the inputs, in order and without duplicates.
-
-    Args:
-        inputs: Files, folders, glob patterns, URLs, and list files that contain any of these.
-        out: Folder of the results; clips in this folder are ignored.
-        grouped: Whether the videos in one folder are from several cameras that filmed the same scene.
-
-    Raises:
-        UsageError: If an input does not exist, or there are no clips.
-    """
+    """Find all clips in files, folders, patterns, URLs and list files, in order, without duplicates and results."""
     found: dict[str, BatchClip] = {}  # by path
     for given in inputs:
         for clip in _clips_of_input(given, _Search(out.resolve(), grouped)):
@@ -94,24 +74,13 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[B
 
 
 def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
-    """Return the clips of one shard: one of n parts of the clips, for example for n machines.
-
-    A hash of its name determines the shard of a clip, so it does not depend on the other clips.
-
-    Args:
-        clips: All clips.
-        shard: Index of the shard, 0 to n - 1, and number of shards n.
-    """
+    """Return the clips of one of n shards, by a hash of the name, independent of the other clips."""
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Parse the text `i/n`, and return the index i of a shard, from 0, and the number n of shards.
-
-    Raises:
-        UsageError: If the text is invalid.
-    """
+    """Parse the text `i/n`, and return the index i of a shard, from 0, and the number n of shards."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal()) or not int(index) < int(count):
         raise UsageError(f"--shard: invalid shard {text!r}; expected I/N with I from 0 to N - 1, such as 0/4")
@@ -119,13 +88,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def _clips_of_input(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[BatchClip]:
-    """Yield the clips of one input.
-
-    Args:
-        given: File, folder, glob pattern, URL or list file.
-        search: Settings of the search.
-        within: List files that contain this input, outermost first.
-    """
+    """Yield the clips of one input; `within` are the list files that contain it, outermost first."""
     path = Path(os.path.expanduser(given))
     exists = _exists(path)
     if "://" in given and not exists:
@@ -147,25 +110,13 @@ def _clips_of_input(given: str, search: _Search, within: tuple[Path, ...] = ()) 
 
 
 def _single_video(path: str, name: str, search: _Search) -> BatchClip:
-    """Return the clip of a single video.
-
-    If groups of cameras are expected, this is a group of one. Its processing fails with a message about missing
-    cameras.
-
-    Args:
-        path: Path of the video.
-        name: Name of the results folder.
-        search: Settings of the search.
-    """
+    """Return the clip of a single video; as a group of one it fails with a message about missing cameras."""
     return BatchClip(path, _clean(name), (path,) if search.grouped else ())
 
 
 def _clips_of_list(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[BatchClip]:
-    """Yield the clips of a list file, which contains one input per line.
-
-    A line "FILE, tab, GROUP" adds a video to a group of cameras. Paths are relative to the folder of the list file. An
-    input that does not exist is a clip that fails; other clips are processed.
-    """
+    """Yield the clips of a list file: one input, or FILE, tab, GROUP of cameras, per line, relative to its folder."""
+    # An input that does not exist is a clip that fails; other clips are processed.
     inner = (*within, path.resolve())
     if path.resolve() in within or len(inner) > MAX_LIST_DEPTH:
         raise UsageError(f"{path}: the list includes itself, or lists nest more than {MAX_LIST_DEPTH} deep")
@@ -188,11 +139,7 @@ def _clips_of_list(path: Path, search: _Search, within: tuple[Path, ...]) -> Ite
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a path exists.
-
-    Raises:
-        UsageError: If the path is invalid because it is too long or contains a NUL character.
-    """
+    """Return whether a path exists."""
     try:
         if "\0" in str(path):  # `exists` returns False for it
             raise ValueError("embedded null byte")
@@ -222,10 +169,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _line(folder: Path, line: bytes) -> str:
-    """Decode a file name in a list file.
-
-    Try UTF-8 first, then the raw bytes if a file with these bytes exists, and then Windows-1252.
-    """
+    """Decode a file name in a list file: as UTF-8, as the raw bytes of an existing file, else as Windows-1252."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -237,10 +181,7 @@ def _line(folder: Path, line: bytes) -> str:
 
 
 def _clips_of_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
-    """Yield all videos in a folder at any depth. A folder with images but without videos is one clip.
-
-    Hidden files and folders of results are ignored.
-    """
+    """Yield all videos in a folder at any depth, without results; with images alone it is one clip."""
     out = search.out
     for place, folders, files in os.walk(folder):
         here = Path(place)

@@ -34,11 +34,7 @@ CACHE = ".cache"  # folder name in the results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig(Options):
-    """Options of `pose-batch`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-batch`."""
 
     inputs: list[str] = argument([], "files, folders, globs, URLs, or .txt files that list them", metavar="INPUT")
     out: str | None = option(None, "folder for the results, with one folder per clip")
@@ -139,18 +135,7 @@ def make_job(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> "Job":
-    """Fetch and hash the weights, and return the common settings of all clips.
-
-    Args:
-        out: Folder of all results.
-        config: Options of `pose-batch`.
-        clip_config: Options of `pose-run` for every clip.
-        pipeline_config: Options of the pipeline.
-        cameras: Options for groups of several cameras.
-
-    Raises:
-        PoseError: If the networks cannot be built.
-    """
+    """Fetch and hash the weights, and return the common settings of all clips."""
     from importlib.metadata import version
 
     from pose.lifting.predict import checkpoint_path
@@ -217,18 +202,7 @@ def _largest_first(tasks: "list[BatchTask]") -> "list[BatchTask]":
 def _process_tasks(
     config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", finished_before: "list[Line]"
 ) -> "list[Line]":
-    """Process the tasks, and return the manifest line of each.
-
-    Args:
-        config: Options of `pose-batch`.
-        job: Common settings of all clips.
-        tasks: Clips to process.
-        manifest: Manifest to which finished clips are added.
-        finished_before: Lines of clips that were finished before.
-
-    Raises:
-        KeyboardInterrupt: After Ctrl-C. The message contains the number of finished clips.
-    """
+    """Process the tasks, and return the manifest line of each."""
     from pose_apps.batch.report import BatchProgress
     from pose_apps.batch.schedule import Schedule, StartError
 
@@ -257,11 +231,7 @@ def _process_tasks(
 
 
 def default_workers(job: "Job") -> int:
-    """Return the number of workers that the processor cores and the memory of this machine allow; 1 for a GPU.
-
-    Args:
-        job: Common settings of all clips, including the device and the threads of a worker.
-    """
+    """Return the number of workers that the processor cores and the memory of this machine allow; 1 for a GPU."""
     from pose.utils.device import resolve_device
     from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 
@@ -273,13 +243,7 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
-    """Start the workers, on this machine or with Ray.
-
-    Args:
-        config: Options of `pose-batch`.
-        job: Common settings of all clips.
-        max_workers: Maximum number of workers.
-    """
+    """Start the workers, on this machine or with Ray."""
     if config.engine == "ray":
         from pose.utils.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers

@@ -25,122 +25,68 @@ MAX_BYTES = 256 << 20  # maximum size of a file: a million clips
 
 
 class VideoFacts(TypedDict):
-    """Properties of a video.
+    """Properties of a video."""
 
-    Attributes:
-        width: Width, px.
-        height: Height, px.
-        fps: Average frame rate, frames/s.
-        duration: Duration of the processed frames, s.
-    """
-
-    width: int
-    height: int
-    fps: float
-    duration: float
+    width: int  # width, px
+    height: int  # height, px
+    fps: float  # average frame rate, frames/s
+    duration: float  # duration of the processed frames, s
 
 
 class MotionFacts(TypedDict):
-    """Measured camera motion of a clip. A value is None if it was not measured.
+    """Measured camera motion of a clip. A value is None if it was not measured."""
 
-    Attributes:
-        rotation_degrees: Largest of the ranges of pan, tilt and roll, degrees.
-        zoom_percent: Percentage by which the longest focal length exceeds the shortest.
-        known: Fraction of the frames with people in which the orientation of the camera is known.
-        focal_ratio: Focal length estimated from the rotation, divided by the focal length of the intrinsics.
-    """
-
-    rotation_degrees: float | None
-    zoom_percent: float | None
-    known: float | None
-    focal_ratio: float | None
+    rotation_degrees: float | None  # largest of the ranges of pan, tilt and roll, degrees
+    zoom_percent: float | None  # percentage by which the longest focal length exceeds the shortest
+    known: float | None  # fraction of the frames with people in which the orientation of the camera is known
+    focal_ratio: float | None  # focal length estimated from the rotation, divided by the focal length of the intrinsics
 
 
 class QualityFacts(TypedDict):
-    """Quality of a clip's results.
+    """Quality of a clip's results."""
 
-    Attributes:
-        frames_without_people: Number of frames without people.
-        doubtful: Ids of tracks that may not be people.
-        confidence: Mean 2D score of all joints; None without people.
-        low_confidence: Fraction of the joints with a score below 0.3.
-        sigma_mm: Mean uncertainty of the 3D joints, mm; None without people.
-        camera_motion: Kind of camera motion; None if it was not measured.
-        motion: Measured values of the camera motion; None if it was not measured.
-    """
-
-    frames_without_people: int
-    doubtful: list[int]
-    confidence: float | None
-    low_confidence: float | None
-    sigma_mm: float | None
-    camera_motion: str | None
-    motion: NotRequired[MotionFacts | None]
+    frames_without_people: int  # number of frames without people
+    doubtful: list[int]  # ids of tracks that may not be people
+    confidence: float | None  # mean 2D score of all joints; None without people
+    low_confidence: float | None  # fraction of the joints with a score below 0.3
+    sigma_mm: float | None  # mean uncertainty of the 3D joints, mm; None without people
+    camera_motion: str | None  # kind of camera motion; None if it was not measured
+    motion: NotRequired[MotionFacts | None]  # measured values of the camera motion; None if it was not measured
 
 
 class CameraFacts(TypedDict):
-    """Properties of one camera in a group of several cameras.
+    """Properties of one camera in a group of several cameras."""
 
-    Attributes:
-        name: Name of the camera.
-        video: Path of the video.
-        offset: Start time of the video on the common time line, s.
-        position_sigma: Standard deviation of the camera position, m.
-        residual_px: Median reprojection error, px; None if unknown.
-    """
-
-    name: str
-    video: str
-    offset: float
-    position_sigma: float
-    residual_px: float | None
+    name: str  # name of the camera
+    video: str  # path of the video
+    offset: float  # start time of the video on the common time line, s
+    position_sigma: float  # standard deviation of the camera position, m
+    residual_px: float | None  # median reprojection error, px; None if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Entry of the manifest for one clip, or for one group of videos of the same scene.
+    """Entry of the manifest for one clip, or for one group of videos of the same scene."""
 
-    Attributes:
-        path: Path or URL of the input.
-        name: Name of the results folder, relative to the folder of the manifest.
-        key: SHA-256 of content, settings and weights; None if the clip was not read to the end.
-        status: Outcome of the last attempt, "ok" or "failed".
-        error: Error message; None without an error.
-        seconds: Processing time of the last attempt, s.
-        frames: Number of processed frames.
-        people: Number of different people. For single images, the sum of the numbers of people in each image.
-        outputs: Paths of the result files, relative to the folder of the manifest.
-        attempts: Number of attempts.
-        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
-        warnings: Warnings about the clip.
-        job: SHA-256 of settings and weights.
-        signature: Sizes and modification times of the input files (`BatchClip.signature`).
-        video: Properties of the video; None if the clip failed.
-        quality: Quality of the results; None if the clip failed.
-        cameras: Cameras of a group; empty for a single clip, or if the group failed.
-        version: Version of pose-run.
-        date: Time at the end of processing, ISO 8601, UTC.
-    """
-
-    path: str
-    name: str
-    key: str | None
-    status: Literal["ok", "failed"]
-    error: str | None = None
-    seconds: float = 0.0
-    frames: int = 0
-    people: int = 0
-    outputs: list[str] = field(default_factory=list)
+    path: str  # path or URL of the input
+    name: str  # name of the results folder, relative to the folder of the manifest
+    key: str | None  # SHA-256 of content, settings and weights; None if the clip was not read to the end
+    status: Literal["ok", "failed"]  # outcome of the last attempt, "ok" or "failed"
+    error: str | None = None  # error message; None without an error
+    seconds: float = 0.0  # processing time of the last attempt, s
+    frames: int = 0  # number of processed frames
+    people: int = 0  # number of different people. For single images, the sum of the numbers of people in each image
+    outputs: list[str] = field(default_factory=list)  # paths of the result files
     attempts: int = 1
-    cached: str = "nothing"
-    warnings: list[str] = field(default_factory=list)
-    job: str = ""
-    signature: list[int] | None = None
-    video: VideoFacts | None = None
-    quality: QualityFacts | None = None
-    cameras: list[CameraFacts] = field(default_factory=list)
-    version: str = ""
-    date: str = ""
+    cached: str = "nothing"  # results found in the cache: "nothing", "people" (2D only) or "everything"
+    warnings: list[str] = field(default_factory=list)  # warnings about the clip
+    job: str = ""  # SHA-256 of settings and weights
+    signature: list[int] | None = None  # sizes and modification times of the input files (`BatchClip.signature`)
+    video: VideoFacts | None = None  # properties of the video; None if the clip failed
+    quality: QualityFacts | None = None  # quality of the results; None if the clip failed
+    cameras: list[CameraFacts] = field(default_factory=list)  # cameras of a group
+    version: str = ""  # version of pose-run
+    date: str = ""  # time at the end of processing, ISO 8601, UTC
 
 
 class _Fields(TypedDict):
@@ -166,21 +112,12 @@ class _Fields(TypedDict):
 
 
 class Manifest:
-    """Manifest of a folder of results: files with one JSON line per processed clip.
-
-    With shards (parts of the clips, for several machines), each shard has its own file. The files of all shards are
-    read, and lines are added to the file of one shard.
-
-    Attributes:
-        folder: Folder of all results.
-        path: File of this shard.
-        lines: Latest line of each clip by name, from all shards.
-    """
+    """Manifest of a folder of results: one JSON line per clip, read from the files of all shards, written to one."""
 
     def __init__(self, folder: Path, shard: tuple[int, int] | None) -> None:
-        self.folder = folder
+        self.folder = folder  # folder of all results
         self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
-        self.lines: dict[str, Line] = {}
+        self.lines: dict[str, Line] = {}  # latest line of each clip by name, from all shards
         self._shard_lines: dict[str, Line] = {}  # lines of this shard's file, while it is open
         # This shard's file is read last, because its lines have precedence.
         for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):
@@ -189,13 +126,7 @@ class Manifest:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Lock the file of this shard within the context, so that `add` can write to it.
-
-        At the start and at the end of the context, the file is rewritten with one line per clip.
-
-        Raises:
-            PoseError: If another process is writing to this file.
-        """
+        """Lock this shard's file within the context for `add`, and rewrite it with one line per clip."""
         lock = self.folder / f".lock{self.path.stem.removeprefix(NAME)}"
         with file_errors(lock):
             lock.mkdir(exist_ok=True)
@@ -228,13 +159,8 @@ class Manifest:
 
 
 def _read(path: Path) -> tuple[dict[str, Line], bool]:
-    """Read a manifest file.
-
-    An incomplete last line, which a killed call may leave, is ignored. Its clip is processed again.
-
-    Returns:
-        The last line of each clip by name, and whether all lines are valid, apart from an incomplete last line.
-    """
+    """Return the last line of each clip by name, and whether all are valid, without an incomplete last line."""
+    # A killed call may leave an incomplete last line. Its clip is processed again.
     lines: dict[str, Line] = {}
     if not os.path.lexists(path):
         return lines, True

@@ -23,10 +23,7 @@ class _WorkerProcess:
 
 
 class Processes:
-    """Engine with one local process per worker. Implements `pose_apps.batch.schedule.Engine`.
-
-    Processes are spawned, not forked, on all systems.
-    """
+    """Engine with one local process per worker, spawned, not forked (implements `Engine`)."""
 
     def __init__(self, count: int, job: Job) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -84,13 +81,7 @@ class Processes:
 
 
 def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) -> None:
-    """Run the main loop of a worker, which processes tasks until its parent process ends.
-
-    Args:
-        pipe: Connection to the parent process.
-        job: Common settings of all clips.
-        make: Function that constructs the worker.
-    """
+    """Run the main loop of a worker, which processes tasks until its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     worker = make(job)

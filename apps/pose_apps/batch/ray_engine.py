@@ -25,18 +25,7 @@ class RayWorkers:
     """Engine whose workers are actors of a Ray cluster. Implements `pose_apps.batch.schedule.Engine`."""
 
     def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, max_workers: int) -> None:
-        """Start the actors.
-
-        Args:
-            count: Number of workers; None for as many as the cluster's processors and memory allow.
-            job: Common settings of all clips.
-            address: Address of the cluster; None for this machine.
-            megabytes: Memory per worker, MB; used for placement only.
-            max_workers: Maximum number of workers.
-
-        Raises:
-            PoseError: If Ray is not installed or does not answer.
-        """
+        """Start the actors; `count` None is as many as the cluster allows, `megabytes` only places them."""
         self._ray = _start_ray(address)
         cpus, gpus = float(job.pipeline.threads), float(_on_gpu(job))
         if count is None:
@@ -91,11 +80,7 @@ class RayWorkers:
 
 
 def _start_ray(address: str | None) -> Any:
-    """Import and start Ray, or connect to a cluster; return the Ray module.
-
-    Raises:
-        PoseError: If Ray is not installed or does not respond.
-    """
+    """Import and start Ray, or connect to a cluster; return the Ray module."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disable usage statistics
     try:
         import ray
@@ -119,11 +104,7 @@ def _start_ray(address: str | None) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Check that a Ray server listens at HOST:PORT. Ray itself would retry for minutes.
-
-    Raises:
-        PoseError: If no such server responds.
-    """
+    """Check that a Ray server listens at HOST:PORT. Ray itself would retry for minutes."""
     if address in ("auto", "local"):
         return
     host, _, port = address.rpartition("://")[2].rpartition(":")
@@ -138,11 +119,7 @@ def _check_answers(address: str) -> None:
 
 
 def _check_is_grpc(connection: socket.socket) -> None:
-    """Check that the server first sends an HTTP/2 SETTINGS frame (RFC 9113, 3.4), as the gRPC servers of Ray do.
-
-    Raises:
-        OSError: If the server sends anything else.
-    """
+    """Check that the server first sends an HTTP/2 SETTINGS frame (RFC 9113, 3.4), as Ray's gRPC servers do."""
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
     answer = b""
     while len(answer) < len(_SETTINGS) and (part := connection.recv(len(_SETTINGS) - len(answer))):
@@ -172,15 +149,7 @@ def _actor(ray: Any) -> type:
 
 
 def _fitting_workers(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
-    """Return the number of workers for which the cluster has resources, at least 1. A single worker may have to wait
-    for them.
-
-    Args:
-        resources: Resources of the cluster, as reported by Ray.
-        cpus: Processors per worker.
-        gpus: GPUs per worker.
-        megabytes: Memory per worker, MB.
-    """
+    """Return the number of workers for which the cluster has resources, at least 1, which may have to wait."""
     room = [resources.get("CPU", 0) / cpus, resources.get("memory", 0) / (megabytes << 20)]
     room += [resources.get("GPU", 0) / gpus] if gpus else []
     return max(1, int(min(room)))

@@ -36,13 +36,7 @@ class BatchProgress:
         self._bar.close()
 
     def frames(self, clip: str, count: int, total: int | None) -> None:
-        """Show newly finished frames of a clip.
-
-        Args:
-            clip: Name of the clip.
-            count: Number of newly finished frames.
-            total: Number of frames of the clip; None if unknown.
-        """
+        """Show newly finished frames of a clip of `total` frames, if known."""
         self._in_progress[clip] = self._in_progress.get(clip, (0, total))[0] + count, total
         now = time.monotonic()
         self._frames.append((now, count))

@@ -15,19 +15,14 @@ MAX_START_FAILURES = 10  # consecutive deaths of workers without a result, after
 
 @dataclass(frozen=True, slots=True)
 class WorkerEvent:
-    """Event reported by a worker.
+    """Event reported by a worker: its number, kind and details (`value`)."""
 
-    Attributes:
-        worker: Number of the worker.
-        kind: Kind of the event. `ready`: the worker has started or restarted and can take a task. `frames`: some frames
-            are finished. `done`: a task is finished. `died`: the worker died, and the engine restarts it.
-        value: Details. For `frames`, the number of newly finished frames, and the number of frames of the clip or None.
-            For `done`, a `TaskResult`. For `died`, the reason.
-    """
+    # `ready`: the worker can take a task. `frames`: the numbers of newly finished frames and of all frames, or None.
+    # `done`: a `TaskResult`. `died`: the reason; the engine restarts the worker.
 
     worker: int
-    kind: Literal["ready", "frames", "done", "died"]
-    value: Any = None
+    kind: Literal["ready", "frames", "done", "died"]  # kind of the event
+    value: Any = None  # details
 
 
 class Engine(Protocol):
@@ -67,18 +62,10 @@ class StartError(Exception):
 
 
 class Schedule:
-    """Scheduler that sends clips to free workers, until each clip is finished or has failed finally.
+    """Scheduler that sends clips in order to free workers, until each is finished or has failed finally."""
 
-    Args:
-        engine: Workers that process the clips.
-        tasks: Clips to process, in this order.
-        time_limit: Maximum time per clip, s, measured from when the clip is sent to a worker.
-        retries: Maximum number of further attempts after a worker died, or after an error that does not depend on the
-            clip.
-        on_frames: Function called during processing with the name of a clip, the number of newly finished frames, and
-            the number of frames of the clip (None if unknown).
-        clock: Function that returns the time in s, like `time.monotonic`.
-    """
+    # `time_limit` is the maximum time per clip, s. `retries` counts further attempts after a worker died, or after an
+    # error that does not depend on the clip.
 
     def __init__(
         self,
@@ -97,11 +84,7 @@ class Schedule:
         self._deaths = 0
 
     def lines(self) -> Iterator[Line]:
-        """Yield the manifest entry of every clip as soon as the clip is finished or has failed finally.
-
-        Raises:
-            StartError: If no worker becomes ready.
-        """
+        """Yield the manifest entry of every clip as soon as the clip is finished or has failed finally."""
         while self._waiting or self._working:
             for event in self._engine.events(TICK_SECONDS):
                 line = self._handle(event)
@@ -156,10 +139,8 @@ class Schedule:
         return replace(line, attempts=task.attempts, signature=clip.signature())
 
     def _retry(self, task: BatchTask) -> None:
-        """Append a task to the end of the queue for another attempt.
-
-        At this position, a task that kills its worker does not kill the next worker immediately.
-        """
+        """Append a task to the end of the queue for another attempt."""
+        # At this position, a task that kills its worker does not kill the next worker immediately.
         self._waiting.append(replace(task, attempts=task.attempts + 1))
 
     def _hand_out(self) -> None:

@@ -33,50 +33,30 @@ ProgressCallback = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Common settings of all clips.
+    """Common settings of all clips; `key` identifies results that need not be computed again."""
 
-    Attributes:
-        run: Options of `pose-run`.
-        pipeline: Options of the pipeline.
-        out: Folder of all results.
-        key: SHA-256 of all settings and weights, which identifies results that need not be computed again.
-        cameras: Options for groups of videos from several cameras.
-    """
-
-    run: RunConfig
-    pipeline: PipelineConfig
-    out: Path
-    key: str
-    cameras: CamerasConfig = NO_CAMERAS
+    run: RunConfig  # options of `pose-run`
+    pipeline: PipelineConfig  # options of the pipeline
+    out: Path  # folder of all results
+    key: str  # SHA-256 of all settings and weights, which identifies results that need not be computed again
+    cameras: CamerasConfig = NO_CAMERAS  # options for groups of videos from several cameras
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """One clip to process.
-
-    Attributes:
-        clip: The clip.
-        existing: Entry of the manifest for an existing result, which is valid if the content of the clip has not
-            changed; None without a result.
-        attempts: Number of attempts, including this one.
-    """
+    """One clip to process; an `existing` result is valid if the content of the clip has not changed."""
 
     clip: BatchClip
-    existing: Line | None = None
-    attempts: int = 1
+    existing: Line | None = None  # entry of the manifest for an existing result
+    attempts: int = 1  # number of attempts, including this one
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Result of a task.
+    """Result of a task; `retry` if its error may not depend on the clip."""
 
-    Attributes:
-        line: New entry of the manifest for the clip.
-        retry: Whether to try the clip again, because its error may not depend on the clip.
-    """
-
-    line: Line
-    retry: bool = False
+    line: Line  # new entry of the manifest for the clip
+    retry: bool = False  # whether to try the clip again, because its error may not depend on the clip
 
 
 class Worker:
@@ -87,13 +67,7 @@ class Worker:
         self._pipeline: Pipeline | None = None
 
     def process(self, task: BatchTask, on_progress: ProgressCallback = lambda frames, total: None) -> TaskResult:
-        """Process one clip. Errors are not raised; the result contains them.
-
-        Args:
-            task: Clip to process.
-            on_progress: Function called with the number of newly finished frames, and the number of frames of the clip
-                (None if unknown).
-        """
+        """Process one clip; the result contains errors. Progress is the new, and all frames of the clip or None."""
         started = time.perf_counter()
         clip = task.clip
         warned: list[str] = []
@@ -120,12 +94,7 @@ class Worker:
         return TaskResult(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), retry)
 
     def _unchanged(self, task: BatchTask, base: Line) -> Line | None:
-        """Return the manifest line of the existing result if the content of the clip has not changed; otherwise None.
-
-        Args:
-            task: The clip.
-            base: Manifest line with the properties of this attempt.
-        """
+        """Return the line of the existing result if the clip's content has not changed; otherwise None."""
         if task.existing is None or task.existing.key != self._key(task.clip):
             return None
         return replace(task.existing, path=base.path, signature=base.signature)
@@ -153,14 +122,7 @@ class Worker:
         return line
 
     def _process_group(self, clip: BatchClip, run: RunConfig, base: Line, context: RunContext) -> Line:
-        """Process the videos of a group of cameras, and return the manifest line.
-
-        Args:
-            clip: The group.
-            run: Options of `pose-run`.
-            base: Manifest line with the properties of this attempt.
-            context: Callbacks for progress and warnings.
-        """
+        """Process the videos of a group of cameras, and return the manifest line."""
         check_several(run)
         videos = camera_videos(clip.videos, None)
         done = process_cameras(videos, self._job.cameras, shared_options(run), self._networks, context)
@@ -230,11 +192,7 @@ class Worker:
 
 
 def make_pipeline(job: Job) -> "Pipeline":
-    """Load the networks of a job.
-
-    Raises:
-        PoseError: If the networks cannot be built.
-    """
+    """Load the networks of a job."""
     import cv2
 
     from pose.pipeline import Pipeline
@@ -252,13 +210,7 @@ def make_pipeline(job: Job) -> "Pipeline":
 def _progress_reporter(
     on_progress: ProgressCallback, cameras: int
 ) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
-    """Return a function that yields results unchanged, and reports the number of finished frames at intervals.
-
-    Args:
-        on_progress: Function called with the number of newly finished frames, and the number of frames of the clip
-            (None if unknown).
-        cameras: Number of cameras of a group; 0 for a single clip.
-    """
+    """Return a function that yields results unchanged and reports newly finished frames at intervals."""
 
     def with_progress(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()

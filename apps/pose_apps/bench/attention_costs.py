@@ -28,29 +28,17 @@ LINFORMER_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Variant of an attention mechanism to measure. It is bidirectional unless `causal` is True.
+    """Variant of an attention mechanism to measure. It is bidirectional unless `causal` is True."""
 
-    Attributes:
-        name: Name of the mechanism in `ATTENTIONS`.
-        options: Options of the mechanism.
-        causal: Whether frames attend to earlier frames only.
-        shared: Number of layers that share one attention map.
-        joints: Whether to use one token per joint, with attention over time within each joint.
-        hops: Maximum distance, in bones, between joints that attend to each other; 0 for attention over time only.
-    """
-
-    name: str
-    options: dict[str, Option] = field(default_factory=dict)
-    causal: bool = False
-    shared: int = 1
-    joints: bool = False
-    hops: int = 0
+    name: str  # name of the mechanism in `ATTENTIONS`
+    options: dict[str, Option] = field(default_factory=dict)  # options of the mechanism
+    causal: bool = False  # whether frames attend to earlier frames only
+    shared: int = 1  # number of layers that share one attention map
+    joints: bool = False  # whether to use one token per joint, with attention over time within each joint
+    hops: int = 0  # maximum distance, in bones, between joints that attend to each other
 
     def at(self, length: int) -> dict[str, Option]:
-        """Return the options of the mechanism by name, for a sequence length in frames.
-
-        Some of them depend on the length, as in the papers of the mechanisms.
-        """
+        """Return the options for a length in frames, on which some depend as in the papers."""
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
         if self.name == "sparse":
@@ -58,13 +46,7 @@ class Form:
         return self.options
 
     def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
-        """Build the attention layers of this variant: as many as share one attention map (`shared`).
-
-        Args:
-            length: Sequence length, frames.
-            dim: Number of features of a token.
-            heads: Number of attention heads.
-        """
+        """Build as many attention layers as share one attention map."""
         layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
         if self.hops:
             (inner,) = layers
@@ -95,36 +77,22 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerCase:
-    """Measurement of one variant of an attention mechanism.
+    """Measurement of one variant of an attention mechanism."""
 
-    Attributes:
-        name: Name of the variant in `FORMS`.
-        length: Sequence length, frames.
-        batch: Number of sequences.
-        dim: Number of features.
-        heads: Number of heads.
-        device: Device of the measurement.
-    """
-
-    name: str
-    length: int
-    batch: int
-    dim: int
+    name: str  # name of the variant in `FORMS`
+    length: int  # sequence length, frames
+    batch: int  # number of sequences
+    dim: int  # number of features
     heads: int
-    device: str
+    device: str  # device of the measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Cost of one forward pass of one layer.
+    """Cost of one forward pass of one layer."""
 
-    Attributes:
-        milliseconds: Time, ms.
-        megabytes: Peak memory minus input and weights, MB.
-    """
-
-    milliseconds: float
-    megabytes: float
+    milliseconds: float  # time, ms
+    megabytes: float  # peak memory minus input and weights, MB
 
 
 def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
@@ -152,12 +120,7 @@ def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: LayerCase, seconds: float) -> Cost:
-    """Measure the shortest time and the memory of several forward passes on one CPU thread.
-
-    Args:
-        case: Attention layers and input to measure.
-        seconds: Processor time after which no further pass starts, s.
-    """
+    """Measure the shortest time and the memory of several forward passes on one CPU thread."""
     torch.set_num_threads(1)
     tiny = LayerCase(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # warm-up
@@ -179,12 +142,7 @@ def measure_cpu(case: LayerCase, seconds: float) -> Cost:
 
 
 def measure_cuda(case: LayerCase, seconds: float) -> Cost:
-    """Measure the shortest time and the memory of several forward passes on a GPU.
-
-    Args:
-        case: Attention layers and input to measure.
-        seconds: Time after which no further pass starts, s.
-    """
+    """Measure the shortest time and the memory of several forward passes on a GPU."""
     run = prepare(case)
     run()
     before = torch.cuda.memory_allocated()
@@ -264,22 +222,8 @@ def measure_all(
     max_seconds: float = math.inf,
     names: Iterable[str] = FORMS,
 ) -> dict[str, dict[int, Cost]]:
-    """Measure the cost of attention mechanisms at every length.
-
-    Args:
-        lengths: Sequence lengths, frames.
-        batch: Number of sequences.
-        dim: Number of features of a token.
-        heads: Number of attention heads.
-        device: Device of the measurement, "cpu" or a GPU such as "cuda".
-        seconds: Time per measurement, s.
-        max_seconds: Maximum time of one pass, s. Lengths are skipped if quadratic extrapolation from a shorter one
-            exceeds this.
-        names: Names of the variants in `FORMS` to measure.
-
-    Returns:
-        The costs by name of the variant, then by sequence length.
-    """
+    """Measure attention mechanisms at every length; return costs by variant and length."""
+    # Lengths are skipped if quadratic extrapolation from a shorter one exceeds `max_seconds`.
 
     def costs(name: str) -> dict[int, Cost]:
         row: dict[int, Cost] = {}

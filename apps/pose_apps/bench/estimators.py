@@ -24,13 +24,7 @@ class EstimatorBench(NetworkBench):
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function to time, which estimates the joints of all people and returns their number.
-
-    Args:
-        estimator: 2D pose estimator.
-        image: Image, (H, W, 3) uint8 RGB.
-        boxes: Boxes of the people in the image.
-    """
+    """Return a function to time, which estimates the joints of all people in an image and returns their number."""
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 

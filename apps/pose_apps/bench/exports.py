@@ -58,14 +58,7 @@ class ExportBench(Bench):
 
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
-    """Measure the time to write each format from one recording, and print the times as a row.
-
-    Args:
-        folder: Folder of the recording and the exports.
-        formats: Names of the formats.
-        frames: Number of frames of the recording.
-        title: First cell of the row.
-    """
+    """Measure the time to write each format from one recording, and print the times as a row."""
     from pose.export import export, open_recording
     from pose_apps.support.memory import forget_peak, peak_megabytes
 

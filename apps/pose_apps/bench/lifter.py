@@ -68,32 +68,17 @@ class LifterBench(Bench):
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Time to lift one frame with several people in streaming use (`LifterStream.step`).
+    """Time to lift one frame with several people in streaming use (`LifterStream.step`)."""
 
-    Attributes:
-        backend: Backend, "torch" or "onnx".
-        people: Number of people in the frame.
-        p50: Median of the time per frame, ms.
-        p95: 95th percentile of the time per frame, ms.
-    """
-
-    backend: str
-    people: int
-    p50: float
-    p95: float
+    backend: str  # backend, "torch" or "onnx"
+    people: int  # number of people in the frame
+    p50: float  # median of the time per frame, ms
+    p95: float  # 95th percentile of the time per frame, ms
 
 
 def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> list[StepTime]:
-    """Measure the time of a streaming step on one thread, for every backend and number of people.
-
-    Steps with different numbers of people alternate, so that other load on the machine affects them equally.
-
-    Args:
-        name: Name or path of the lifter.
-        lookahead: Number of future frames that the lifter waits for.
-        skeleton: Name of the skeleton of the 2D keypoints.
-        seconds: Time per backend, s.
-    """
+    """Measure the time of a streaming step on one thread, for every backend and number of people."""
+    # Steps with different numbers of people alternate, so that other load on the machine affects them equally.
     import torch
 
     torch.set_num_threads(1)
@@ -150,15 +135,7 @@ class _Steps:
 
 
 def bench_offline(name: str, seconds: float) -> dict[str, float]:
-    """Measure the speed of a lifter on complete sequences.
-
-    Args:
-        name: Name or path of the lifter.
-        seconds: Minimum time per backend, s.
-
-    Returns:
-        Speed in frames/s by backend: "torch" on two threads and, if an exported file exists, "onnx" on one thread.
-    """
+    """Measure frames/s on complete sequences: "torch" on two threads and, if exported, "onnx" on one."""
     import torch
 
     torch.set_num_threads(2)

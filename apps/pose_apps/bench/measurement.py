@@ -9,20 +9,12 @@ from pose.utils.options import Options, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench(Options):
-    """Options of a subcommand of `pose-bench`.
+    """Options of a subcommand of `pose-bench`."""
 
-    Attributes:
-        purpose: Description of what is measured.
-    """
-
-    purpose: ClassVar[str]
+    purpose: ClassVar[str]  # description of what is measured
 
     json: str | None = option(None, "also write the measurements to this JSON file", metavar="FILE")
 
     @abstractmethod
     def run(self) -> None:
-        """Run the measurement, print the results as tables, and write a JSON file if requested.
-
-        Raises:
-            PoseError: If options are invalid or a network cannot run.
-        """
+        """Run the measurement, print the results as tables, and write a JSON file if requested."""

@@ -42,43 +42,22 @@ Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
 @dataclass(frozen=True, slots=True)
 class NetworkTable(Generic[Stage]):
-    """Networks of one kind, such as all detectors, and how to time them.
+    """Networks of one kind, such as all detectors, and how to time them."""
 
-    Attributes:
-        choices: Available networks by name.
-        prepare: Function that takes a loaded network, an image (H, W, 3) uint8 RGB and the boxes of its people. It
-            returns the function to time, which runs the network once and returns the number of people found.
-        suffix: Text appended to the names of the networks in the report.
-    """
+    # `prepare` takes a loaded network, an image (H, W, 3) uint8 RGB and the boxes of its people. It returns the
+    # function to time, which runs the network once and returns the number of people found.
 
-    choices: dict[str, Choice[Stage]]
-    prepare: Callable[[Stage, U8, Boxes], Callable[[], int]]
-    suffix: str = ""
+    choices: dict[str, Choice[Stage]]  # available networks by name
+    prepare: Callable[[Stage, U8, Boxes], Callable[[], int]]  # function that takes a loaded network
+    suffix: str = ""  # text appended to the names of the networks in the report
 
     def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
-        """Load a network.
-
-        Args:
-            name: Name of the network.
-            options: Options of the network.
-            model: Weight file; None for the default.
-
-        Returns:
-            The device of the network, and a function from an image and the boxes of its people to the function to time.
-
-        Raises:
-            PoseError: If the network cannot run with these options.
-        """
+        """Load a network; return its device, and a function from an image and boxes to the function to time."""
         stage = build(self.choices, name, options, model, "--models")
         return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # LiteRT supports no other device
 
     def file(self, name: str, model: str | None) -> Path | None:
-        """Return the weight file of a network; None if it has no file.
-
-        Args:
-            name: Name of the network.
-            model: Weight file; None for the default.
-        """
+        """Return the weight file of a network; None if it has no file."""
         return weight_file(self.choices[name], model, "--models")
 
 
@@ -87,49 +66,28 @@ AnyTable: TypeAlias = "NetworkTable[Detector] | NetworkTable[Estimator] | Networ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCase:
-    """Measurement of one network.
+    """Measurement of one network on the first frame of a clip or on random noise."""
 
-    Attributes:
-        table: Table that contains the network.
-        name: Name of the network.
-        model: Weight file; None for the default.
-        config: Options of the pipeline, such as device and precision.
-        video: Clip whose first frame is the image; None for random noise.
-        seconds: Minimum time of the measurement for each number of people, s.
-    """
-
-    table: AnyTable
-    name: str
-    model: str | None
-    config: PipelineConfig
-    video: str | None
-    seconds: float
+    table: AnyTable  # table that contains the network
+    name: str  # name of the network
+    model: str | None  # weight file; None for the default
+    config: PipelineConfig  # options of the pipeline, such as device and precision
+    video: str | None  # clip whose first frame is the image; None for random noise
+    seconds: float  # minimum time of the measurement for each number of people, s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkMetrics:
-    """Results of one network for one number of people.
-
-    Attributes:
-        network: Name of the network.
-        weights: Name of the weight file.
-        device: Device of the network.
-        people: Number of people in the image.
-        milliseconds: Median time per image, ms.
-        frames_per_second: Number of images per second.
-        megabytes: Peak memory of the process or GPU minus the memory before loading, MB. It includes runtime libraries.
-            None if unknown.
-        found: Number of people that the network found.
-    """
+    """Results of one network for one number of people."""
 
     network: str
-    weights: str
-    device: str
-    people: int
-    milliseconds: float
-    frames_per_second: float
-    megabytes: float | None
-    found: int
+    weights: str  # name of the weight file
+    device: str  # device of the network
+    people: int  # number of people in the image
+    milliseconds: float  # median time per image, ms
+    frames_per_second: float  # number of images per second
+    megabytes: float | None  # peak memory of the process or GPU minus the memory before loading, MB
+    found: int  # number of people that the network found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,11 +103,7 @@ class NetworkBench(Bench):
     seconds: float = option(1.0, "measuring time per value, s")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
-        """Measure all networks, print the table and the networks that failed, and write a JSON file if requested.
-
-        Args:
-            tables: Networks to measure, by kind.
-        """
+        """Measure all networks, print the table and failures, and write a JSON file if requested."""
         machine = describe_machine(self.device)
         print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
         figures: list[NetworkMetrics] = []
@@ -185,11 +139,7 @@ class NetworkBench(Bench):
 
 
 def _require_weights(case: NetworkCase) -> None:
-    """Check that the weights of the network are on this machine, because the measurement does not fetch weights.
-
-    Raises:
-        PoseError: If the weights are missing.
-    """
+    """Check that the weights of the network are on this machine, because the measurement does not fetch weights."""
     from pose.networks.weights import Store
 
     weight = case.table.choices[case.name].weight
@@ -297,14 +247,7 @@ def _first_frame(video: str | None) -> U8:
 
 
 def describe_machine(device: str) -> dict[str, str | int | None]:
-    """Describe this machine for the report.
-
-    Args:
-        device: Device of the networks, such as "cpu", "cuda" or "auto".
-
-    Returns:
-        Number of `processors`, processor `architecture`, and name of the `gpu`, which is "none" if it is not used.
-    """
+    """Return `processors`, `architecture` and used `gpu` ("none" without) of this machine for the report."""
     about: dict[str, str | int | None] = {
         "processors": os.cpu_count(),
         "architecture": platform.machine(),

@@ -25,11 +25,7 @@ from pose_apps.support.summary import print_wrapped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateConfig(CamerasConfig):
-    """Options of `pose-calibrate`.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of `pose-calibrate`."""
 
     videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them", metavar="VIDEO")
     cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")

@@ -46,18 +46,7 @@ def run_several(
     pipeline_config: PipelineConfig,
     loaded: Callable[[], None] = lambda: None,
 ) -> int:
-    """Process videos of several cameras that film the same scene, and return the exit status.
-
-    Args:
-        videos: Two or more video files, or one folder of video files.
-        cameras: Options of the cameras.
-        config: Options of `pose-run` that also apply to several cameras.
-        pipeline_config: Options of the pipeline.
-        loaded: Function called before the first output, for example to remove a status line.
-
-    Raises:
-        PoseError: If processing fails.
-    """
+    """Process videos, or a folder, of cameras that film one scene, and return the exit status."""
     from pose.cameras import camera_workers, with_threads  # loads NumPy
 
     chosen = camera_videos(videos, cameras.cameras)
@@ -94,20 +83,7 @@ def process_cameras(
     context: RunContext,
     workers: int = 1,
 ) -> "CamerasOutcome":
-    """Process videos of several cameras and write all requested files into the folder `config.out`.
-
-    Args:
-        videos: Video file of each camera.
-        cameras: Options of the cameras.
-        config: Options of `pose-run` that also apply to several cameras.
-        networks: Function that builds the pipeline.
-        context: Callbacks of the command.
-        workers: Number of cameras that are processed at the same time.
-
-    Raises:
-        PoseError: If processing fails.
-        KeyboardInterrupt: If Ctrl-C ends the processing.
-    """
+    """Process videos of several cameras and write all requested files into the folder `config.out`."""
     from pose_apps.cameras.run import CamerasRequest, run_cameras
 
     outputs = plan_outputs(videos[0], config.out, config.formats, config.overlay, npz=config.analyse)

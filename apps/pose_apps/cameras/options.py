@@ -17,11 +17,7 @@ CAMERAS_HELP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CamerasConfig(Options):
-    """Options that describe several cameras: their calibration, distance and start times.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options that describe several cameras: their calibration, distance and start times."""
 
     cameras: str | None = option(None, CAMERAS_HELP)
     distance: str | None = option(None, "distance between two cameras in m, such as cam1,cam2=3.4")
@@ -41,17 +37,7 @@ class CamerasConfig(Options):
 
 
 def read_offsets(text: str | None) -> list[float] | None:
-    """Parse the start times of videos in seconds, such as `0,1.25`.
-
-    Args:
-        text: Start times, one per video, separated by commas; None if they are unknown.
-
-    Returns:
-        The start times in s; None if `text` is None.
-
-    Raises:
-        UsageError: If the text is invalid.
-    """
+    """Parse the start times of videos in seconds, such as `0,1.25`; None if unknown."""
     if text is None:
         return None
     try:
@@ -64,18 +50,7 @@ def read_offsets(text: str | None) -> list[float] | None:
 
 
 def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
-    """Parse a distance between two cameras, such as `cam1,cam2=3.4`.
-
-    Args:
-        text: Two cameras and their distance in metres. A camera is `cam` and its number from 1, or its name.
-        names: Names of all cameras, which are those of their videos.
-
-    Returns:
-        The indices of the two cameras from 0, and their distance in metres.
-
-    Raises:
-        UsageError: If the text is invalid.
-    """
+    """Parse two cameras (`cam` and number, or name) and their distance in m, such as `cam1,cam2=3.4`."""
     pair, _, metres = str(text).partition("=")
     words = [word.strip() for word in pair.split(",")]
     known = {f"cam{row + 1}": row for row in range(len(names))} | {
@@ -94,16 +69,7 @@ def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
 
 
 def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
-    """Return the video file of each camera: in the given order, or those of a folder sorted by name.
-
-    Args:
-        videos: Arguments of a command: video files, or one folder of video files.
-        cameras: Value of the option `--cameras`: a calibration file or "auto"; None if it is not given. A folder is
-            only allowed with this option.
-
-    Raises:
-        UsageError: If videos are missing, duplicate, too few or too many.
-    """
+    """Return the video file of each camera: in the given order, or, with `--cameras`, of a folder by name."""
     if len(videos) == 1:
         folder = Path(videos[0])
         if cameras is None or not folder.is_dir():

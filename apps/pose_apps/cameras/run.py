@@ -31,48 +31,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CamerasRequest:
-    """Options for processing several cameras.
+    """Options for processing several cameras."""
 
-    Attributes:
-        videos: Video file of each camera.
-        cameras: Options of the cameras.
-        height: Body height of the person seen longest, m, as text such as "1.82"; None if unknown.
-        pitch: Pitch of the first camera, degrees, positive if it looks up; None if unknown.
-        roll: Clockwise roll of the first camera, degrees; None if unknown.
-        refine: Whether to refine the camera poses of a given calibration. Its intrinsics are fixed.
-    """
-
-    videos: list[str]
-    cameras: CamerasConfig
-    height: str | None
-    pitch: float | None
-    roll: float | None
-    refine: bool = False
+    videos: list[str]  # video file of each camera
+    cameras: CamerasConfig  # options of the cameras
+    height: str | None  # body height of the person seen longest, m, as text such as "1.82"; None if unknown
+    pitch: float | None  # pitch of the first camera, degrees, positive if it looks up; None if unknown
+    roll: float | None  # clockwise roll of the first camera, degrees; None if unknown
+    refine: bool = False  # whether to refine the camera poses of a given calibration. Its intrinsics are fixed
 
 
 @dataclass(frozen=True, slots=True)
 class CamerasOutcome:
-    """Results of processing several cameras.
+    """Results of processing several cameras."""
 
-    Attributes:
-        tally: Statistics of the 3D result, and of the 2D joints in all cameras.
-        files: Written files.
-        lines: Lines of text for the summary.
-        cameras: Calibrated cameras.
-        size: (width, height) of the images of the first camera, px.
-        fps: Frame rate of the result, frames/s.
-        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
-        problems: Reasons why results are incomplete.
-    """
-
-    tally: Tally
-    files: list[Path]
-    lines: list[str]
-    cameras: "list[ResultCamera]"
-    size: tuple[int, int]
-    fps: float
-    cached: "Found"
-    problems: list[str] = field(default_factory=list)
+    tally: Tally  # statistics of the 3D result, and of the 2D joints in all cameras
+    files: list[Path]  # written files
+    lines: list[str]  # lines of text for the summary
+    cameras: "list[ResultCamera]"  # calibrated cameras
+    size: tuple[int, int]  # (width, height) of the images of the first camera, px
+    fps: float  # frame rate of the result, frames/s
+    cached: "Found"  # results found in the cache: "nothing", "people" (2D only) or "everything"
+    problems: list[str] = field(default_factory=list)  # reasons why results are incomplete
 
 
 def run_cameras(
@@ -83,20 +63,7 @@ def run_cameras(
     overwrite: bool,
     workers: int = 1,
 ) -> CamerasOutcome:
-    """Process the videos of several cameras into one result.
-
-    Args:
-        request: Options of the processing.
-        networks: Function that builds the pipeline.
-        outputs: Files to write.
-        context: Callbacks of the command.
-        overwrite: Whether to replace existing results.
-        workers: Number of cameras that are processed at the same time.
-
-    Raises:
-        PoseError: If processing fails.
-        KeyboardInterrupt: After Ctrl-C.
-    """
+    """Process the videos of several cameras into one result."""
     from pose.results.cameras import CAMERAS_FILE, cameras_text, result_cameras
     from pose.results.recorded import write_results
 
@@ -131,12 +98,7 @@ def run_cameras(
 
 
 def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:
-    """Return a copy of `tally` with the statistics of the 2D joints in all cameras.
-
-    Args:
-        tally: Statistics of the 3D result.
-        cameras: Statistics of each camera.
-    """
+    """Return a copy of `tally` with the statistics of the 2D joints in all cameras."""
     return replace(
         tally,
         joints=sum(camera.joints for camera in cameras),
@@ -146,16 +108,7 @@ def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:
 
 
 def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
-    """Check before any work that the options can be combined.
-
-    Args:
-        request: Options of the processing.
-        names: Names of the cameras.
-
-    Raises:
-        UsageError: If options are invalid or cannot be combined.
-        PoseError: If the calibration file is invalid.
-    """
+    """Check before any work that the options can be combined."""
     cameras = request.cameras
     if cameras.distance is not None:
         read_distance(cameras.distance, names)
@@ -176,11 +129,7 @@ def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
 
 
 def check_videos(videos: Sequence[str]) -> None:
-    """Check before any work that all videos can be opened.
-
-    Raises:
-        PoseError: If a video cannot be opened.
-    """
+    """Check before any work that all videos can be opened."""
     from pose.video import open_source
 
     for video in videos:

@@ -21,19 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TalliedCamera:
-    """Results of the pipeline for the video of one of several cameras, with statistics.
+    """Results of the pipeline for the video of one of several cameras, with statistics."""
 
-    Attributes:
-        spool: Results of all frames, stored in a temporary file.
-        run: Metadata of the run.
-        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
-        tally: Statistics of the frames of this camera.
-    """
-
-    spool: "FrameStore"
-    run: "CameraRun"
-    cached: "Found"
-    tally: Tally
+    spool: "FrameStore"  # results of all frames, stored in a temporary file
+    run: "CameraRun"  # metadata of the run
+    cached: "Found"  # results found in the cache: "nothing", "people" (2D only) or "everything"
+    tally: Tally  # statistics of the frames of this camera
 
 
 def track_cameras(
@@ -45,23 +38,7 @@ def track_cameras(
     stop: threading.Event,
     workers: int = 1,
 ) -> list[TalliedCamera]:
-    """Run the pipeline on the video of every camera with `pose.cameras.CameraRuns`.
-
-    Args:
-        videos: Video of each camera.
-        pipeline: Pipeline of the first worker; further workers build their own.
-        folder: Folder for temporary files.
-        stack: Exit stack that closes the temporary files of the results.
-        context: Callbacks of the command.
-        stop: Event that ends all workers at their next frame.
-        workers: Number of cameras that are processed at the same time, each in one thread.
-
-    Returns:
-        The results of each video. The list is shorter if `stop` is set.
-
-    Raises:
-        PoseError: If a video has no frames, its camera moves, or two videos have the same images.
-    """
+    """Run the pipeline on every camera's video, on threads; fewer results if `stop` is set."""
     from pose.cameras import CameraRuns
     from pose.results.cache.run import cached_results
 

@@ -23,47 +23,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTask:
-    """Data and protocol of an evaluation.
+    """Data and protocol of an evaluation."""
 
-    Attributes:
-        sequences: Sequences with ground truth.
-        benchmark: Name and protocol of the evaluation, for the tables of results.
-        fps: Frame rate of the sequences, frames/s.
-        slug: Part of the default name of the results folder.
-    """
-
-    sequences: "list[LabelledSequence]"
-    benchmark: "Benchmark"
-    fps: float
-    slug: str
+    sequences: "list[LabelledSequence]"  # sequences with ground truth
+    benchmark: "Benchmark"  # name and protocol of the evaluation, for the tables of results
+    fps: float  # frame rate of the sequences, frames/s
+    slug: str  # part of the default name of the results folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Options):
-    """Options of a subcommand of `pose-eval` that evaluates on sequences with ground truth.
+    """Options of a subcommand of `pose-eval` that evaluates on sequences with ground truth."""
 
-    Attributes:
-        purpose: Help text of the subcommand.
-    """
-
-    purpose: ClassVar[str]
+    purpose: ClassVar[str]  # help text of the subcommand
 
     @abstractmethod
     def task(self) -> EvaluationTask:
-        """Read the sequences and describe the protocol of the evaluation.
-
-        Raises:
-            UsageError: If options cannot be combined.
-            PoseError: If a file is invalid.
-        """
+        """Read the sequences and describe the protocol of the evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(Labelled):
-    """Options for Human3.6M with the protocol of VideoPose3D (V) or of MotionBERT (M).
-
-    Some options apply to one of the protocols only.
-    """
+    """Options for Human3.6M with the protocol of VideoPose3D (V) or MotionBERT (M); some apply to one only."""
 
     purpose = "Human3.6M, protocol V or M."
 
@@ -166,19 +147,7 @@ def make_benchmark(
     averaging: "Averaging",
     groups: tuple[str, ...],
 ) -> "Benchmark":
-    """Describe a benchmark for the tables of results.
-
-    Args:
-        name: Name of the benchmark.
-        protocol: Description of the protocol.
-        input_2d: Description of the source of the 2D keypoints.
-        sequences: Sequences of the benchmark.
-        averaging: Averaging of errors: "actions" (mean over the actions) or "frames" (mean over all frames).
-        groups: Names of all groups of the benchmark, such as actions.
-
-    Raises:
-        PoseError: If no frame has ground truth.
-    """
+    """Describe a benchmark for the tables of results, with "actions" or "frames" as averaging."""
     from pose.training.evaluation.results import Benchmark
     from pose.training.evaluation.scores import MEASURES, THRESHOLD_MEASURES
 

@@ -37,43 +37,24 @@ class OutputOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Settings for the output of results and progress.
+    """Settings for the output of results and progress."""
 
-    Attributes:
-        folder: Folder of the results.
-        report: Whether to write report.html.
-        quiet: Whether to hide the progress.
-    """
-
-    folder: Path
-    report: bool
-    quiet: bool
+    folder: Path  # folder of the results
+    report: bool  # whether to write report.html
+    quiet: bool  # whether to hide the progress
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter, or stored predictions of a lifter, to evaluate.
+    """A lifter, or stored predictions of a lifter, to evaluate."""
 
-    Attributes:
-        name: Name for the tables of results.
-        lifter: The lifter; None for predictions.
-        predictions: The predictions; None for a lifter.
-    """
-
-    name: str
-    lifter: "Lifter | None" = None
-    predictions: "Predictions | None" = None
+    name: str  # name for the tables of results
+    lifter: "Lifter | None" = None  # the lifter; None for predictions
+    predictions: "Predictions | None" = None  # the predictions; None for a lifter
 
     @classmethod
     def open(cls, what: str, name: str, task: EvaluationTask, device: str) -> "Candidate":
-        """Open the predictions or the lifter to evaluate.
-
-        Args:
-            what: Path of an .npz file of predictions, path of a checkpoint, or name of a shipped lifter.
-            name: Name for the tables of results.
-            task: Sequences of the evaluation, which the predictions must fit.
-            device: Device of the lifter, such as "auto", "cpu" or "cuda".
-        """
+        """Open an .npz file of predictions, which must fit the task, a checkpoint or a shipped lifter."""
         if what.endswith(".npz"):
             from pose.training.evaluation.predictions import load_predictions
 
@@ -88,11 +69,7 @@ class Candidate:
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """Return a short name for each file. The names are unique if the paths are.
-
-    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is also named `final`. Names
-    include the suffix if files of one folder differ in nothing else.
-    """
+    """Return a short name for each file, unique if the paths are, such as `final`, or `a-final` for a second one."""
     names: list[str] = []
     max_depth = max(len(Path(file).parts) for file in files)
     for with_suffix in (False, True):
@@ -107,16 +84,7 @@ def short_names(files: Sequence[str]) -> list[str]:
 
 
 def plan_output(options: OutputOptions, slug: str) -> Output:
-    """Check the output options before the evaluation, and return the output settings.
-
-    Args:
-        options: Output options.
-        slug: Part of the default name of the results folder.
-
-    Raises:
-        UsageError: If existing results would be replaced without `--overwrite`.
-        PoseError: If the report cannot be drawn.
-    """
+    """Check the output options before the evaluation, and return the output settings."""
     folder = Path(options.out or f"pose-eval-{slug}")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is not a folder")
@@ -133,18 +101,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
 def evaluate_all(
     candidates: Sequence[Candidate], task: EvaluationTask, output: Output, *, flip: bool, lookaheads: Sequence[int]
 ) -> list[EvaluationResult]:
-    """Evaluate all candidates on the task, and write the predictions of each lifter as soon as they are complete.
-
-    Args:
-        candidates: Lifters or predictions.
-        task: Sequences and protocol.
-        output: Output settings.
-        flip: Whether to average each prediction with that of the mirrored input.
-        lookaheads: Look-aheads, in frames, at which streaming lifters are evaluated additionally.
-
-    Raises:
-        UsageError: If `lookaheads` is not empty and no candidate is a streaming lifter.
-    """
+    """Evaluate all candidates, and write the predictions of each lifter as soon as they are complete."""
     from pose.training.evaluation.results import curve_point, describe
 
     if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
@@ -189,13 +146,7 @@ def _progress(name: str, task: EvaluationTask, output: Output) -> "Iterator[tqdm
 
 
 def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
-    """Write the predictions of an evaluation to an .npz file.
-
-    Args:
-        output: Output settings with the folder.
-        name: Suffix of the file name, as in predictions-NAME.npz; empty for predictions.npz.
-        evaluation: Evaluation with the predictions.
-    """
+    """Write the predictions of an evaluation to predictions.npz, or predictions-NAME.npz."""
     from pose.training.evaluation.predictions import save_predictions
 
     _make(output.folder)

@@ -42,14 +42,7 @@ class ForecastOptions(Options):
 
 
 def evaluate_forecasts(options: ForecastOptions) -> None:
-    """Evaluate forecasters, write `forecast.json`, and print the tables of results.
-
-    Options and files are checked before the first forecast.
-
-    Raises:
-        UsageError: If options are invalid.
-        PoseError: If a file is invalid.
-    """
+    """Evaluate forecasters after checking options and files, write `forecast.json`, and print the tables."""
     target = Path(options.out) / RESULTS
     if target.exists() and not options.overwrite:
         raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
@@ -71,14 +64,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
 
 
 def _names(forecasters: Sequence[str]) -> list[str]:
-    """Return unique names of forecasters for the tables.
-
-    Checkpoints named final, best or last get the name of the folder of their run. If these names are not unique, all
-    files get those of `short_names`.
-
-    Raises:
-        UsageError: If a forecaster is given twice.
-    """
+    """Return unique names of forecasters: for final, best or last that of the run's folder, if unique."""
     if len(set(map(Path, forecasters))) < len(forecasters):
         raise UsageError("--forecasters: name each once")
     checkpoints = [name for name in forecasters if name.endswith(".safetensors")]

@@ -34,16 +34,7 @@ class VideoOptions(Options):
 
 
 def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options: OutputOptions) -> None:
-    """Run the pipeline on a video, evaluate the people that have ground truth, and write and print the results.
-
-    Args:
-        options: Video and ground truth.
-        config: Options of the pipeline.
-        output_options: Options for the output.
-
-    Raises:
-        PoseError: If no person with ground truth is found, or a file is invalid.
-    """
+    """Run the pipeline on a video, evaluate people with ground truth, and write and print the results."""
     truth = load_truth(Path(options.gt))
     output = plan_output(output_options, f"video-{Path(options.video).stem}")
     from pose.pipeline import Pipeline

@@ -26,21 +26,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """Options of a subcommand of `pose-lab`.
+    """Options of a subcommand of `pose-lab`."""
 
-    Attributes:
-        purpose: Help text of the subcommand.
-    """
-
-    purpose: ClassVar[str]
+    purpose: ClassVar[str]  # help text of the subcommand
 
     @abstractmethod
     def run(self) -> None:
-        """Run the subcommand.
-
-        Raises:
-            PoseError: If the subcommand fails.
-        """
+        """Run the subcommand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

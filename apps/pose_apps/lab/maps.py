@@ -66,14 +66,7 @@ def _table(metrics: HeadMetrics, distances: torch.Tensor | None) -> str:
 
 
 def _picture(maps: torch.Tensor, metrics: HeadMetrics, times: torch.Tensor, out: Path) -> None:
-    """Draw the attention maps to an image file.
-
-    Args:
-        maps: Attention weights of L layers and H heads, (L, H, T, T); rows are queries, columns are keys.
-        metrics: Statistics of the heads.
-        times: Times of the frames (T,), s.
-        out: Image file to write.
-    """
+    """Draw attention maps (L, H, T, T) of layers and heads, rows are queries, to an image file."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -21,11 +21,7 @@ BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
 
 
 class MocapMotion:
-    """Motion capture data from files. Implements `pose.training.laboratory.trial.MotionData`.
-
-    Args:
-        files: Paths of files written by `pose-prepare mocap`, separated by commas.
-    """
+    """Motion capture data from files of `pose-prepare mocap` (implements `MotionData`)."""
 
     def __init__(self, files: str) -> None:
         self._files = files
@@ -36,15 +32,7 @@ class MocapMotion:
     def training(
         self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """Return a function from the number of a training step to its batch.
-
-        Args:
-            frames: Number of frames of a sequence.
-            sequences: Number of sequences of a batch.
-            seed: Random seed.
-            subject_fraction: Fraction of the training subjects to use, at least one, sampled with the seed.
-            without: Name of a subject to leave out; empty for none.
-        """
+        """Return a function from a training step to its batch, of a fraction of the subjects, or without one."""
         return self._training(frames, sequences, seed, subject_fraction, without)
 
     def _batches(
@@ -68,17 +56,7 @@ class MocapMotion:
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
 
     def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Yield fixed batches of one training subject.
-
-        Args:
-            name: Name of the subject.
-            condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
-                of a detector).
-            frames: Maximum number of frames of a sequence.
-
-        Raises:
-            UsageError: If there is no such training subject.
-        """
+        """Yield fixed batches of one training subject; 2D is "gt", "noisy" or "detector"."""
         clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
         if not clips:
             raise UsageError(f"--mocap: no training subject is named {name}")

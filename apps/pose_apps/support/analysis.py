@@ -18,16 +18,7 @@ OTHERS = ("html", "c3d")  # than tables
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
-    """Check that no output file of an analysis exists, unless `overwrite` is True.
-
-    Args:
-        folder: Folder of the analysis.
-        formats: Output formats.
-        overwrite: Whether existing files may be replaced.
-
-    Raises:
-        UsageError: If an output file exists.
-    """
+    """Check that no output file of an analysis exists, unless `overwrite` is True."""
     for target in [*_targets(folder, formats), *(sorted(folder.glob(C3D.format("*"))) if "c3d" in formats else [])]:
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists; give --overwrite to replace it")
@@ -52,24 +43,9 @@ def write_analysis(
     video: Path | None = None,
     warn: Callable[[str], None] = print_warning,
 ) -> "tuple[Analysis, list[Path]]":
-    """Analyse a result and write tables and a report. Files of an earlier analysis are replaced.
-
-    Args:
-        poses: Result in world coordinates, poses.npz.
-        folder: Folder for the tables; created if missing.
-        formats: Output formats: csv, json, parquet (tables), html (report), c3d (joints and events, one file per
-            person).
-        groups: Names of the groups of metrics; None for all.
-        inputs: Inputs of RULA and REBA that a camera cannot observe.
-        video: Video for the images of the report; default the source of the result, if it exists.
-        warn: Function called with a message for each file of the user that was renamed.
-
-    Returns:
-        The analysis and the written files.
-
-    Raises:
-        PoseError: If the result has no world coordinates, or a library is not installed.
-    """
+    """Analyse poses.npz, write tables and report, and return the analysis and the files."""
+    # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
+    # are replaced; `warn` gets a message for each file of the user that was renamed.
     from pose.analysis import GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
@@ -98,14 +74,7 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write a C3D file with joints and events for each person with events; return the files.
-
-    Args:
-        analysis: Analysis of the result.
-        poses: Result, poses.npz.
-        folder: Folder to write to.
-        record: Record of written files, which protects files of the user.
-    """
+    """Write a C3D file with joints and events for each person with events; return the files."""
     from pose.export import open_recording
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
@@ -148,17 +117,7 @@ def _amount(metric: "Metric") -> str:
 def analysed(
     poses: Path, folder: Path, video: str, warn: Callable[[str], None]
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Analyse the result of a run of `pose-run` with `write_analysis`.
-
-    Args:
-        poses: Result, poses.npz.
-        folder: Folder for the tables.
-        video: Video for the images of the report.
-        warn: Function called with a message for each file of the user that was renamed.
-
-    Returns:
-        Written files, lines for the summary, and problems.
-    """
+    """Analyse the result of a run of `pose-run`; return files, summary lines and problems."""
     try:
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:

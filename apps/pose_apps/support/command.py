@@ -39,10 +39,8 @@ CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
 
 
 def run_command(function: Main) -> Callable[..., int]:
-    """Decorate the `main(argv=None)` of a command, so that it returns an exit status and prints errors as one line.
-
-    Errors other than `PoseError`, `OSError` and option errors are bugs. They are shown with their traceback.
-    """
+    """Decorate `main(argv=None)` to return an exit status and to print errors as one line."""
+    # Errors other than `PoseError`, `OSError` and option errors are bugs. They are shown with their traceback.
 
     @functools.wraps(function)
     def command(argv: Sequence[str] | None = None) -> int:
@@ -101,17 +99,8 @@ def _warning_line(
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
-    """Add --version and --print-completion to a parser, and parse the arguments.
-
-    A leading `~` in a value is expanded, because shells expand it only in separate words.
-
-    Args:
-        parser: Parser constructed with `exit_on_error=False`.
-        argv: Arguments; None for those of the process.
-
-    Raises:
-        UsageError: If an argument is invalid. The message is one line with the option or key, and the allowed values.
-    """
+    """Add --version and --print-completion to a parser (`exit_on_error=False`), and parse the arguments."""
+    # A leading `~` in a value is expanded, because shells expand it only in separate words.
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and exit")
     complete = "print a shell completion script and exit; see docs/reference/commands.md"
@@ -163,14 +152,7 @@ def _rephrase_error(
     options: Sequence[str] = (),
     commands: Sequence[str] = (),
 ) -> str:
-    """Rephrase an error of the parser. The message names the option as typed, or suggests the most similar known word.
-
-    Args:
-        error: Error of the parser.
-        arguments: Arguments of the command line.
-        options: Known options.
-        commands: Known subcommands.
-    """
+    """Return a parser's error that names the option as typed, or suggests the most similar known word."""
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())

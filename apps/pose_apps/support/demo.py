@@ -6,14 +6,7 @@ FOLDER = "demo"  # folder of the results of `pose-run --demo` in the working dir
 
 
 def demo_clip(*, quiet: bool = False) -> str:
-    """Return the path of the demo clip, and fetch the clip if it is not on this machine.
-
-    Args:
-        quiet: Whether to hide the progress of the download.
-
-    Raises:
-        FetchError: If the clip cannot be fetched.
-    """
+    """Return the path of the demo clip, and fetch the clip if it is not on this machine."""
     from pose.networks.weights import locate
     from pose.networks.weights.catalogue import DEMO_CLIP
 

@@ -27,21 +27,7 @@ def draw_overlay(
     body: bool,
     doubtful: Collection[int],
 ) -> None:
-    """Read the images of the source again and draw the results on them.
-
-    Decoding, drawing and encoding run in parallel.
-
-    Args:
-        source: Source to read the images from.
-        results: Results of all frames.
-        info: Metadata of the run.
-        path: Video file to write.
-        context: Callbacks of the command.
-        times: Times of the stages, to which the times of this function are added.
-        inset: Position of the 3D inset; see `pose.view.overlay.Overlay`.
-        body: Whether to draw shaded bodies.
-        doubtful: Ids of tracks that may not be people. These tracks are drawn dashed.
-    """
+    """Draw the results on the source's images, read again; decoding, drawing and encoding run in parallel."""
     from pose.utils.background import in_background
     from pose.utils.device import opencv_threads
     from pose.utils.prefetch import prefetch

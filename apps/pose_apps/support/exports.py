@@ -18,17 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
-    """Check that a result can be exported to the given formats.
-
-    Args:
-        names: Names of the formats.
-        folder: Folder of the exports.
-        overwrite: Whether existing files may be replaced.
-
-    Raises:
-        UsageError: If files in one of the formats exist already, and `overwrite` is False.
-        PoseError: If a library is not installed.
-    """
+    """Check that a result can be exported to the given formats."""
     check_formats(names, "--formats")
     there = sorted(path for path in folder.iterdir() if is_export(path.name, names)) if folder.is_dir() else []
     if there and not overwrite:
@@ -36,18 +26,7 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
 
 
 def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
-    """Check that no file exists that an export would write.
-
-    Args:
-        recording: Result to export.
-        names: Names of the formats.
-        people: Ids of the people to export.
-        folder: Folder of the exports.
-        stem: Start of the file names.
-
-    Raises:
-        UsageError: If such a file exists.
-    """
+    """Check that no file exists that an export would write."""
     for path in targets(recording, names, people, folder, stem):
         if os.path.lexists(path):
             raise UsageError(f"{path} exists; give --overwrite to replace it, or another folder with --out")
@@ -56,19 +35,7 @@ def check_targets(recording: "Recording", names: list[str], people: list[int], f
 def write_exports(
     outputs: Outputs, folder: Path, video: str, space: str | None = None, trim: bool = True
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Export the poses.npz in a folder to all requested formats. Files of earlier exports are replaced.
-
-    Args:
-        outputs: Outputs with the export formats.
-        folder: Folder of the results.
-        video: Path of the source video.
-        space: Coordinate frame of the exports, "camera" or "world"; None for world if the result has it, else camera.
-        trim: Whether to omit a person's first and last frames in which the person is only partly in the image or has
-            feet below the floor.
-
-    Returns:
-        The files, notes on the files, and problems of formats that could not be written.
-    """
+    """Export a folder's poses.npz to all formats, replacing earlier ones; return files, notes and problems."""
     source, names = Path(video), list(outputs.exports)
     pictures = source if source.is_file() else None
     recording = open_recording(folder / f"{STEM}.npz", video=pictures, space=space, trim=trim)
@@ -86,16 +53,7 @@ def write_exports(
 
 
 def unwritten(names: list[str], people: list[int], files: list[Path], stem: str) -> list[str]:
-    """Return a line for the summary about people without an exported file, as a list with one or no line.
-
-    Only formats with one file per person are considered.
-
-    Args:
-        names: Names of the formats that were written.
-        people: Ids of the people that were exported.
-        files: Written files.
-        stem: Start of the file names.
-    """
+    """Return at most one line about people without a file, in formats with one file per person."""
     single = [name for name in names if isinstance(FORMATS[name], PersonFormat)]
     if not single:
         return []

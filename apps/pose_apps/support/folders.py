@@ -10,11 +10,7 @@ from pose.errors import PoseError
 
 @contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Create a folder, and remove it at the end of the context if it is empty.
-
-    Raises:
-        PoseError: If the folder cannot be created or written.
-    """
+    """Create a folder, and remove it at the end of the context if it is empty."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)

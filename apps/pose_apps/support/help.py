@@ -121,12 +121,7 @@ MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 
 
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
-    """Replace `--help` of a parser and its subcommands, and add `--help-all`.
-
-    Args:
-        parser: Parser of the command.
-        name: Name of the command in `LAYOUTS`; None for the name of the program.
-    """
+    """Replace `--help` of a parser and its subcommands, and add `--help-all`."""
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:
@@ -175,13 +170,7 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
 
 
 def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
-    """Return the options by the title of their group. Each option is a pair of its form as typed and its help text.
-
-    Args:
-        parser: Parser of the command.
-        name: Name of the command in `LAYOUTS`.
-        everything: Whether to return all options (`--help-all`).
-    """
+    """Return pairs (form as typed, help text) of options by the title of their group in `LAYOUTS`."""
     asides = {"help": [_typed(a, True) for a in parser._actions if not ASIDES.isdisjoint(a.option_strings)]}
     subcommands = _subcommands(parser)
     if subcommands is not None:
@@ -204,12 +193,7 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
 
 
 def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
-    """Return the form of an option as typed, and its help text.
-
-    Args:
-        action: The option.
-        everything: Whether to list all allowed values (`--help-all`).
-    """
+    """Return the form of an option as typed, and its help text; `everything` lists all allowed values."""
     text = " ".join((action.help or "").split())
     choices = choices_of(action)
     if not action.option_strings:
@@ -267,13 +251,7 @@ def _is_plain(default: object) -> bool:
 
 
 def _entry(typed: str, text: str, width: int) -> Iterator[str]:
-    """Yield the lines of one option: its form, and its help text to the right, or below if the form is long.
-
-    Args:
-        typed: Form of the option as typed.
-        text: Help text.
-        width: Width of the terminal, columns.
-    """
+    """Yield the lines of an option: its form, and its help to the right, or below if the form is long."""
     left = min(TYPED_COLUMNS, width // 2)
     wrapped = textwrap.wrap(text, width - left - 2, break_on_hyphens=False) or [""]
     if len(typed) >= left:

@@ -11,11 +11,7 @@ from typing import Self
 
 
 def call_interrupt_handler() -> None:
-    """Call the current handler of Ctrl-C (SIGINT).
-
-    Raises:
-        KeyboardInterrupt: If the handler raises it, as the default handler does.
-    """
+    """Call the current handler of Ctrl-C (SIGINT)."""
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
         handler(signal.SIGINT, None)
@@ -23,10 +19,7 @@ def call_interrupt_handler() -> None:
 
 @contextmanager
 def signals_as_interrupt() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP act like Ctrl-C within the context.
-
-    A signal that was ignored when the program started stays ignored.
-    """
+    """Make SIGTERM and SIGHUP act like Ctrl-C within the context, unless ignored since the program's start."""
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
@@ -47,13 +40,7 @@ def _interrupt() -> None:
 
 
 def interrupt_on_hangup(interrupt: Callable[[], None] = _interrupt) -> None:
-    """Make the closing of the terminal (SIGHUP) end the program gracefully from now on, like Ctrl-C.
-
-    A program that was started with `nohup` continues.
-
-    Args:
-        interrupt: Function called on SIGHUP to end the program. Later output to the terminal is dropped.
-    """
+    """Make the closing of the terminal (SIGHUP) call `interrupt` from now on, except under `nohup`."""
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is None or signal.getsignal(hang_up) is not signal.SIG_DFL:
         return
@@ -71,17 +58,10 @@ def interrupt_on_hangup(interrupt: Callable[[], None] = _interrupt) -> None:
 
 
 class Interrupts:
-    """Context in which Ctrl-C does not raise, but sets an event, except within `raised_after`.
-
-    Args:
-        enabled: Whether to handle Ctrl-C.
-
-    Attributes:
-        stop: Event that Ctrl-C sets. It may also be set by other code.
-    """
+    """Context in which Ctrl-C, if enabled, sets `stop` instead of raising, except within `raised_after`."""
 
     def __init__(self, enabled: bool = True) -> None:
-        self.stop = threading.Event()
+        self.stop = threading.Event()  # event that Ctrl-C sets. It may also be set by other code
         self._enabled = enabled
         self._ignored_left = math.inf
 
@@ -98,10 +78,7 @@ class Interrupts:
 
     @contextmanager
     def raised_after(self, max_ignored: int) -> Iterator[None]:
-        """Raise KeyboardInterrupt within this context, after more than `max_ignored` presses of Ctrl-C.
-
-        It is raised only once, so that the cleanup is not interrupted.
-        """
+        """Raise KeyboardInterrupt, once, after more than `max_ignored` presses of Ctrl-C in this context."""
         self._ignored_left = max_ignored
         try:
             yield

@@ -14,11 +14,7 @@ FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 
 
 def read_intrinsics(text: str) -> NDArray[np.float64]:
-    """Return the camera matrix (3, 3) in px from the text `fx,fy,cx,cy`, or from a file with the matrix.
-
-    Raises:
-        UsageError: If the text or file is invalid. The message describes what is allowed.
-    """
+    """Return the camera matrix (3, 3) in px from the text `fx,fy,cx,cy`, or from a file with the matrix."""
     path = Path(text)
     try:
         values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]

@@ -9,17 +9,7 @@ from pose.utils.device import require_torch
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
-    """Load a streaming lifter, and return a function that lifts batches of 2D sequences with it.
-
-    The function returns joints (B, T, 17, 3) m relative to the pelvis, the position of the pelvis (B, T, 3) m and the
-    uncertainty of the joints (B, T, 17) mm, in the camera frame. Each pose depends on past and present frames only.
-
-    Args:
-        name: Name of a shipped lifter, or path of a checkpoint.
-
-    Raises:
-        UsageError: If the lifter is not a streaming lifter.
-    """
+    """Return a function that lifts batches causally: joints (B, T, 17, 3) m, pelvis (B, T, 3) m, sigma mm."""
     require_torch("pose-prepare forecast, which lifts many sequences at once,")
     from pose.lifting.torch_lifter import TorchLifter
     from pose.training.measure import lift_batch

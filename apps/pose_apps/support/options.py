@@ -43,12 +43,7 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
 
 
 def gathered(words: Sequence[str], name: str) -> list[str]:
-    """Join the values of a repeated option at its first position: `--source a --source b` becomes `--source a b`.
-
-    Args:
-        words: Arguments of the command line.
-        name: The option, such as "--source".
-    """
+    """Join the values of a repeated option: `--source a --source b` becomes `--source a b`."""
     values: list[str] = []
     others: list[str] = []
     place, taking = len(words), False
@@ -67,14 +62,7 @@ def gathered(words: Sequence[str], name: str) -> list[str]:
 def command_parser(
     prog: str, description: str, *configs: type["DataclassInstance"], presets: bool = False
 ) -> ArgumentParser:
-    """Return the parser of a command, with one option per field of the given dataclasses.
-
-    Args:
-        prog: Name of the command.
-        description: Help text of the command.
-        *configs: Dataclasses with the options.
-        presets: Whether to add `--config`.
-    """
+    """Return the parser of a command, with one option per field of the given dataclasses."""
     parser = ArgumentParser(prog=prog, description=description, exit_on_error=False)
     if presets:
         add_config_option(parser)
@@ -86,14 +74,7 @@ def command_parser(
 def add_subcommand(
     commands: "ActionSubCommands", name: str, purpose: str, *configs: type["DataclassInstance"]
 ) -> ArgumentParser:
-    """Add a subcommand with one option per field of the given dataclasses, and return its parser.
-
-    Args:
-        commands: Action returned by `add_subcommands`.
-        name: Name of the subcommand.
-        purpose: Help text of the subcommand.
-        *configs: Dataclasses with the options.
-    """
+    """Add a subcommand with one option per field of the given dataclasses, and return its parser."""
     command = ArgumentParser(description=purpose, exit_on_error=False)
     for config in configs:
         add_options(command, config)
@@ -151,15 +132,7 @@ def _typed(entry: "Field[object]") -> str:
 
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
-    """Return the dataclass with the parsed options.
-
-    Args:
-        config: Class of the options.
-        parsed: Result of the parser.
-
-    Raises:
-        UsageError: If a value is missing or invalid.
-    """
+    """Return the dataclass with the parsed options."""
     required = [entry for entry in fields(config) if _is_required(entry)]
     missing = [_typed(entry) for entry in required if parsed.get(entry.name) in (None, [])]
     if missing:
@@ -168,12 +141,7 @@ def config_of(config: type[Config], parsed: Namespace) -> Config:
 
 
 def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
-    """Check the content of a config file.
-
-    Raises:
-        ValueError: If the file contains no settings.
-        UsageError: If a key is not an option of the parser.
-    """
+    """Check the content of a config file."""
     _check_yaml(path)
     try:
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -214,11 +182,7 @@ _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # YAML w
 
 
 def _check_yaml(path: Path) -> None:
-    """Reject YAML features that could exhaust time or memory. Settings do not need them.
-
-    Raises:
-        ValueError: If the file uses such a feature.
-    """
+    """Reject YAML features that could exhaust time or memory. Settings do not need them."""
     if path.stat().st_size > MAX_CONFIG_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MAX_CONFIG_BYTES}")
     depth = 0

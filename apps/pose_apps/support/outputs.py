@@ -148,12 +148,7 @@ def known_files() -> dict[str, str]:
 
 
 def is_export(name: str, formats: list[str]) -> bool:
-    """Return whether an export may write a file with a given name.
-
-    Args:
-        name: Name of the file.
-        formats: Names of the formats of the export, see `pose.export`.
-    """
+    """Return whether an export to formats may write a file with a given name."""
     from pose.export import FORMATS
     from pose.export.text import LIST
 
@@ -169,18 +164,7 @@ def _is_result(name: str) -> bool:
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, npz: bool = False) -> Outputs:
-    """Return the output files of a run.
-
-    Args:
-        video: Input video.
-        out: Output folder; None for the default.
-        formats: Formats, separated by commas.
-        overlay: Whether to write the overlay video.
-        npz: Whether to write poses.npz even if it is not among the formats.
-
-    Raises:
-        UsageError: If a format is unknown.
-    """
+    """Return the output files of a run; `npz` adds poses.npz to the formats."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
     files = known_files()
     exports = [name for name in wanted if name not in files]
@@ -202,10 +186,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
 
 
 def default_folder(video: str) -> Path:
-    """Return the default output folder, which has the name of the video and is beside the video.
-
-    For inputs without a folder, the output folder is in the working directory.
-    """
+    """Return the folder named after and beside the video, or in the working directory for other inputs."""
     path = Path(video)
     if path.is_dir():
         path = path.resolve()

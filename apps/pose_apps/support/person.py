@@ -12,21 +12,8 @@ from pose.utils.written_files import writing
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
-    """Write the 2D keypoints of one person to an .npz file that `pose-lift` reads.
-
-    The file has all frames of the result. Frames without that person have scores of 0.
-
-    Args:
-        poses: Result of `pose-run`, poses.npz.
-        person: Id of the person; None for the person who is in the most frames.
-        out: File to write.
-
-    Returns:
-        The id of the person, and the number of frames with this person.
-
-    Raises:
-        UsageError: If there is no such person, or the file is not a result of `pose-run`.
-    """
+    """Write one person's 2D keypoints for `pose-lift`; return the id (default: most frames) and frame count."""
+    # The file has all frames of the result. Frames without that person have scores of 0.
     table = load_poses(poses)
     if table.camera is None:
         raise UsageError(f"{poses}: contains no 2D keypoints; give the poses.npz of pose-run")

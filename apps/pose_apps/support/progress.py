@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 def with_progress_bar(
     results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
 ) -> Iterator["FrameResult"]:
-    """Yield the results unchanged, and show a progress bar if stderr is a terminal.
-
-    Args:
-        results: Results of the frames.
-        source: Source of the frames, whose number of frames is shown.
-        what: Name of the step.
-        quiet: Whether to hide the progress bar.
-    """
+    """Yield the results unchanged, and show a progress bar if stderr is a terminal."""
     with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
@@ -40,12 +33,7 @@ def warn(problems: Iterable[str]) -> None:
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """Open the cache in a folder, as a context; the context yields None if `folder` is "off".
-
-    Args:
-        folder: Folder of the cache, or "off".
-        gigabytes: Maximum size of the cache, GB.
-    """
+    """Open the cache in a folder as a context, which yields None if `folder` is "off"."""
     if folder == "off":
         return nullcontext()
     from pose.results.cache import open_cache
@@ -54,12 +42,7 @@ def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cach
 
 
 def print_times(times: "StageTimes", frames: int) -> None:
-    """Print the table of `--profile`, with wall-clock and processor time of each stage.
-
-    Args:
-        times: Times of the stages.
-        frames: Number of processed frames, to print the time per frame.
-    """
+    """Print the table of `--profile`, with wall-clock and processor time of each stage."""
     print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
     rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
     for stage, spent, worked in [*rows, ("processor time in total", 0.0, sum(times.processor.values()))]:

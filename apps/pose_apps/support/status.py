@@ -17,14 +17,7 @@ TICK_SECONDS = 0.5
 
 
 class StatusLine:
-    """A status line on the terminal, shown within its context or until `end` is called.
-
-    Call `end` before printing other output.
-
-    Args:
-        text: Description of the current work.
-        hidden: Whether to show nothing, as for `--quiet`. Downloads may then show their own line.
-    """
+    """A status line on the terminal, in its context or until `end`, to be called before other output."""
 
     def __init__(self, text: str, *, hidden: bool = False) -> None:
         self._text = text

@@ -27,49 +27,27 @@ NOBODY = "no person was detected; the results are empty"
 
 @dataclass(slots=True)
 class Tally:
-    """Statistics of a run.
+    """Statistics of a run."""
 
-    Attributes:
-        frames: Number of processed frames.
-        frames_without_people: Number of frames without people.
-        first_time: Time of the first frame, s.
-        last_time: Time of the last frame, s.
-        people_in_frames: Number of people summed over all frames.
-        ids: Ids of all people.
-        max_people: Maximum number of people in one frame.
-        untracked: Maximum number of people in one frame who were detected but not tracked.
-        joints: Number of 2D joints of all people in all frames.
-        low_confidence_joints: Number of these 2D joints with a score below 0.3.
-        score_sum: Sum of the scores of these 2D joints.
-        joints_3d: Number of 3D joints of all people in all frames.
-        sigma_sum: Sum of the uncertainties (sigma) of these 3D joints, mm.
-        hands: Number of detected hands of all people in all frames; None if hands were not estimated.
-        faces: Number of detected faces of all people in all frames; None if faces were not estimated.
-        complete: Whether all frames of the input were processed.
-        doubtful: Ids of tracks that may not be people.
-        motion: Motion of the camera; None if unknown.
-        world: Lines of text for the summary about the world coordinates.
-    """
-
-    frames: int = 0
-    frames_without_people: int = 0
-    first_time: float = 0.0
-    last_time: float = 0.0
-    people_in_frames: int = 0
-    ids: set[int] = field(default_factory=set)
-    max_people: int = 0
-    untracked: int = 0
-    joints: int = 0
-    low_confidence_joints: int = 0
-    score_sum: float = 0.0
-    joints_3d: int = 0
-    sigma_sum: float = 0.0
-    hands: int | None = None
-    faces: int | None = None
-    complete: bool = False
-    doubtful: set[int] = field(default_factory=set)
-    motion: "CameraMotion | None" = None
-    world: list[str] = field(default_factory=list)
+    frames: int = 0  # number of processed frames
+    frames_without_people: int = 0  # number of frames without people
+    first_time: float = 0.0  # time of the first frame, s
+    last_time: float = 0.0  # time of the last frame, s
+    people_in_frames: int = 0  # number of people summed over all frames
+    ids: set[int] = field(default_factory=set)  # ids of all people
+    max_people: int = 0  # maximum number of people in one frame
+    untracked: int = 0  # maximum number of people in one frame who were detected but not tracked
+    joints: int = 0  # number of 2D joints of all people in all frames
+    low_confidence_joints: int = 0  # number of these 2D joints with a score below 0.3
+    score_sum: float = 0.0  # sum of the scores of these 2D joints
+    joints_3d: int = 0  # number of 3D joints of all people in all frames
+    sigma_sum: float = 0.0  # sum of the uncertainties (sigma) of these 3D joints, mm
+    hands: int | None = None  # number of detected hands of all people in all frames; None if hands were not estimated
+    faces: int | None = None  # number of detected faces of all people in all frames; None if faces were not estimated
+    complete: bool = False  # whether all frames of the input were processed
+    doubtful: set[int] = field(default_factory=set)  # ids of tracks that may not be people
+    motion: "CameraMotion | None" = None  # motion of the camera; None if unknown
+    world: list[str] = field(default_factory=list)  # lines of text for the summary about the world coordinates
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
         """Add a frame to the statistics of people and 2D joints. `skeleton` is that of the 2D keypoints."""
@@ -96,10 +74,7 @@ class Tally:
             self.faces = (self.faces or 0) + int((people.faces.scores > 0).sum())
 
     def add_sigma(self, result: "FrameResult") -> None:
-        """Add the uncertainties (sigma) of the 3D joints of a frame to the statistics.
-
-        Call this with the final result of each frame, because later steps change sigma.
-        """
+        """Add the uncertainties of a frame's final result, because later steps change sigma."""
         self.joints_3d += result.poses.sigma.size
         self.sigma_sum += float(result.poses.sigma.sum())
 
@@ -153,16 +128,7 @@ def report(
 def report_stills(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
 ) -> None:
-    """Print the summary of single images, wrapped to the width of the terminal.
-
-    Args:
-        tally: Statistics of the run.
-        source: The images; not used.
-        pipeline: Pipeline that processed them.
-        files: Written files.
-        seconds: Processing time, s.
-        cached: Results found in the cache; not used.
-    """
+    """Print the summary of single images, wrapped to the width of the terminal."""
     print_wrapped(
         f"{counted(tally.frames, 'image')}, {counted(tally.people_in_frames, 'person', 'people')}; "
         f"took {seconds:.1f} s; 3D from single images; see sigma for its uncertainty"
@@ -176,13 +142,7 @@ def report_stills(
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
-    """Yield the limitations of the results, one line each.
-
-    Args:
-        tally: Statistics of the run.
-        pipeline: Pipeline that processed the input.
-        what: Name of one part of the input, "frame" or "image".
-    """
+    """Yield the limitations of the results, one line each."""
     if not tally.ids:
         yield NOBODY
     elif tally.frames_without_people:
@@ -225,14 +185,7 @@ def print_wrapped(line: str) -> None:
 
 
 def interruption(tally: Tally, source: "Source", results: "Outputs", wanted: "Outputs") -> KeyboardInterrupt:
-    """Return the exception to raise after Ctrl-C, with a message about the files that were kept.
-
-    Args:
-        tally: Statistics of the run.
-        source: The input.
-        results: Files in their final places.
-        wanted: Requested files, which may be in another folder.
-    """
+    """Return the exception to raise after Ctrl-C, with a message about the files that were kept."""
     if tally.frames == 0:
         return KeyboardInterrupt("no frame finished; no results written")
     known = source.info.frame_count

@@ -23,11 +23,7 @@ MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorldConfig:
-    """Options for world coordinates in live processing.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options for world coordinates in live processing."""
 
     world: bool = option(True, "estimate gravity and floor, and write world coordinates")
     pitch: float | None = option(
@@ -61,17 +57,7 @@ class WorldConfig(LiveWorldConfig):
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
-    """Parse body heights in m, such as `1.82` for all people, or `1:1.82,2:1.65` for people with ids 1 and 2.
-
-    Args:
-        text: Heights; None for no heights.
-
-    Returns:
-        The heights in m by id. The key None stands for all people.
-
-    Raises:
-        UsageError: If the text is invalid.
-    """
+    """Parse body heights in m, `1.82` (key None: all people) or `1:1.82,2:1.65` by id."""
     from pose.world.given import check_heights
 
     heights: dict[int | None, float] = {}
@@ -92,28 +78,14 @@ def read_heights(text: str | None) -> dict[int | None, float]:
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """Return the direction (3,) opposite to gravity in the camera frame (x right, y down, z forward).
-
-    Args:
-        pitch: Pitch of the camera, degrees, positive if it looks up; None for 0.
-        roll: Clockwise roll of the camera, degrees; None for 0.
-
-    Returns:
-        The unit vector; None if both angles are None.
-    """
+    """Return the direction (3,) opposite to gravity in the camera frame (y down); None without angles."""
     from pose.world.given import checked_up
 
     return checked_up(pitch, roll)
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
-    """Convert the options to the settings of the transformation to world coordinates.
-
-    Args:
-        config: Options for world coordinates.
-        bones: Whether to keep the bone lengths of each person constant.
-        camera_known: Whether the camera intrinsics are known.
-    """
+    """Convert the options to the settings of the transformation to world coordinates."""
     from pose.world.clean import Steps
 
     up = read_up(config.pitch, config.roll)
@@ -125,12 +97,7 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
 
 
 def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
-    """Return a message about people who do not exist, but whose body height is given; empty if all exist.
-
-    Args:
-        config: Options with the heights by id of the person.
-        people: Ids of the people in the result.
-    """
+    """Return a message about unknown ids whose body height is given; empty without any."""
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
         return ""
@@ -139,12 +106,7 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
-    """Return a message about tracks that were joined to another track or dropped; empty without such tracks.
-
-    Args:
-        joined: New id of each joined track, by its old id.
-        dropped: Ids of the dropped tracks.
-    """
+    """Return a message about tracks that were joined to another track or dropped; empty without such tracks."""
     parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
@@ -154,11 +116,7 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
 
 
 def doubtful_line(doubtful: "Collection[int]") -> str:
-    """Return a message about tracks that may not be people; empty without such tracks.
-
-    Args:
-        doubtful: Ids of these tracks.
-    """
+    """Return a message about tracks that may not be people; empty without such tracks."""
     if not doubtful:
         return ""
     why = "rarely visible, or unsteady over another person; possibly false; drawn dashed"
@@ -166,11 +124,7 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
-    """Return messages about limbs whose 2D keypoints contradict the bone lengths of the person, one line per person.
-
-    Args:
-        inconsistent: Duration of the contradiction, s, by id of the person, then by name of the limb.
-    """
+    """Return lines on people's limbs whose 2D contradicts the bone lengths, with the duration in s."""
     return [
         f"inconsistent limbs: person {number}, "
         + ", ".join(f"{limb.replace('_', ' ')} for {seconds:.1f} s" for limb, seconds in limbs.items())
@@ -180,14 +134,8 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
-    """Return a message about people whose body size or floor height was adjusted; empty without such people.
-
-    They are adjusted if people of average height would not stand on one common floor.
-
-    Args:
-        sizes: Estimated size of each person, by id.
-        heights: Body height of each person and its standard deviation, m, by id.
-    """
+    """Return a message about people whose size or floor was adjusted; empty without such people."""
+    # They are adjusted if people of average height would not stand on one common floor.
     changed = {
         n: size
         for n, size in sizes.items()
@@ -227,12 +175,7 @@ def scenes_line(info: "WorldInfo") -> str:
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
-    """Summarise in one line how gravity and the floor were found.
-
-    Args:
-        info: Description of the world coordinates.
-        filled: Number of interpolated poses, summed over people and frames.
-    """
+    """Summarise in one line how gravity and the floor were found."""
     from pose.world.frame import FEET, GIVEN, UNKNOWN
 
     world = info.world

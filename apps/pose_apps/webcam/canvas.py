@@ -18,10 +18,7 @@ VIEWS = ("both", "2D", "3D")
 
 
 class LiveBodies:
-    """Body meshes of the people nearest to the camera. Implements `pose.view.bodies.Bodies`.
-
-    The meshes are mirrored if the image is shown mirrored. There are none if the camera of the stream is unknown.
-    """
+    """Body meshes of the people nearest to a known camera, mirrored like the image (implements `Bodies`)."""
 
     def __init__(self) -> None:
         self._stream: Stream | None = None
@@ -29,12 +26,7 @@ class LiveBodies:
         self._current_meshes: list[BodyMesh] = []
 
     def take(self, live: LiveResult, *, mirror: bool) -> None:
-        """Compute the body meshes of a frame, which `of` then returns.
-
-        Args:
-            live: Result of the frame, not mirrored.
-            mirror: Whether the frame is shown mirrored.
-        """
+        """Compute the body meshes of a frame, not mirrored, which `of` then returns."""
         if live.stream is not self._stream:
             self._stream, self._meshes = live.stream, None
             if live.stream is not None:
@@ -50,47 +42,26 @@ class LiveBodies:
 
 
 class FrameRenderer:
-    """Renderer for frames of one image size and skeleton, in one view.
-
-    Attributes:
-        size: (width, height) of the drawn images, px.
-    """
+    """Renderer for frames of one image size and skeleton, in one view."""
 
     def __init__(
         self, picture: tuple[int, int], skeleton: Skeleton, view: str, bodies: LiveBodies | None = None
     ) -> None:
-        """Prepare drawing for one image size, skeleton and view.
-
-        Args:
-            picture: (width, height) of the images, px.
-            skeleton: Skeleton of the keypoints.
-            view: Content of the drawn images: "2D", "3D" or "both".
-            bodies: Body meshes to draw under the skeletons; None to draw skeletons only.
-        """
+        """Prepare drawing for one image size, skeleton and view: "2D", "3D" or "both"."""
         width, height = picture
         self.picture, self.skeleton, self.view = picture, skeleton, view
         self._bodies = bodies
         self._overlay = Overlay(picture, skeleton, inset=OFF, bodies=bodies)
         panel = picture if view == "3D" else (round(0.9 * height), height)
         self._inset = Inset(panel)
-        self.size = (width + panel[0], height) if view == "both" else picture
+        self.size = (width + panel[0], height) if view == "both" else picture  # (width, height) of the drawn images, px
 
     def fits(self, live: LiveResult, view: str) -> bool:
-        """Return whether this renderer can draw a result in a view.
-
-        Args:
-            live: Result of a frame.
-            view: Content of the drawn image: "2D", "3D" or "both".
-        """
+        """Return whether this renderer can draw a result in a view."""
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
     def draw(self, live: LiveResult, *, mirror: bool = False) -> U8:
-        """Draw a frame, and return the image (H, W, 3) uint8 RGB.
-
-        Args:
-            live: Result of the frame.
-            mirror: Whether to mirror the image and the poses horizontally.
-        """
+        """Draw a frame, mirrored or not, and return the image (H, W, 3) uint8 RGB."""
         if self._bodies is not None and self.view != "3D":
             self._bodies.take(live, mirror=mirror)
         live = live.mirrored() if mirror else live

@@ -21,11 +21,7 @@ MAX_SCREEN_FRACTION = 0.85  # of a new window
 
 
 class Display:
-    """A window that is open within its context.
-
-    Raises:
-        PoseError: If there is no display, or pygame is not installed.
-    """
+    """A window that is open within its context."""
 
     def __init__(self, title: str) -> None:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
@@ -61,14 +57,7 @@ class Display:
         return names
 
     def show(self, picture: U8 | None, lines: list[str], alert: str = "", recording: str = "") -> None:
-        """Show an image at the largest size that fits, with text below.
-
-        Args:
-            picture: Image, (H, W, 3) uint8 RGB; None for text only.
-            lines: Lines of text.
-            alert: Highlighted first line; empty for none.
-            recording: Text beside a red dot; empty to show neither.
-        """
+        """Show an image at the largest size that fits, with text below."""
         pygame = self._pygame
         if picture is not None and picture.shape[:2] != self._shape:
             self._shape = picture.shape[:2]

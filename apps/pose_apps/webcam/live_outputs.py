@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pipeline":
-    """Load the networks for live use.
-
-    Args:
-        config: Options of the pipeline.
-        intrinsics: Camera matrix as `fx,fy,cx,cy` in px, or a file with the matrix; None if unknown.
-
-    Raises:
-        PoseError: If the networks cannot be loaded.
-    """
+    """Load the networks for live use, with intrinsics as `fx,fy,cx,cy` px or a file, if known."""
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
     from pose_apps.support.lifters import allow_research_lifters
@@ -46,27 +38,17 @@ def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
 
 
 class LiveOutputs:
-    """Outputs of a live loop besides the display: sinks and recording.
-
-    Attributes:
-        sinks: Sinks by their option, such as "--udp". They send or show live poses.
-        failures: Problems that make the exit status of the run 1.
-        recorder: Current recording; None without one.
-    """
+    """Outputs of a live loop besides the display: sinks by option, such as "--udp", and recording."""
 
     def __init__(self, loop: "Loop", config: WebcamConfig) -> None:
-        self.sinks: dict[str, Sink] = {}
-        self.failures: list[str] = []
-        self.recorder: Recorder | None = None
+        self.sinks: dict[str, Sink] = {}  # sinks by their option, such as "--udp". They send or show live poses
+        self.failures: list[str] = []  # problems that make the exit status of the run 1
+        self.recorder: Recorder | None = None  # current recording; None without one
         self._missing = 0  # frames lost in finished recordings
         self._loop, self._folder = loop, Path(config.out)
 
     def record(self) -> None:
-        """Start recording.
-
-        Raises:
-            PoseError: If recording cannot start.
-        """
+        """Start recording."""
         from pose.live.recorder import Recorder
 
         self.recorder = Recorder(self._loop, self._folder, restart_on_change=True)
@@ -83,21 +65,14 @@ class LiveOutputs:
         return words
 
     def problems(self) -> dict[str, str]:
-        """Return the current problem of each sink, by its option, and of "the recording".
-
-        The text is empty without a problem.
-        """
+        """Return the problem, or "", of each sink, by its option, and of "the recording"."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
         if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
             found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
-        """Return the number of lost messages of each sink, by its option such as "--udp".
-
-        The entry "recording" is the number of frames that were not recorded because the disk was too slow. It is
-        missing if there are none.
-        """
+        """Return the number of lost messages of each sink, by its option, and of frames of "recording", if any."""
         lost = {option: sink.lost for option, sink in self.sinks.items()}
         recorder = self.recorder
         missing = self._missing + (recorder.dropped if recorder is not None else 0)
@@ -106,19 +81,7 @@ class LiveOutputs:
 
 @contextmanager
 def open_live_outputs(loop: "Loop", config: WebcamConfig) -> Iterator[LiveOutputs]:
-    """Open the sinks and start the recording, as requested, and yield both as one object.
-
-    At the end of the context, they are finished and their problems are printed.
-
-    Enter this context before the loop starts, so that no frame is lost.
-
-    Args:
-        loop: The live loop.
-        config: Options of the live run.
-
-    Raises:
-        PoseError: If a sink or the recording cannot start.
-    """
+    """Open the sinks and start the recording, before the loop starts, and print their problems at the end."""
     outputs = LiveOutputs(loop, config)
     with ExitStack() as stack:
         for option, sink in open_sinks(loop, config, config.token):

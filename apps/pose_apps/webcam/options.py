@@ -32,11 +32,7 @@ CAMERA = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
-    """Options of a live run with its sinks.
-
-    Raises:
-        UsageError: If a value is invalid.
-    """
+    """Options of a live run with its sinks."""
 
     source: list[str] = option(
         [],
@@ -67,11 +63,7 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
 
 
 def check_live_source(config: WebcamConfig) -> None:
-    """Check the sources and their calibration before networks are loaded, without connecting.
-
-    Raises:
-        PoseError: If a source or the calibration is invalid.
-    """
+    """Check the sources and their calibration before networks are loaded, without connecting."""
     from pose.video import check_source
 
     names = [check_source(source) for source in config.source or [CAMERA]]
@@ -82,15 +74,7 @@ def check_live_source(config: WebcamConfig) -> None:
 
 
 def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
-    """Check that the other options fit the number of sources.
-
-    Args:
-        config: Options of the live run, including the sources.
-        pipeline: Options of the pipeline.
-
-    Raises:
-        UsageError: If an option does not fit the number of sources.
-    """
+    """Check that the other options fit the number of sources."""
     if len(config.source) < 2:
         if config.cameras is not None:
             raise UsageError("--cameras: needs several cameras; give --source for each")
@@ -117,27 +101,14 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
 
 
 def open_live_source(config: WebcamConfig) -> "LiveSource":
-    """Open the first of the requested sources, or the first camera if no source is given.
-
-    Raises:
-        PoseError: If the source cannot be opened.
-    """
+    """Open the first of the requested sources, or the first camera if no source is given."""
     from pose.live import open_live
 
     return open_live((config.source or [CAMERA])[0], loop=config.loop)
 
 
 def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None") -> "Loop":
-    """Make a loop over the requested sources. When the loop is stopped, it closes the sources.
-
-    Args:
-        config: Options of the live run.
-        pipeline: Pipeline with loaded networks.
-        world: Settings of the world coordinates; None keeps camera coordinates.
-
-    Raises:
-        PoseError: If a source cannot be opened.
-    """
+    """Make a loop over the requested sources. When the loop is stopped, it closes the sources."""
     from pose.live import LiveLoop, open_live
     from pose.live.several import SeveralLoop
 

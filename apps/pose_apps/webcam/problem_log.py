@@ -6,25 +6,15 @@ MAX_LATEST = 100
 
 
 class ProblemLog:
-    """Log of the problems of a live run.
-
-    Attributes:
-        latest: Printed problems, oldest first; at most the latest 100.
-    """
+    """Log of the problems of a live run, with the latest 100."""
 
     def __init__(self) -> None:
-        self.latest: list[str] = []
+        self.latest: list[str] = []  # printed problems, oldest first; at most the latest 100
         self._current: dict[str, str] = {}
         self._is_away: dict[str, bool] = {}
 
     def update(self, what: str, problem: str, lost: int | None = None) -> None:
-        """Print the problem of a source or sink if it is new, or a note if its previous problem is resolved.
-
-        Args:
-            what: Name of the source or sink.
-            problem: Current problem; empty without one.
-            lost: Number of lost messages of a sink; None for a source.
-        """
+        """Print the problem of a source or sink if it is new, or that its previous one is resolved."""
         problem, is_away, _ = problem.partition(", reconnecting")
         before, self._current[what] = self._current.get(what, ""), problem
         was_away, self._is_away[what] = self._is_away.get(what, lost is not None), bool(is_away) or lost is not None

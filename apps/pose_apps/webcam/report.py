@@ -32,45 +32,27 @@ SETTLED_SECONDS = 60.0  # time after which memory should not grow
 
 
 class Latency(TypedDict):
-    """Statistics of the latency from capture to 3D pose, ms. Values are None if no frame was processed.
+    """Statistics of the latency from capture to 3D pose, ms. Values are None if no frame was processed."""
 
-    Attributes:
-        median: Median over all frames.
-        p95: 95th percentile over all frames.
-        p99: 99th percentile over all frames.
-        max: Maximum over all frames.
-    """
-
-    median: float | None
-    p95: float | None
-    p99: float | None
-    max: float | None
+    median: float | None  # median over all frames
+    p95: float | None  # 95th percentile over all frames
+    p99: float | None  # 99th percentile over all frames
+    max: float | None  # maximum over all frames
 
 
 class PeopleCounts(TypedDict):
-    """Statistics of the people in a live run.
+    """Statistics of the people in a live run."""
 
-    Attributes:
-        ids: Number of different people.
-        most_at_a_time: Maximum number of people in view at the same time.
-    """
-
-    ids: int
-    most_at_a_time: int
+    ids: int  # number of different people
+    most_at_a_time: int  # maximum number of people in view at the same time
 
 
 class MemoryUse(TypedDict):
-    """Resident memory of this process, MiB. Values are None if the memory cannot be measured.
+    """Resident memory of this process, MiB. Values are None if the memory cannot be measured."""
 
-    Attributes:
-        settled: Memory 60 s after the start, when all buffers are allocated; for shorter runs, at the end.
-        highest_after: Maximum after that time.
-        end: Memory at the end of the run.
-    """
-
-    settled: float | None
-    highest_after: float | None
-    end: float | None
+    settled: float | None  # memory 60 s after the start, when all buffers are allocated; for shorter runs, at the end
+    highest_after: float | None  # maximum after that time
+    end: float | None  # memory at the end of the run
 
 
 class LiveReport(TypedDict):
@@ -120,11 +102,7 @@ def watched(loop: Loop) -> Iterator["Watch"]:
 
 
 class Watch:
-    """Monitor of a live loop, which reports problems and summarises the run at the end.
-
-    Attributes:
-        outputs: Sinks and recording; None before they are started.
-    """
+    """Monitor of a live loop, which reports problems and summarises the run at the end."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -136,7 +114,7 @@ class Watch:
         self._ids: set[int] = set()  # ids of the people in the current stream
         self._people_before = 0  # number of people in earlier streams
         self._problem_log = ProblemLog()
-        self.outputs: LiveOutputs | None = None
+        self.outputs: LiveOutputs | None = None  # sinks and recording; None before they are started
 
     def measure(self) -> None:
         """Measure the memory, and print new problems of the sources, sinks and recording."""
@@ -202,11 +180,7 @@ class Watch:
 
 
 def check_report(config: WebcamConfig) -> None:
-    """Check at the start that the file of `--report` can be written.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Check at the start that the file of `--report` can be written."""
     if config.report is None:
         return
     path = Path(config.report)
@@ -264,11 +238,7 @@ def summary(report: LiveReport) -> str:
 
 
 def camera_line(camera: Mapping[str, Any]) -> str:
-    """Return a line about the accuracy of the calibration of one of several cameras.
-
-    Args:
-        camera: Entry of the camera in `LiveReport.cameras`.
-    """
+    """Return a line about the accuracy of the calibration of one of several cameras."""
     if camera["residual_px"] is None:
         return f"{camera['name']}: calibration given"
     sigma = camera["sigma"]
@@ -280,10 +250,7 @@ def camera_line(camera: Mapping[str, Any]) -> str:
 
 
 def memory_mib() -> float:
-    """Return the resident memory of this process in MiB; NaN if unknown.
-
-    On systems that report only the peak memory, return the peak.
-    """
+    """Return the resident, or only known peak, memory of this process in MiB; NaN if unknown."""
     now = resident_megabytes()
     if now is not None:
         return now

@@ -25,17 +25,7 @@ POLL_SECONDS = 0.5
 
 
 def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, LiveOutputs], None]) -> int:
-    """Run the live loop until `show` returns, and return the exit status.
-
-    Args:
-        config: Options of the live run.
-        pipeline_config: Options of the pipeline.
-        show: Function that displays the results of the loop.
-
-    Raises:
-        PoseError: If something cannot start or fails.
-        KeyboardInterrupt: After Ctrl-C, when all files are complete.
-    """
+    """Run the live loop until `show` returns, and return the exit status."""
     interrupted = False
     check_live_source(config)
     check_sinks(config, config.token)
@@ -72,10 +62,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
 
 
 def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """Run the live loop without display until the source ends or the time is up; return the exit status.
-
-    Frames are processed at the rate of the source.
-    """
+    """Run the live loop without display, at the source's rate, until its end or limit; return the exit status."""
 
     def wait(loop: Loop, _outputs: LiveOutputs) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds

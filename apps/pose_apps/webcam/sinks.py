@@ -69,11 +69,7 @@ def check_sinks(config: SinkConfig, token: str | None) -> None:
 
 
 def open_sinks(loop: "Loop", config: SinkConfig, token: str | None) -> Iterator[tuple[str, Sink]]:
-    """Open the requested sinks, and yield each with the name of its option.
-
-    Raises:
-        PoseError: If a sink cannot be opened.
-    """
+    """Open the requested sinks, and yield each with the name of its option."""
     from pose.live.sinks import LOOPBACK, UdpSink, read_address
 
     if config.udp is not None:

@@ -24,21 +24,13 @@ NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
 def web_settings(config: WebcamConfig) -> WebSettings:
-    """Validate and return the settings of the server. Call this function before loading networks.
-
-    Raises:
-        UsageError: If a setting is invalid.
-    """
+    """Validate and return the settings of the server. Call this function before loading networks."""
     values = {entry.name: getattr(config, entry.name) for entry in fields(WebSettings)}
     return WebSettings(**values | {"token": token_from(config.token)})
 
 
 def check_library() -> None:
-    """Check that the web server library is installed. Call this function before loading networks.
-
-    Raises:
-        PoseError: If the library is not installed.
-    """
+    """Check that the web server library is installed. Call this function before loading networks."""
     try:
         import aiohttp  # noqa: F401
     except ModuleNotFoundError as error:
@@ -46,20 +38,7 @@ def check_library() -> None:
 
 
 def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
-    """Serve until Ctrl-C, SIGTERM, SIGHUP or the time limit `config.seconds`.
-
-    With `config.once`, the end of the source also ends the server.
-
-    Args:
-        config: Options of the live run.
-        pipeline: Pipeline with loaded networks.
-
-    Returns:
-        The exit status: 130 after Ctrl-C, otherwise 0.
-
-    Raises:
-        PoseError: If the server cannot start.
-    """
+    """Serve until Ctrl-C, SIGTERM, SIGHUP, `config.seconds` or, with `once`, the source's end; return the status."""
     from pose.live.web.server import WebServer
 
     settings = web_settings(config)
@@ -123,15 +102,7 @@ async def _run_until_signal(work: Coroutine[object, None, None]) -> None:
 
 
 def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
-    """Print the address to open in a browser.
-
-    If the server listens on all addresses, the printed address contains the name of the machine.
-
-    Args:
-        port: Port of the server.
-        settings: Settings of the server.
-        own_cameras: Whether each browser sends the images of its own camera.
-    """
+    """Print the address to open in a browser, with the machine's name if all addresses are listened to."""
     address = ip_address(settings.host)
     if address is not None and address.is_unspecified:
         host = socket.gethostname()

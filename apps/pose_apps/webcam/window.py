@@ -30,11 +30,7 @@ def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
 
 
 class LiveWindow:
-    """The window of a live run. All work is in the main thread, except for loading another preset.
-
-    Attributes:
-        is_open: Whether the loop is running and the user has not quit.
-    """
+    """The window of a live run. All work is in the main thread, except for loading another preset."""
 
     def __init__(self, loop: Loop, display: Display, config: WebcamConfig, outputs: LiveOutputs) -> None:
         self._loop, self._display, self._config, self._outputs = loop, display, config, outputs
@@ -49,7 +45,7 @@ class LiveWindow:
         self._presets = preset_names()
         self._preset = -1  # current preset, if one was chosen
         self._loading: threading.Thread | None = None
-        self.is_open = True
+        self.is_open = True  # whether the loop is running and the user has not quit
         self._keys = {
             "q": self._quit,
             "escape": self._quit,
@@ -154,9 +150,7 @@ class LiveWindow:
             self._set_notice(f"saved {name}")
 
     def _next_preset(self) -> None:
-        """Load the networks of the next preset in a separate thread. Meanwhile, the loop continues with the current
-        ones.
-        """
+        """Load the networks of the next preset in a separate thread, while the loop continues."""
         if self._loading is not None and self._loading.is_alive():
             return
         self._preset = (self._preset + 1) % len(self._presets)
@@ -175,15 +169,7 @@ class LiveWindow:
 
 
 def write_png(path: Path, picture: U8) -> None:
-    """Write an image as a PNG file.
-
-    Args:
-        path: File to write.
-        picture: Image, (H, W, 3) uint8 RGB.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write an image, (H, W, 3) uint8 RGB, as a PNG file."""
     import cv2
 
     _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))

@@ -25,16 +25,10 @@ _NEUTRAL = np.radians(-40.0)
 
 @dataclass(frozen=True, slots=True)
 class HandRotations:
-    """Rotations of both hands in T frames; NaN where a hand is not detected.
+    """Rotations of both hands in T frames; NaN where a hand is not detected."""
 
-    Attributes:
-        palms: (T, 2, 4) quaternions (w, x, y, z) of the left and right hand bone in file axes (y up).
-        fingers: (T, 2, 15, 4) quaternions of the left and right finger bones relative to their parent bones, in the
-            order of `pose.body.fingers.FINGER_NAMES`.
-    """
-
-    palms: F64
-    fingers: F64
+    palms: F64  # (T, 2, 4) quaternions (w, x, y, z) of the left and right hand bone in file axes (y up)
+    fingers: F64  # (T, 2, 15, 4) quaternions of the left and right finger bones relative to their parent bones
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -43,11 +37,7 @@ class HandRotations:
 
 
 def finger_bones(side: int) -> list[str]:
-    """Return the names of the 15 finger bones of a hand, in the order of `pose.body.fingers.FINGER_NAMES`.
-
-    Args:
-        side: Hand: 0 for left, 1 for right.
-    """
+    """Return the names of the 15 finger bones of a hand, in the order of `FINGER_NAMES`."""
     return [f"{_SIDES[side]}Hand{finger}{part}" for finger in _FINGERS for part in (1, 2, 3)]
 
 
@@ -73,10 +63,7 @@ def hands_of(character: Character, hand_points: F64) -> HandRotations:
 
 
 def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
-    """Return the hand points in the T-pose, (21, 3) m, and the directions of the finger bones, (15, 3).
-
-    Only the wrist and the knuckles of index, middle and little finger are known; the other points are NaN.
-    """
+    """Return the hand points (21, 3) m in the T-pose, NaN except wrist and knuckles, and bone directions (15, 3)."""
     model, heads = character.model, character.heads
     points, directions = np.full((POINTS, 3), np.nan), np.empty((len(FINGER_PARENTS), 3))
     points[0] = heads[model.index(f"{_SIDES[side]}Hand")]
@@ -113,11 +100,7 @@ def interpolated(quaternions: F64, seen: NDArray[np.bool_]) -> F64:
 
 
 def twist_of(quaternions: F64) -> F64:
-    """Compute the twist (T,) in radians of a hand about x, the axis of its bone.
-
-    Args:
-        quaternions: (T, 4) quaternions (w, x, y, z) of the hand relative to the forearm.
-    """
+    """Compute the twist (T,) in rad of a hand about x, the axis of its bone, from (T, 4) quaternions."""
     angle = 2 * np.arctan2(quaternions[:, 1], quaternions[:, 0]) - _NEUTRAL
     twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
     return twist

@@ -40,31 +40,15 @@ _NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
 
 @dataclass(frozen=True, slots=True)
 class SeenHeads:
-    """Head points in the images of T poses.
+    """Head points in the images of T poses: nose, left eye, right eye, left ear and right ear."""
 
-    Attributes:
-        pixels: (T, 5, 2) px, nose, left eye, right eye, left ear and right ear.
-        scores: (T, 5) scores of the points.
-        focal: (T, 2) px, focal lengths along x and y.
-    """
-
-    pixels: F64
-    scores: F32
-    focal: F64
+    pixels: F64  # (T, 5, 2) px, nose, left eye, right eye, left ear and right ear
+    scores: F32  # (T, 5) scores of the points
+    focal: F64  # (T, 2) px, focal lengths along x and y
 
     @classmethod
     def of(cls, skeleton: Skeleton, keypoints: F32, scores: F32, focal: F64) -> Self | None:
-        """Select the head points from 2D keypoints.
-
-        Args:
-            skeleton: Skeleton of the keypoints.
-            keypoints: (T, J, 2) px.
-            scores: (T, J).
-            focal: (2,) or (T, 2) px, focal lengths along x and y.
-
-        Returns:
-            The heads, or None if the skeleton lacks one of the five points.
-        """
+        """Select the head points from 2D keypoints; None if the skeleton lacks one of the five points."""
         if not skeleton.names or not set(_POINTS) <= set(skeleton.names):
             return None
         at = [skeleton.index(name) for name in _POINTS]
@@ -72,29 +56,15 @@ class SeenHeads:
 
 
 def lifted_heads(ordered: F64) -> F64:
-    """Compute the head's orientation from the lifted joints of head and chest.
-
-    Args:
-        ordered: (T, 17, 3) m in file axes (y up), in the order of `pose.body.skeleton.NAMES`.
-
-    Returns:
-        (T, 4) quaternions (w, x, y, z) in file axes.
-    """
+    """Return the head's orientation, (T, 4) quaternions in file axes, from head and chest in `NAMES` order."""
     chest = rotations.from_axes(*thorax_frame(ordered))
     return aimed(chest, unit(HEAD_POINT - NECK_POINT), unit(ordered[:, _HEAD] - ordered[:, _NECK]))
 
 
 def head_corrections(poses: F64, heads: SeenHeads) -> F64:
-    """Compute the rotations that correct the orientations of lifted heads, so that they fit the image.
-
-    Args:
-        poses: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in Human3.6M order.
-        heads: Nose, eyes and ears in the images of the same frames.
-
-    Returns:
-        (T, 3) rotation vectors in the frame of the head, rad, which are applied before the orientation that
-        `lifted_heads` returns. They are 0 where the head is not detected.
-    """
+    """Compute rotation vectors (T, 3) rad, in the head's frame, that fit lifted heads to the image; 0 if undetected."""
+    # `poses` are (T, 17, 3) m in the camera frame, x right, y up, z towards the camera. The correction is applied
+    # before the orientation that `lifted_heads` returns.
     ordered = poses[:, ORDER]
     lifted = lifted_heads(ordered)
     middle = (ordered[:, _NECK] + ordered[:, _HEAD]) / 2

@@ -122,10 +122,7 @@ class CharacterMotion:
         return hands_of(self._character, self._space.to_file(hands.points))
 
     def _heads(self, at: I64) -> F64 | None:
-        """Compute smoothed corrections (n, 3) of the head's rotation in the frames `at`, rad.
-
-        Return None if the recording has no camera or its skeleton lacks points of the head.
-        """
+        """Compute smoothed corrections (n, 3) rad of the head's rotation; None without camera or head points."""
         table, rows = self._track.recording.table, self._track.rows(at)
         if table.camera is None:
             return None

@@ -20,58 +20,34 @@ PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 
 @dataclass(frozen=True, slots=True)
 class BodyModel:
-    """Body model with B bones, V vertices and S shape directions.
+    """Body model with B bones (heads are their starts), V vertices and S shape directions."""
 
-    A body is the mean body plus a linear combination of shape directions. The first R directions describe phenotypes
-    (`PHENOTYPES`), the other L local changes. The head of a bone is its start, as in Blender.
+    # A body is the mean body plus a linear combination of shape directions. The first R describe phenotypes
+    # (`PHENOTYPES`), the other L local changes. The first R coefficients depend on the phenotypes through K blend
+    # shapes. Each phenotype has several variations, such as young and old; there are N in total. The weight of a blend
+    # shape is the product of the weights of its variations.
 
-    The first R coefficients depend on the phenotypes through K blend shapes. Each phenotype has several variations,
-    such as young and old; there are N in total. The weight of a blend shape is the product of the weights of its
-    variations.
-
-    Attributes:
-        names: (B,) names of the bones.
-        parents: (B,) indices of the parent bones. Parents come before their children.
-        heads: (B, 3) m, heads of the bones of the mean body in an A-pose.
-        head_shapes: (S, B, 3) m, displacement of the heads per unit of each shape direction.
-        vertices: (V, 3) m, vertices of the mean body in the A-pose.
-        shapes: (S, V, 3) m, displacement of the vertices per unit of each shape direction.
-        bones: (V, 4) indices of the four bones that move each vertex.
-        weights: (V, 4) skin weights of these bones; each row sums to 1.
-        faces: (F, 3) vertex indices of the triangles.
-        factors: (K, N) mask of the variations that each blend shape depends on.
-        kinds: (N,) name of the phenotype that each variation belongs to.
-        centre: (K,) mean weights of the blend shapes.
-        projection: (K, R) matrix from weights of blend shapes, minus `centre`, to coefficients of shape directions.
-        local_names: (L,) names of the local changes.
-    """
-
-    names: tuple[str, ...]
-    parents: NDArray[np.int64]
-    heads: F64
-    head_shapes: F64
-    vertices: F64
-    shapes: F64
-    bones: NDArray[np.uint8]
-    weights: F64
-    faces: NDArray[np.uint16]
-    factors: NDArray[np.bool_]
-    kinds: tuple[str, ...]
-    centre: F64
-    projection: F64
-    local_names: tuple[str, ...]
+    names: tuple[str, ...]  # (B,) names of the bones
+    parents: NDArray[np.int64]  # (B,) indices of the parent bones. Parents come before their children
+    heads: F64  # (B, 3) m, heads of the bones of the mean body in an A-pose
+    head_shapes: F64  # (S, B, 3) m, displacement of the heads per unit of each shape direction
+    vertices: F64  # (V, 3) m, vertices of the mean body in the A-pose
+    shapes: F64  # (S, V, 3) m, displacement of the vertices per unit of each shape direction
+    bones: NDArray[np.uint8]  # (V, 4) indices of the four bones that move each vertex
+    weights: F64  # (V, 4) skin weights of these bones; each row sums to 1
+    faces: NDArray[np.uint16]  # (F, 3) vertex indices of the triangles
+    factors: NDArray[np.bool_]  # (K, N) mask of the variations that each blend shape depends on
+    kinds: tuple[str, ...]  # (N,) name of the phenotype that each variation belongs to
+    centre: F64  # (K,) mean weights of the blend shapes
+    projection: F64  # (K, R) matrix from weights of blend shapes, minus `centre`, to coefficients of shape directions
+    local_names: tuple[str, ...]  # (L,) names of the local changes
 
     def index(self, name: str) -> int:
         """Return the index of the bone `name`."""
         return self.names.index(name)
 
     def coefficients(self, phenotypes: F64, local: F64) -> F64:
-        """Compute the coefficients (S,) of the shape directions.
-
-        Args:
-            phenotypes: (6,) values from 0 to 1, in the order of `PHENOTYPES`.
-            local: (L,) changes of single body parts from -1 to 1, in the order of `local_names`.
-        """
+        """Compute the coefficients (S,) of the shape directions from phenotypes (6,) and local changes (L,)."""
         values = dict(zip(PHENOTYPES, phenotypes.tolist(), strict=True))
         shares = np.empty(len(self.kinds))
         for kind in dict.fromkeys(self.kinds):

@@ -36,19 +36,12 @@ _SHANK_SHARE = 0.5  # fraction of the foot's twist that the shank gets
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """Poses of a character with B bones in T frames. The head of a bone is its start.
+    """Poses of a character with B bones in T frames. The head of a bone is its start."""
 
-    Attributes:
-        root: (T, 3) m, head of the bone Hips.
-        quaternions: (T, B, 4) quaternions (w, x, y, z) of the bones, relative to their parent bones.
-        global_quaternions: (T, B, 4) quaternions (w, x, y, z) of the bones in file axes (y up).
-        heads: (T, B, 3) m, heads of the bones in file axes.
-    """
-
-    root: F64
-    quaternions: F64
-    global_quaternions: F64
-    heads: F64
+    root: F64  # (T, 3) m, head of the bone Hips
+    quaternions: F64  # (T, B, 4) quaternions (w, x, y, z) of the bones, relative to their parent bones
+    global_quaternions: F64  # (T, B, 4) quaternions (w, x, y, z) of the bones in file axes (y up)
+    heads: F64  # (T, B, 3) m, heads of the bones in file axes
 
 
 class _Solver:
@@ -130,10 +123,7 @@ def pose_character(
 
 
 def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None, heads: F64 | None) -> None:
-    """Align the head with its joints and image points, and twist it to the direction of the face.
-
-    The neck gets half of the twist.
-    """
+    """Align the head with its joints and image points, and twist it, and the neck by half, to the face."""
     chest, skull = solver.quaternions_of("Spine2"), solver.rest[solver.model.index("Head")]
     lifted = lifted_heads(ordered)
     head = lifted if heads is None else rotations.multiply(lifted, from_vectors(heads))
@@ -172,14 +162,7 @@ def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64
 
 
 def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
-    """Rotate a bone by the smallest angle so that the line from its head to a rest-pose point passes through `goal`.
-
-    Args:
-        solver: Solution to extend.
-        name: Name of the bone.
-        point: (3,) m, point in the rest pose.
-        goal: (T, 3) m, goals in the frames.
-    """
+    """Rotate a bone by the smallest angle so that its head, a rest-pose point (3,) and `goal` (T, 3) m align."""
     bone = solver.model.index(name)
     start = solver.heads[:, bone]
     more = rotations.shortest_rotation(unit(solver.carry(bone, point) - start), unit(goal - start))
@@ -189,19 +172,7 @@ def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
 def _limb(
     solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64
 ) -> None:
-    """Pose a limb of two bones so that it reaches the far joint.
-
-    The hinge between the bones bends in the plane of the three joints.
-
-    Args:
-        solver: Solution to extend.
-        ordered: (T, 17, 3) m, joints in the order of `NAMES`.
-        joints: Names of the three joints, such as hip, knee and ankle.
-        bones: Names of the upper bone, the lower bone and the bone at the end.
-        parent: (T, 4) orientations of the pelvis or chest.
-        rest: (3,) direction of the limb in the T-pose.
-        hinge: (3,) axis of the hinge in the T-pose.
-    """
+    """Pose two bones so that they reach the far joint and the hinge bends in the plane of the three joints."""
     upper, lower, end = (solver.model.index(name) for name in bones)
     solver.set(bones[0], parent)  # places the head of the upper bone
     points = ordered[:, [_AT[name] for name in joints]].copy()
@@ -215,14 +186,7 @@ def _limb(
 
 
 def _turn_hand(solver: _Solver, at: int, side: str, hands: HandRotations) -> None:
-    """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm.
-
-    Args:
-        solver: Solution to extend.
-        at: Index of the hand: 0 for left, 1 for right.
-        side: Prefix of the bone names, "Left" or "Right".
-        hands: Rotations of the hands.
-    """
+    """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm."""
     seen, forearm = hands.seen[:, at], solver.quaternions_of(f"{side}ForeArm")
     quaternions = interpolated(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
     hand = rotations.multiply(forearm, quaternions)
@@ -239,13 +203,7 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandRotations) -> Non
 
 
 def _turn_foot(solver: _Solver, side: str, frames: F64) -> None:
-    """Rotate the foot to its axes where they are known, and apply part of the twist to the shank.
-
-    Args:
-        solver: Solution to extend.
-        side: Prefix of the bone names, "Left" or "Right".
-        frames: (T, 2, 3) direction of the foot and normal of its sole; zeros where unknown.
-    """
+    """Rotate the foot to `frames` (T, 2, 3), direction and sole normal, and twist the shank; zeros are unknown."""
     shank = solver.quaternions_of(f"{side}Leg")
     along, above = frames[:, 0], frames[:, 1]
     known = np.linalg.norm(cross(above, along), axis=-1) > 0.5

@@ -141,28 +141,16 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def _aimed(bone: F64, goal: F64, length: float) -> F64:
-    """Return the matrix (3, 3) that rotates a bone to `goal` and stretches it to `length` m.
-
-    The factor of the stretch is limited by `MAX_STRETCH`.
-    """
+    """Return the matrix (3, 3) that rotates a bone to `goal` and stretches it to `length` m, within `MAX_STRETCH`."""
     own = float(np.linalg.norm(bone))
     along = bone / own
     return _rotation(along, goal) @ (np.eye(3) + (_bounded(length / own) - 1) * np.outer(along, along))
 
 
 def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
-    """Move vertices (V, 3) m from the A-pose to the T-pose with less loss of volume than linear blend skinning.
-
-    Each result is the mean of two points: the skinned vertex, and the point that skinning maps back to the A-pose
-    vertex.
-
-    Args:
-        model: Body model with the skin weights.
-        vertices: (V, 3) m in the A-pose.
-        old: (B, 3) m, heads of the bones in the A-pose.
-        new: (B, 3) m, heads of the bones in the T-pose.
-        maps: (B, 3, 3) linear maps of the bones from the A-pose to the T-pose.
-    """
+    """Move vertices (V, 3) m from the A-pose to the T-pose with less loss of volume than linear blend skinning."""
+    # Each result is the mean of two points: the skinned vertex, and the point that skinning maps back to the A-pose
+    # vertex.
     there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
     back: F64 = np.linalg.inv(maps).astype(np.float64)
     again = _blended(model, back, old - np.einsum("bij,bj->bi", back, new))
@@ -173,16 +161,7 @@ def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> 
 
 
 def _blended(model: BodyModel, maps: F64, shift: F64) -> tuple[F64, F64]:
-    """Blend the affine maps of bones to those of vertices by the skin weights.
-
-    Args:
-        model: Body model with the skin weights.
-        maps: (B, 3, 3) linear maps of the bones.
-        shift: (B, 3) m, translations of the bones.
-
-    Returns:
-        Linear maps (V, 3, 3) and translations (V, 3) m of the vertices.
-    """
+    """Blend affine maps (B, 3, 3), (B, 3) m of bones by the skin weights to those (V, 3, 3), (V, 3) of vertices."""
     matrix = np.einsum("vk,vkij->vij", model.weights, maps[model.bones])
     return matrix, np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
 

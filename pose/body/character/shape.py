@@ -42,12 +42,7 @@ class Shape:
 
 
 def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Compute bone lengths (8,) m in the order of `LENGTHS`, averaged over left and right.
-
-    Args:
-        model: Body model with B bones.
-        heads: (B, 3) m, start points of the bones.
-    """
+    """Compute bone lengths (8,) m in the order of `LENGTHS`, averaged over left and right."""
 
     def at(name: str) -> F64:
         result: F64 = heads[model.index(name)]
@@ -73,12 +68,7 @@ def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
 
 
 def thorax_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Return the joint thorax of Human3.6M-17, (3,) m: the point where collar bones and neck meet.
-
-    Args:
-        model: Body model with B bones.
-        heads: (B, 3) m, start points of the bones.
-    """
+    """Return the joint thorax of Human3.6M-17, (3,) m: the point where collar bones and neck meet."""
     collars = heads[model.index("LeftShoulder")] + heads[model.index("RightShoulder")]
     thorax: F64 = (collars + 2 * heads[model.index("Neck")]) / 4
     return thorax
@@ -107,10 +97,7 @@ def lengths_of_body(body: Body) -> F64:
 
 
 def fit_shape(model: BodyModel, lengths: F64) -> Shape:
-    """Find the most probable shape for bone lengths (8,) m in the order of `LENGTHS`.
-
-    The method is regularised Gauss-Newton. Phenotypes are limited to 0 to 1, and local changes to -1 to 1.
-    """
+    """Find the most probable shape for bone lengths (8,) m by regularised Gauss-Newton within the limits."""
     count = len(model.local_names)
     mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
     sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])

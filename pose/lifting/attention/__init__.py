@@ -54,10 +54,7 @@ def build_attention(
     length: int | None = None,
     **options: Option,
 ) -> Attention:
-    """Build one attention layer.
-
-    `options` are further arguments of the mechanism's class. The other arguments are those of `build_attentions`.
-    """
+    """Build one attention layer; `options` are further arguments of the mechanism's class."""
     return build_attentions(name, 1, dim, heads, options, causal=causal, streaming=streaming, length=length)[0]
 
 

@@ -23,11 +23,7 @@ def band_length(window: Window) -> int:
 
 
 def banded_attention(q: Tensor, k: Tensor, v: Tensor, window: Window, valid_BT: Tensor | None) -> Tensor:
-    """Compute softmax(q k^T / sqrt(K)) v, masked by `window.mask(T, valid_BT)`.
-
-    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
-    for invalid frames, or None if all are valid.
-    """
+    """Compute softmax(q k^T / sqrt(K)) v of (B, H, T, K), masked by `window.mask(T, valid_BT)`."""
     heads, length = q.shape[1:3]
     window = replace(window, pinned=min(window.pinned, length))
     block, before = _block(window), window.reach - 1

@@ -7,14 +7,7 @@ from pose.lifting.attention.base import Context, rotate
 
 
 class CrossAttention(nn.Module):
-    """Softmax cross-attention with rotary time (Vaswani et al., 2017; Su et al., 2021).
-
-    Queries and keys are rotated by their own times in seconds. The lengths may differ, so there is no causal form.
-
-    Args:
-        dim: Features of a token of either sequence.
-        heads: Number of heads; each must have an even number of features.
-    """
+    """Softmax cross-attention with rotary time (Vaswani et al., 2017; Su et al., 2021), without a causal form."""
 
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
@@ -25,32 +18,14 @@ class CrossAttention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def remember(self, memory_BSD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Compute the keys and values of the attended sequence once, for several calls of `forward`.
-
-        Args:
-            memory_BSD: Tokens of the attended sequence.
-            context: Context of these tokens.
-
-        Returns:
-            Keys and values, (B, H, S, K) each.
-        """
+        """Compute keys and values (B, H, S, K) of the attended sequence, for several calls of `forward`."""
         return rotate(self._split(self.k_proj(memory_BSD)), context), self._split(self.v_proj(memory_BSD))
 
     def forward(
         self, x_BTD: Tensor, context: Context, remembered: tuple[Tensor, Tensor], valid_BS: Tensor | None = None
     ) -> Tensor:
-        """Attend to a remembered sequence.
-
-        Args:
-            x_BTD: Tokens from which the queries are computed.
-            context: Context of the queries.
-            remembered: Keys and values returned by `remember`.
-            valid_BS: False for invalid tokens of the attended sequence; None if all are valid. The content of
-                invalid tokens, NaN included, has no effect.
-
-        Returns:
-            The output (B, T, D); 0 if the attended sequence has no valid tokens.
-        """
+        """Attend to a remembered sequence; return (B, T, D), 0 if it has no valid tokens."""
+        # The content of invalid tokens, NaN included, has no effect.
         keys, values = remembered
         q_BHTK = rotate(self._split(self.q_proj(x_BTD)), context)
         if valid_BS is None:

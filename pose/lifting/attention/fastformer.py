@@ -10,15 +10,13 @@ from pose.lifting.attention.scan import ScanInputs, ScanState
 
 
 class FastformerAttention(Attention):
-    """Additive attention with one global query and one global key per head.
+    """Additive attention with one global query and one global key per head."""
 
-    Per head: a = softmax_t(A q / sqrt(K)), Q = sum_t a_t q_t, p_t = k_t Q (elementwise), b = softmax_t(B p / sqrt(K)),
-    G = sum_t b_t p_t; the output is W_o(W_p(G q_t) + q_t).
-
-    As in the authors' PyTorch code, A and B read the features of all heads, the second pooling is of p, not of k, and
-    the query is also the value (there is no v_proj). W_o is part of the block in their code; here it is `out_proj`, as
-    in every mechanism. The mechanism does not encode time; the model adds the time to the tokens.
-    """
+    # Per head: a = softmax_t(A q / sqrt(K)), Q = sum_t a_t q_t, p_t = k_t Q (elementwise), b = softmax_t(B p /
+    # sqrt(K)), G = sum_t b_t p_t; the output is W_o(W_p(G q_t) + q_t). As in the authors' PyTorch code, A and B read
+    # the features of all heads, the second pooling is of p, not of k, and the query is also the value (there is no
+    # v_proj). W_o is part of the block in their code. The mechanism does not encode time; the model adds the time to
+    # the tokens.
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=False, cost="O(T D)")
 
@@ -60,11 +58,10 @@ class FastformerCache(NamedTuple):
 
 
 class CumulativeFastformerAttention(FastformerAttention):
-    """Causal variant of Fastformer: the global query and the global key of a frame are those of the frames so far.
+    """Causal variant of Fastformer: the global query and the global key of a frame are those of the frames so far."""
 
-    The published mechanism computes both once over all frames, so this variant is not a masked form of it. It is a
-    recurrence; a stream keeps two running sums of constant size.
-    """
+    # The published mechanism computes both once over all frames, so this variant is a recurrence, not a masked form of
+    # it.
 
     capabilities = Capabilities(
         padding=True, bidirectional=False, causal=True, streaming=True, relative_time=False, cost="O(T D)"

@@ -79,13 +79,8 @@ class LinformerAttention(Attention):
         return y_BTD
 
     def _compress(self, x_BTD: Tensor, rows: Tensor, linear: nn.Linear) -> Tensor:
-        """Compress the projected tokens along time: rows (x W) + bias.
-
-        If the heads share the rows, the result equals linear(rows x), which is cheaper.
-
-        Returns:
-            (B, H, R, K).
-        """
+        """Compress the projected tokens along time to (B, H, R, K): rows (x W) + bias."""
+        # If the heads share the rows, the result equals linear(rows x), which is cheaper.
         rows = rows[..., : x_BTD.shape[1]]
         if self.sharing != "none":
             return self.split(linear(rows @ x_BTD))

@@ -16,19 +16,12 @@ MAX_DENSE_RATIO = 2
 
 @dataclass(frozen=True, slots=True)
 class HeadWindows(Pattern):
-    """Visibility pattern with one `Window` per head. The windows differ only in their dilation.
+    """Visibility pattern with one `Window` per head. The windows differ only in their dilation."""
 
-    Attributes:
-        span: Number of visible frames up to and including the query; see `Window`.
-        causal: Whether each frame attends only to itself and earlier frames.
-        dilations: Distance between visible frames, in frames, for each head.
-        pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
-    """
-
-    span: int
-    causal: bool
-    dilations: tuple[int, ...]
-    pinned: int = 0
+    span: int  # number of visible frames up to and including the query; see `Window`
+    causal: bool  # whether each frame attends only to itself and earlier frames
+    dilations: tuple[int, ...]  # distance between visible frames, in frames, for each head
+    pinned: int = 0  # number of first frames that see all others and are seen by all (causal: by all later ones)
 
     @property
     def reach(self) -> int:
@@ -40,10 +33,7 @@ class HeadWindows(Pattern):
         return Window(self.span, self.causal, dilation, self.pinned)
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether queries see keys, as bool, given their frame numbers.
-
-        The arguments are broadcast. The result has the heads as its third axis from last.
-        """
+        """Return whether queries see keys, bool, given broadcast frame numbers; heads on the third last axis."""
         age, dilation = query - key, torch.tensor(self.dilations, device=query.device)[:, None, None]
         seen = (age.abs() <= (self.span - 1) * dilation) & (age % dilation == 0)
         if self.pinned:
@@ -52,10 +42,7 @@ class HeadWindows(Pattern):
 
 
 class PinnedCache(NamedTuple):
-    """A `KVCache` and the keys and values (B, H, G, K) of the first G frames, which all frames see.
-
-    The latter come from the separate projections of these global frames.
-    """
+    """A `KVCache` and the keys and values (B, H, G, K) of the first G frames, from their separate projections."""
 
     keys: Tensor
     values: Tensor
@@ -177,11 +164,7 @@ class LocalAttention(SoftmaxAttention):
 
 
 def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows, valid_BT: Tensor | None) -> Tensor:
-    """Compute `banded_attention` separately for the heads of each dilation.
-
-    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
-    for invalid frames, or None if all are valid.
-    """
+    """Compute `banded_attention` of (B, H, T, K) separately for the heads of each dilation."""
     y_BHTK = torch.empty_like(q)
     for dilation in sorted(set(windows.dilations)):
         heads = [head for head, own in enumerate(windows.dilations) if own == dilation]

@@ -18,26 +18,17 @@ CHUNK = 64
 
 
 class ScanState(NamedTuple):
-    """Running sums over the frames so far, with weights w_i, keys k_i (M features) and values v_i (K features).
+    """Running sums over the frames so far, with weights w_i, keys k_i (M features) and values v_i (K features)."""
 
-    Attributes:
-        sums: (B, H, M, K), sum of exp(w_i - peak) k_i v_i.
-        norms: (B, H, M, 1), sum of exp(w_i - peak) k_i.
-        peak: (B, H), largest w_i so far.
-    """
-
-    sums: Tensor
-    norms: Tensor
-    peak: Tensor
+    sums: Tensor  # (B, H, M, K), sum of exp(w_i - peak) k_i v_i
+    norms: Tensor  # (B, H, M, 1), sum of exp(w_i - peak) k_i
+    peak: Tensor  # (B, H), largest w_i so far
 
     @classmethod
     def empty(
         cls, batch: int, heads: int, features: int, size: int, device: torch.device | str, dtype: torch.dtype
     ) -> "ScanState":
-        """Create the state of `batch` streams before the first frame, with M = `features` and K = `size`.
-
-        The state has type `dtype`, but at least float32.
-        """
+        """Create the state of `batch` streams before the first frame, M = `features`, K = `size`, at least float32."""
         dtype = torch.promote_types(dtype, torch.float32)  # long sums in half precision stop growing
         lowest = torch.finfo(dtype).min / 2  # finite: the difference of two infinities is not a number
         return cls(
@@ -48,23 +39,14 @@ class ScanState(NamedTuple):
 
 
 class ScanInputs(NamedTuple):
-    """Queries, keys, values and weights of the cumulative sums.
+    """Queries, keys, values and weights of the cumulative sums; `q_value` and `k_value` replace q and k for v."""
 
-    Attributes:
-        q: (B, H, T, M) queries of M kernel features; their dot products with the keys are positive.
-        k: (B, H, T, M) keys.
-        v: (B, H, T, K) values.
-        weight: (B, H, T) logarithm w of each frame's weight; -inf excludes a frame.
-        q_value: Queries that replace `q` in the sum with v, the numerator.
-        k_value: Keys that replace `k` in the sum with v, the numerator.
-    """
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    weight: Tensor
-    q_value: Tensor
-    k_value: Tensor
+    q: Tensor  # (B, H, T, M) queries of M kernel features; their dot products with the keys are positive
+    k: Tensor  # (B, H, T, M) keys
+    v: Tensor  # (B, H, T, K) values
+    weight: Tensor  # (B, H, T) logarithm w of each frame's weight; -inf excludes a frame
+    q_value: Tensor  # queries that replace `q` in the sum with v, the numerator
+    k_value: Tensor  # keys that replace `k` in the sum with v, the numerator
 
     def bidirectional(self) -> Tensor:
         """Compute the output (B, H, T, K) of every frame from all frames; 0 if all frames are excluded."""
@@ -78,14 +60,9 @@ class ScanInputs(NamedTuple):
             return sums / _positive(self.q @ (self.k * gain_BHT1).sum(dim=2)[..., None])
 
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
-        """Compute the output of every frame from this frame, the earlier ones and those summed in `state`.
-
-        Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K),
-        with C frames in a chunk.
-
-        Returns:
-            The outputs (B, H, T, K) and the new state.
-        """
+        """Compute the outputs (B, H, T, K) of frames after those summed in `state`, and the new state."""
+        # Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K),
+        # with C frames in a chunk.
         length = self.weight.shape[-1]
         with torch.autocast(state.sums.device.type, enabled=False):
             q, k, v, weight, q_value, k_value = self._chunks(state.sums.dtype)

@@ -89,15 +89,10 @@ class MapLeader(Attention):
 
 
 class ValueRing(NamedTuple):
-    """Cached values of a `MapFollower`.
+    """Cached values of a `MapFollower`, in the slots of its leader, whose map it uses."""
 
-    Attributes:
-        values: (B, H, S, K), in the slots in which the layer whose map is used (the leader) caches its own values.
-        frames: (B,) number of frames processed so far.
-    """
-
-    values: Tensor
-    frames: Tensor
+    values: Tensor  # (B, H, S, K), in the slots in which the layer whose map is used (the leader) caches its own values
+    frames: Tensor  # (B,) number of frames processed so far
 
 
 class MapFollower(Attention):

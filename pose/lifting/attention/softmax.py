@@ -15,55 +15,29 @@ DEFAULT_WINDOW = 27  # visible frames of sliding windows
 
 
 class Pattern(ABC):
-    """Base class of visibility patterns: which frames a query sees, as a pure function of two frame numbers.
-
-    Patterns can be compared and hashed.
-
-    Attributes:
-        causal: Whether each frame attends only to itself and earlier frames.
-        pinned: Number of first frames that a stream always keeps.
-    """
+    """Base of visibility patterns: which frames a query sees, as a pure function of two frame numbers."""
 
     __slots__ = ()
-    causal: bool
-    pinned: int
+    causal: bool  # whether each frame attends only to itself and earlier frames
+    pinned: int  # number of first frames that a stream always keeps
 
     @property
     @abstractmethod
     def reach(self) -> int:
-        """Number of frames from the earliest frame that a query always sees to the query, both included.
-
-        Global tokens and later frames do not count.
-        """
+        """Frames from the earliest that a query always sees to the query, both included, without global tokens."""
 
     @abstractmethod
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether queries see keys, as bool, given their frame numbers.
-
-        If heads differ, the result has the heads as its third axis from last.
-
-        Args:
-            query: Frame numbers of queries, int; broadcast with `key`.
-            key: Frame numbers of keys, int.
-        """
+        """Return whether queries see keys, bool, given broadcast frame numbers; heads on the third last axis."""
 
     def is_triangular(self, length: int) -> bool:
         """Return whether the mask for this length is lower triangular, for which faster kernels exist."""
         return False
 
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Build the mask: True where the query (row) sees the key (column).
-
-        Invalid frames are seen only by themselves, so that no row is empty.
-
-        Args:
-            length: Number of frames T.
-            valid_BT: (B, T) bool, False for invalid frames; None if all are valid.
-            device: Device of the mask.
-
-        Returns:
-            (T, T), or (B, 1, T, T) with `valid_BT`. If heads differ, the shape is (H, T, T) or (B, H, T, T).
-        """
+        """Build the mask, (T, T), or (B, 1, T, T) with `valid_BT`: True where the query (row) sees the key (column)."""
+        # Invalid frames are seen only by themselves, so that no row is empty. If heads differ, the axis before T has
+        # size H.
         return self.mask_rows(slice(length), length, valid_BT, device)
 
     def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
@@ -76,20 +50,12 @@ class Pattern(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Window(Pattern):
-    """Visibility pattern of the nearest frames.
+    """Visibility of the last `span` frames up to the query and, unless causal, the `span` - 1 frames after it."""
 
-    Attributes:
-        span: Number of visible frames up to and including the query. Unless causal, the `span` - 1 frames after the
-            query are also visible.
-        causal: Whether each frame attends only to itself and earlier frames.
-        dilation: Distance between visible frames, in frames.
-        pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
-    """
-
-    span: int
-    causal: bool
-    dilation: int = 1
-    pinned: int = 0
+    span: int  # number of visible frames up to and including the query
+    causal: bool  # whether each frame attends only to itself and earlier frames
+    dilation: int = 1  # distance between visible frames, in frames
+    pinned: int = 0  # number of first frames that see all others and are seen by all (causal: by all later ones)
 
     @property
     def reach(self) -> int:

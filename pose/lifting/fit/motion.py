@@ -49,10 +49,7 @@ def _groups() -> NDArray[np.int64]:
 
 
 def _spread() -> F64:
-    """Return the matrix (N, N) of each axis (3) that maps corrections of bones to corrections of joints in m.
-
-    Corrections of bones are in standard deviations. Column 0 stands for the root.
-    """
+    """Return for each axis the matrix (N, N) from bones' corrections in sigma (column 0: root) to joints' in m."""
     tree = np.zeros((_N, _N))
     for parent, child in H36M17.edges:  # parents precede their children
         tree[child] = tree[parent]
@@ -67,21 +64,13 @@ _SPREAD = _spread()
 
 @dataclass(frozen=True, slots=True)
 class FitTarget:
-    """Observations and lifted joints for the fit, at K selected frames (knots), with N = 17 joints.
+    """Observations and lifted joints for the fit, at K selected frames (knots), with N = 17 joints."""
 
-    Attributes:
-        times: (K,) s, times of the knots, increasing.
-        points: (K, N, 3) m, lifted joints in the camera frame.
-        pixels: (K, N, 2) px, detected joints, averaged around each knot.
-        noise: (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected.
-        matrix: (3, 3) px, camera intrinsics.
-    """
-
-    times: F64
-    points: F64
-    pixels: F64
-    noise: F64
-    matrix: F64
+    times: F64  # (K,) s, times of the knots, increasing
+    points: F64  # (K, N, 3) m, lifted joints in the camera frame
+    pixels: F64  # (K, N, 2) px, detected joints, averaged around each knot
+    noise: F64  # (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected
+    matrix: F64  # (3, 3) px, camera intrinsics
 
 
 def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
@@ -114,10 +103,7 @@ def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tupl
 
 
 class _Problem:
-    """Cost and normal equations of the fit.
-
-    The unknowns `deviations` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
-    """
+    """Cost and normal equations of the fit for `deviations` (K, N, 3) of root and bones, in standard deviations."""
 
     def __init__(self, target: FitTarget, lengths: F64, fixed_lengths: bool) -> None:
         self._target, self._expected, self._fixed_lengths = target, lengths, fixed_lengths

@@ -27,16 +27,7 @@ _LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
 
 
 def noise_of(residual: F64, detected: Flags, derived: bool = False) -> F64:
-    """Estimate the noise of one track's 2D keypoints.
-
-    Args:
-        residual: (T, 17, 2) m, keypoints minus projected lifted joints, converted from px at the depth of the body.
-        detected: (T, 17) bool, whether each joint is detected.
-        derived: Whether the joints are converted from a detector's skeleton (`pose.structures.skeletons`).
-
-    Returns:
-        (17,) m, standard deviation of x, and of y, of each joint in the image, converted to m at the depth of the body.
-    """
+    """Return the noise (17,) m of one track's 2D keypoints in x, and in y, from residuals (T, 17, 2) m."""
     distance = np.where(detected, np.linalg.norm(residual, axis=-1), np.nan)
     total = _spread(distance)
     steps = np.diff(np.where(detected[..., None], residual, np.nan), n=3, axis=0)
@@ -48,10 +39,7 @@ def noise_of(residual: F64, detected: Flags, derived: bool = False) -> F64:
 
 
 def _spread(distance: F64) -> F64:
-    """Estimate standard deviations (17,) from distances (T, 17), which are NaN where not detected.
-
-    The estimate of each joint is a mixture of its own distances and those of all limb joints.
-    """
+    """Estimate standard deviations (17,), mixed with that of limb joints, from distances (T, 17), NaN undetected."""
     limbs = distance[:, _LIMBS]
     track = float(np.median(limbs[np.isfinite(limbs)])) if np.isfinite(limbs).any() else _UNDETECTED_M
     own = np.full(distance.shape[1], track)

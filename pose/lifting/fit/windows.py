@@ -28,16 +28,7 @@ _HALF_REDUCTION_NOISE_M = 0.02  # noise that halves the reduction
 
 
 def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | None:
-    """Return which frames of a track belong to the next window of the fit (see `MotionFit`).
-
-    Args:
-        times: (T,) s, times of the frames from the start of this window on, as far as known; T is at least 1.
-        ended: Whether the track has ended.
-
-    Returns:
-        Number of frames in the window, and number of its frames before the following, overlapping window. None if
-        frames that are not known yet may belong to the window.
-    """
+    """Return frames in the next window, and frames before the following one; None if more frames are needed."""
     end = int(np.searchsorted(times, times[0] + WINDOW_S, side="right"))
     if end == len(times):
         return (end, end) if ended else None
@@ -45,19 +36,9 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
 
 
 def fit_motion(lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = None) -> Sequence3D:
-    """Fit the motion of one person to the 2D keypoints from which it was lifted.
-
-    The correction is smooth, and stronger where the keypoints are more accurate; bone lengths are constant. Tracks
-    shorter than a second are unchanged.
-
-    Args:
-        lifted: Motion with constant bone lengths (`pose.structures.refine.refine`).
-        observed: 2D sequence of the same frames.
-        log: Collector of statistics of the changes; None for no statistics.
-
-    Returns:
-        The fitted motion. Its sigma is up to 15 % smaller, depending on the accuracy of the keypoints.
-    """
+    """Fit one person's motion to the 2D keypoints, with smooth corrections and constant bone lengths."""
+    # Tracks shorter than a second are unchanged. Sigma becomes up to 15 % smaller, depending on the accuracy of the
+    # keypoints.
     fit, parts, first = MotionFit(log), [], 0
     while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
         end, final = window
@@ -72,17 +53,11 @@ def fit_motion(lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = No
 
 @dataclass(frozen=True, slots=True)
 class _Correction:
-    """Corrections of T frames.
-
-    Attributes:
-        times: (T,) s.
-        offsets: (T, 17, 3) m, corrections of the joints in the camera frame.
-        sigma_factor: (T, 17) factors by which sigma is multiplied.
-    """
+    """Corrections of T frames."""
 
     times: F64
-    offsets: F64
-    sigma_factor: F64
+    offsets: F64  # (T, 17, 3) m, corrections of the joints in the camera frame
+    sigma_factor: F64  # (T, 17) factors by which sigma is multiplied
 
     def after(self, before: "_Correction") -> "_Correction":
         """Blend this correction with that of the previous window over the frames in both, and return the result."""
@@ -97,11 +72,7 @@ class _Correction:
 
 
 class MotionFit:
-    """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`).
-
-    Args:
-        log: Collector of statistics of the changes; None for no statistics.
-    """
+    """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`)."""
 
     def __init__(self, log: FitLog | None = None) -> None:
         self._log = log
@@ -109,16 +80,7 @@ class MotionFit:
         self._before: _Correction | None = None
 
     def window(self, lifted: Sequence3D, observed: Sequence2D, final: int | None = None) -> Sequence3D:
-        """Fit the next window of the track, and return the fitted motion of all its frames.
-
-        The window may overlap the previous one. In the frames of both, both corrections are blended.
-
-        Args:
-            lifted: Motion of the person in the window, with constant bone lengths.
-            observed: 2D sequence of the same frames.
-            final: Number of frames before the start of the following window; None for all frames. Only these frames
-                enter the statistics in the log, so that none counts twice.
-        """
+        """Fit the next window of the track and blend it with the previous one; log its first `final` frames."""
         fixed_lengths = self._lengths is not None
         if not fixed_lengths and lifted.times[-1] - lifted.times[0] < _MIN_DURATION_S:
             return lifted
@@ -183,10 +145,7 @@ def _knots(times: F64) -> NDArray[np.int64]:
 
 
 def _knot_means(times: F64, knots: NDArray[np.int64], residual: F64, scores: F64) -> tuple[F64, F64]:
-    """Return the weighted mean (K, 17, 2) px of `residual` (T, 17, 2) px around each knot, and the mean score (K, 17).
-
-    The weights are the scores (T, 17), and decrease with the distance in time.
-    """
+    """Return weighted means (K, 17, 2) px of residuals (T, 17, 2) px near knots, and mean scores (K, 17)."""
     reach = np.abs(times[:, None] - times[knots]) / _KNOT_S
     weight = np.maximum(1 - reach, 0.0).T  # (K, T)
     total = weight @ scores

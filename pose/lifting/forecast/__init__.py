@@ -38,17 +38,11 @@ _BASELINES: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelo
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The predicted motion of one person.
+    """The predicted motion of one person."""
 
-    Attributes:
-        sequence: The person at the predicted times.
-        root_sigma: (T,) mm, radius that contains the true displacement of the pelvis with a probability of 68 %.
-        ahead: (T,) time from the last frame to each prediction, s.
-    """
-
-    sequence: Sequence3D
-    root_sigma: F64
-    ahead: F64
+    sequence: Sequence3D  # the person at the predicted times
+    root_sigma: F64  # (T,) mm, radius that contains the true displacement of the pelvis with a probability of 68 %
+    ahead: F64  # (T,) time from the last frame to each prediction, s
 
 
 def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:

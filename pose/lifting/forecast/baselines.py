@@ -25,19 +25,12 @@ _ERROR_AT_1_S_MM = {  # mm after one second: displacement of the pelvis, then th
 
 @dataclass(frozen=True, slots=True)
 class LastFrame:
-    """The last valid frame of P people.
+    """The last valid frame of P people."""
 
-    Attributes:
-        joints: (P, 17, 3) m, relative to the pelvis.
-        root: (P, 3) m, position of the pelvis in the camera frame.
-        sigma: (P, 17) mm, radius that contains the true joint with a probability of 68 %.
-        ahead: (P, Q, 1) time from the last frame to each query, s; at least 0.
-    """
-
-    joints: F32
-    root: F32
-    sigma: F32
-    ahead: F64
+    joints: F32  # (P, 17, 3) m, relative to the pelvis
+    root: F32  # (P, 3) m, position of the pelvis in the camera frame
+    sigma: F32  # (P, 17) mm, radius that contains the true joint with a probability of 68 %
+    ahead: F64  # (P, Q, 1) time from the last frame to each query, s; at least 0
 
 
 def last_frame(past: Past, times: F64) -> LastFrame:
@@ -58,11 +51,7 @@ def last_frame(past: Past, times: F64) -> LastFrame:
 
 
 def recent_velocity(past: Past) -> tuple[F32, F32]:
-    """Estimate velocities of joints (P, 17, 3) and root (P, 3) in m/s.
-
-    The velocities are slopes of a least-squares line through the last 0.1 s, or through the last two frames at low
-    frame rates. For a person with one valid frame they are 0.
-    """
+    """Estimate velocities of joints (P, 17, 3) and root (P, 3) in m/s by least squares over the last 0.1 s."""
     people, newest = np.arange(len(past)), past.last()
     before = np.where(np.arange(past.valid.shape[1]) < newest[:, None], past.valid, False)
     second = np.where(before.any(axis=1), past.valid.shape[1] - 1 - np.argmax(before[:, ::-1], axis=1), newest)
@@ -88,11 +77,9 @@ class ZeroVelocity:
 
 
 class DampedVelocity:
-    """Baseline in which every joint continues with its last velocity v, exponentially damped.
+    """Baseline whose joints continue with their last velocity v, damped: v tau (1 - exp(-h / tau)) after h seconds."""
 
-    The displacement after h seconds is v tau (1 - exp(-h / tau)), where tau is 1 s for the pelvis and 0.2 s for the
-    joints relative to it.
-    """
+    # tau is 1 s for the pelvis and 0.2 s for the joints relative to it.
 
     name = "damped-velocity"
 
@@ -102,14 +89,7 @@ class DampedVelocity:
 
 
 def _forecast(name: str, now: LastFrame, joints: F32, root: F32) -> Forecast:
-    """Return the forecast of people who continue with damped velocities.
-
-    Args:
-        name: Name of the baseline.
-        now: The last frames.
-        joints: (P, 17, 3) m/s, initial velocities.
-        root: (P, 3) m/s, initial velocities.
-    """
+    """Return the forecast of people who continue with damped velocities (m/s)."""
     limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_TIME_CONSTANT_S, ROOT_TIME_CONSTANT_S))
     error = np.array(_ERROR_AT_1_S_MM[name]) * now.ahead ** _ERROR_EXPONENT[name]
     before = now.sigma[:, None].astype(np.float64)

@@ -85,13 +85,7 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Stack of decoder blocks for tokens of the future, which attend to the encoded past.
-
-    Args:
-        config: Configuration of the blocks.
-        inputs: Number of input features of a token.
-        causal: Whether the blocks have causal self-attention.
-    """
+    """Stack of decoder blocks for tokens of the future, which attend to the encoded past."""
 
     def __init__(self, config: LifterConfig, inputs: int, *, causal: bool) -> None:
         super().__init__()
@@ -100,12 +94,7 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config, causal) for _ in range(config.depth))
 
     def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
-        """Compute keys and values of the past for every block.
-
-        Args:
-            memory: (B, K, D) encoded past at K ages.
-            context: Ages of the past.
-        """
+        """Compute keys and values of the past (B, K, D) for every block."""
         return [block.cross.remember(memory, context) for block in self.stack]
 
     @property
@@ -114,16 +103,7 @@ class Decoder(nn.Module):
         return [cast(DecoderBlock, block) for block in self.blocks]
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
-        """Decode tokens.
-
-        Args:
-            x: (B, T, D) embedded tokens.
-            times: (B or 1, T) times of the tokens after the last frame, s.
-            remembered: Keys and values of the past for every block, returned by `remember`.
-
-        Returns:
-            Decoded tokens (B, T, D).
-        """
+        """Decode tokens (B, T, D) at `times` (s after the last frame)."""
         context = context_at(times, self.head_dim)
         for block, known in zip(self.blocks, remembered, strict=True):
             x = block(x, context, known)
@@ -131,12 +111,10 @@ class Decoder(nn.Module):
 
 
 class OneShot(ForecasterNetwork):
-    """Transformer forecaster in which every requested time is an independent query.
+    """Transformer forecaster in which every requested time is an independent query."""
 
-    The displacement of a point is a predicted correction plus a weighted sum of its past displacements, those from each
-    age of the past to the last frame. The network predicts the weights for every query and point. Constant velocity and
-    a repeated step are special cases.
-    """
+    # The displacement of a point is a predicted correction plus a weighted sum of its past displacements, with weights
+    # that the network predicts for every query and point. Constant velocity and a repeated step are special cases.
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
@@ -177,10 +155,7 @@ def _time_features(ahead: Tensor) -> Tensor:
 
 
 class Autoregressive(ForecasterNetwork):
-    """Transformer forecaster that predicts step by step.
-
-    Each step predicts the velocity of every point from the previous pose and its velocity.
-    """
+    """Transformer forecaster that predicts every point's velocity step by step, from the previous pose and velocity."""
 
     predicts_steps = True
 
@@ -193,12 +168,7 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict the displacements of all `FUTURE_STEPS` steps, one after the other. Keys and values are cached.
-
-        Args:
-            past: (B, K, F) network inputs, F features at K ages of the past.
-            ahead: Ignored, since the times are those of the steps.
-        """
+        """Predict the displacements of all `FUTURE_STEPS` steps in turn; `ahead` is ignored."""
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         times = step_times(past.device)
@@ -225,11 +195,9 @@ class Autoregressive(ForecasterNetwork):
     def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
-        """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019).
-
-        In the second pass, outputs of the first pass replace some of the true earlier steps. No gradient flows through
-        the replaced steps. `ForecasterNetwork.scheduled_sampling` describes the arguments.
-        """
+        """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019)."""
+        # In the second pass, outputs of the first pass replace some of the true earlier steps. No gradient flows
+        # through the replaced steps.
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         if truth_probability < 1:

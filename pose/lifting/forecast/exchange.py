@@ -22,20 +22,7 @@ OPSET = 23  # the first opset with attention and rotary embedding
 
 
 def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256: str = "") -> float:
-    """Write an ONNX file with dynamic numbers of people and times.
-
-    Args:
-        network: The network.
-        path: File to write.
-        checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
-
-    Returns:
-        The largest difference between the outputs of the file and of the network, m.
-
-    Raises:
-        PoseError: If the difference is above `TOLERANCE`, the network is autoregressive or recurrent, or a package is
-            not installed.
-    """
+    """Write an ONNX file with dynamic people and times; return its largest difference from the network, m."""
     if network.config.kind not in EXPORTED:
         supported = ", ".join(EXPORTED)
         raise PoseError(

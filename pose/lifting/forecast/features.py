@@ -35,21 +35,13 @@ _GAP, _DIRECTION = _SIGMAS.stop, slice(_SIGMAS.stop + 1, FEATURES)
 
 @dataclass(frozen=True, slots=True)
 class ReferenceFrames:
-    """The frames of reference of P people.
+    """The frames of reference of P people."""
 
-    Attributes:
-        rotation: (P, 3, 3) rotation from camera axes to the person's axes.
-        joints: (P, 17, 3) m, joints relative to the pelvis in the last frame, camera axes.
-        root: (P, 3) m, position of the pelvis in the last frame, camera frame.
-        sigma: (P, 17) mm, sigma of the last frame.
-        time: (P,) time of the last frame, s.
-    """
-
-    rotation: F32
-    joints: F32
-    root: F32
-    sigma: F32
-    time: F64
+    rotation: F32  # (P, 3, 3) rotation from camera axes to the person's axes
+    joints: F32  # (P, 17, 3) m, joints relative to the pelvis in the last frame, camera axes
+    root: F32  # (P, 3) m, position of the pelvis in the last frame, camera frame
+    sigma: F32  # (P, 17) mm, sigma of the last frame
+    time: F64  # (P,) time of the last frame, s
 
 
 def describe(past: Past) -> tuple[F32, ReferenceFrames]:
@@ -85,15 +77,9 @@ def describe(past: Past) -> tuple[F32, ReferenceFrames]:
 
 
 def heading_rotations(joints: F32) -> F32:
-    """Return the rotations (P, 3, 3) about y from camera axes to axes whose x is along hips and shoulders.
-
-    Seen from above, x points from the person's right to the left.
-    The rotation is the identity if these joints have no horizontal extent, for example for a person who lies on one
-    side.
-
-    Args:
-        joints: (P, 17, 3) m, Human3.6M-17 joints, camera axes.
-    """
+    """Return rotations (P, 3, 3) about y from camera axes to axes with x along hips and shoulders, to the left."""
+    # The rotation is the identity if these joints have no horizontal extent, for example for a person who lies on one
+    # side.
     x, _, z = (_LATERAL_WEIGHTS @ joints).T
     length = np.hypot(x, z)
     level = length > _MIN_EXTENT_M
@@ -111,16 +97,7 @@ def seconds_ahead(reference: ReferenceFrames, times: F64) -> F64:
 
 
 def restore(reference: ReferenceFrames, displacements: F32, ahead: F64) -> tuple[F32, F32]:
-    """Convert displacements since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m in the camera frame.
-
-    The joints are relative to the pelvis.
-
-    Args:
-        reference: Frames of reference of the people.
-        displacements: (P, Q, 51) m, along the person's axes: x, y, z of the 16 joints other than the pelvis, then those
-            of the pelvis.
-        ahead: (P, Q) times after the last frame, s. For 0 the result is the last frame.
-    """
+    """Convert displacements (P, Q, 51) m to joints (P, Q, 17, 3) about the pelvis and root (P, Q, 3), camera frame."""
     moved = displacements.reshape(*ahead.shape, 17, 3) @ reference.rotation[:, None]
     moved = np.where(ahead[..., None, None] > 0, moved, 0)
     joints = np.repeat(reference.joints[:, None], ahead.shape[1], axis=1)
@@ -147,16 +124,7 @@ def displacements(reference: ReferenceFrames, joints: F32, root: F32) -> F32:
 
 
 def _bracketing_frames(past: Past, now: F64) -> tuple[I64, I64, F32, F32]:
-    """Find the two frames around the time of each age.
-
-    Args:
-        past: The past of P people.
-        now: (P,) s, times from which ages are counted back.
-
-    Returns:
-        The indices of the frame before and of the frame after, (P, K) each (both that of the first frame if none is
-        earlier); the relative position between them, (P, K, 1), from 0 to 1; and the time (P, K) to the nearer one, s.
-    """
+    """Find indices of the frames before and after each age, relative position (P, K, 1), and s to the nearer one."""
     age = np.where(past.valid, past.times - now[:, None], np.nan)[:, None]
     earlier = age <= _LATEST  # (P, K, T), for valid frames
     after = np.argmax(age >= _EARLIEST, axis=-1)

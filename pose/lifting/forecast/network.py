@@ -107,11 +107,9 @@ class ForecasterNetwork(nn.Module):
 
 
 def uncalibrated() -> Tensor:
-    """Return a calibration (2, len(HORIZONS), 2 + 17) that does not change sigma.
-
-    The first axis is the kind of past: exact or lifted. Each horizon has a slope of log sigma, a weight of `log_speed`,
-    and an offset per point. `pose.training.forecast_sigma` determines these values after training.
-    """
+    """Return a calibration (2, len(HORIZONS), 2 + 17) that does not change sigma."""
+    # The first axis is the kind of past: exact or lifted. Each horizon has a slope of log sigma, a weight of
+    # `log_speed`, and an offset per point. `pose.training.forecast_sigma` determines these values after training.
     coefficients = torch.zeros(2, len(HORIZONS), 2 + POINTS)
     coefficients[..., 0] = 1
     return coefficients
@@ -171,15 +169,7 @@ class Head(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply the layer.
-
-        Args:
-            x: (B, Q, D) tokens.
-            ahead: (B or 1, Q) times of the tokens, s.
-
-        Returns:
-            Coordinates (B, Q, 51) and log sigma (B, Q, 17).
-        """
+        """Return coordinates (B, Q, 51) and log sigma (B, Q, 17) of tokens (B, Q, D) at `ahead` s."""
         displacement, log_sigma = self.linear(self.norm(x)).float().split([COORDINATES, POINTS], dim=-1)
         return displacement, log_sigma.clamp(-5, 5) + (_INITIAL_ERROR_M + _ERROR_GROWTH_M_S * ahead).log()[
             ..., None

@@ -14,20 +14,15 @@ _JOINTS, _ROOT = slice(0, 51), slice(51, 54)
 
 @dataclass(slots=True)
 class _Track:
-    """Stored frames of one person.
+    """Stored frames of one person."""
 
-    Attributes:
-        first_time: Time of the first frame, s.
-        rows: (2 MAX_FRAMES, 71) joints, root and sigma of the frames. When the buffer is full, the newest MAX_FRAMES
-            rows are moved to the front, so that they stay contiguous.
-        times: (2 MAX_FRAMES,) times of the frames, s.
-        end: Number of rows in use; only the newest MAX_FRAMES of them are read.
-    """
+    # `rows` and `times` hold 2 MAX_FRAMES rows. When they are full, the newest MAX_FRAMES are moved to the front, so
+    # that they stay contiguous.
 
-    first_time: float
-    rows: F32 = field(default_factory=lambda: np.zeros((2 * MAX_FRAMES, 71), np.float32))
-    times: F64 = field(default_factory=lambda: np.zeros(2 * MAX_FRAMES))
-    end: int = 0
+    first_time: float  # time of the first frame, s
+    rows: F32 = field(default_factory=lambda: np.zeros((2 * MAX_FRAMES, 71), np.float32))  # (2 MAX_FRAMES, 71) joints
+    times: F64 = field(default_factory=lambda: np.zeros(2 * MAX_FRAMES))  # (2 MAX_FRAMES,) times of the frames, s
+    end: int = 0  # number of rows in use; only the newest MAX_FRAMES of them are read
 
     def add(self, row: F32, time: float) -> None:
         if self.end == len(self.times):

@@ -10,11 +10,9 @@ from pose.lifting.forecast.network import Displacements, ForecasterNetwork, Head
 
 
 class ResidualMLP(ForecasterNetwork):
-    """Residual MLP forecaster after siMLPe (Guo et al., 2023).
+    """Residual MLP forecaster after siMLPe (Guo et al., 2023), of displacements from the last frame."""
 
-    Its blocks mix the coefficients of the cosine transform over time, but not the features. It predicts the
-    displacement from the last frame to every step.
-    """
+    # Its blocks mix the coefficients of the cosine transform over time, but not the features.
 
     predicts_steps = True
 
@@ -40,10 +38,9 @@ class ResidualMLP(ForecasterNetwork):
 
 
 class TimeBlock(nn.Module):
-    """Residual block x + norm(W x), where W mixes the K coefficients of the cosine transform.
+    """Residual block x + norm(W x), where W mixes the K coefficients of the cosine transform."""
 
-    W has no bias, because it would be equal for all features and LayerNorm would remove it.
-    """
+    # W has no bias, because it would be equal for all features and LayerNorm would remove it.
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -27,33 +27,17 @@ def shipped_path() -> Path:
 
 
 class NetworkForecaster(ABC):
-    """Base class of forecasters with a network. Subclasses implement `run_network`.
+    """Base class of forecasters with a network. Subclasses implement `run_network`."""
 
-    Attributes:
-        name: Name for messages and results.
-        sha256: Hash of the checkpoint; empty if unknown.
-    """
-
-    name: str
-    sha256: str
+    name: str  # name for messages and results
+    sha256: str  # hash of the checkpoint; empty if unknown
 
     @abstractmethod
     def run_network(self, past: F32, ahead: F32) -> tuple[F32, F32]:
-        """Run the network.
-
-        Args:
-            past: (P, K, F) network inputs, F features at K ages.
-            ahead: (P, Q) times after the last frame, s.
-
-        Returns:
-            Displacements (P, Q, 51) m, with the pelvis last, and sigma (P, Q, 17) m, with the pelvis first.
-        """
+        """Return displacements (P, Q, 51) m, pelvis last, and sigma (P, Q, 17) m, pelvis first, of (P, K, F) inputs."""
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """Predict the motion, see `pose.lifting.forecast.types.Forecaster.predict`.
-
-        The forecast for times more than 1 s after the last frame is that for 1 s.
-        """
+        """Predict the motion; the forecast beyond 1 s after the last frame is that for 1 s."""
         if times.ndim != 2 or len(times) != len(past):
             raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
         described, reference = describe(past)
@@ -72,11 +56,7 @@ class OnnxForecaster(NetworkForecaster):
     """A forecaster that runs an ONNX file written by `pose.lifting.forecast.exchange`."""
 
     def __init__(self, path: Path, name: str) -> None:
-        """Load the file.
-
-        Raises:
-            PoseError: If it is not an exported forecaster.
-        """
+        """Load the file."""
         self._graph, self.name = OnnxGraph(path), name
         if self._graph.metadata.get("format") != FORMAT:
             raise PoseError(f"{path}: not a forecaster exported by this program")

@@ -54,15 +54,7 @@ def wiener_gain(power: NDArray[np.floating], noise: float) -> F64:
 
 
 def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
-    """Return weights (P, T) whose weighted sum of values is their least-squares slope per second.
-
-    Args:
-        past: The past.
-        newest: (P,) time of the newest frame, s.
-
-    Returns:
-        The weights, and a mask (P, T) of the frames in the last `VELOCITY_WINDOW_S` seconds, which are used.
-    """
+    """Return weights (P, T) of the least-squares slope per second, and the mask (P, T) of the frames used."""
     seen = past.valid & (past.times >= newest[:, None] - (VELOCITY_WINDOW_S + 1e-6))
     age = np.where(seen, past.times - newest[:, None], 0.0)
     age -= seen * (age.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True))
@@ -70,15 +62,7 @@ def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
 
 
 def _pelvis(past: Past, seen: Flags, weights: F64, root: F32, prediction: Forecast) -> F32:
-    """Return stabilised positions of the pelvis, (P, Q, 3) m.
-
-    Args:
-        past: The past.
-        seen: (P, T) mask returned by `_slope`.
-        weights: (P, T) weights returned by `_slope`.
-        root: (P, 3) m, positions in the newest frame.
-        prediction: The forecast to stabilise.
-    """
+    """Return stabilised positions of the pelvis, (P, Q, 3) m."""
     depth = past.root[..., 2]
     ahead = (root[:, 2] > MIN_DEPTH_M) & (np.where(seen, depth, np.inf).min(axis=1) > MIN_DEPTH_M)
     across = np.where(seen[..., None], past.root[..., :2] / np.where(seen & (depth > 0), depth, 1)[..., None], 0.0)

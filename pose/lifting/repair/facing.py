@@ -26,19 +26,8 @@ def has_face_evidence(scores: F32, skeleton: Skeleton) -> bool:
 
 
 def face_agreement(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
-    """Return how well the scores of the face agree with the positions of left and right.
-
-    A person who faces the camera has the left side on the right of the image.
-
-    Args:
-        keypoints: (T, J, 2) px, J joints in T frames.
-        scores: (T, J), 0 where not detected.
-        skeleton: Joint set of the keypoints.
-
-    Returns:
-        Mean over the frames, from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE: positive if left and right agree with
-        the face, negative if they are swapped, 0 without evidence.
-    """
+    """Return how well the face's scores agree with left and right, averaged: negative if swapped, 0 if unknown."""
+    # A person who faces the camera has the left side on the right of the image.
     rows = _rows(skeleton)
     if rows is None:
         return 0.0

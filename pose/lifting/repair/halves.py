@@ -29,23 +29,14 @@ SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 class HalfFilters:
-    """Kalman filters of d = (left - right) / 2 for the K joint pairs of one person.
+    """Kalman filters of d = (left - right) / 2 for the K joint pairs of one person."""
 
-    The search for swaps keeps two hypotheses for each limb, the survivors 0 and 1: in the newest frame, the limb is as
-    observed, or swapped. For each frame call `update`, then `continue_survivors`, then `swap_survivors` if necessary.
-
-    Attributes:
-        half: (K, 2) x and y of d in the newest frame, relative to the person's size; 0 where not seen.
-        seen: (K,) whether both joints of a pair are detected in the newest frame.
-    """
+    # The search for swaps keeps two hypotheses for each limb, the survivors 0 and 1: in the newest frame, the limb is
+    # as observed, or swapped. For each frame call `update`, then `continue_survivors`, then `swap_survivors` if
+    # necessary.
 
     def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
-        """Create the filters.
-
-        Args:
-            limbs: Joint indices (left, right) of the pairs of each limb, one array (pairs, 2) per limb. The pairs of a
-                limb swap together.
-        """
+        """Create the filters for limbs of joint pairs (pairs, 2), left and right, that swap together."""
         self._left, self._right = np.concatenate(limbs).T
         self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,) limb of each pair
         self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # first pair of each limb
@@ -55,8 +46,8 @@ class HalfFilters:
         self._last_seen = np.full(pairs, -np.inf)
         self._size = 1.0  # px, size of the person
         self._size_time = -np.inf  # s, time of the last measurement of the size
-        self.half = np.zeros((pairs, 2))
-        self.seen = np.zeros(pairs, bool)
+        self.half = np.zeros((pairs, 2))  # (K, 2) x and y of d in the newest frame, relative to the person's size
+        self.seen = np.zeros(pairs, bool)  # (K,) whether both joints of a pair are detected in the newest frame
         self._noise = np.zeros(pairs)  # variance of `half`
 
     def pairs_of(self, limb: int) -> Flags:
@@ -64,18 +55,7 @@ class HalfFilters:
         return np.asarray(self._limb == limb)
 
     def update(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
-        """Process the next frame.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 where not detected.
-            time: Time of the frame, s.
-            step: Time since the previous frame, s.
-
-        Returns:
-            (limbs, 2, 2) costs in nats: for each limb and each survivor of the previous frame, the cost of continuing
-            it with this frame as observed, and with this frame swapped.
-        """
+        """Process the next frame; return costs (limbs, survivor, as observed or swapped) in nats."""
         self._measure_size(keypoints, scores, time)
         self._predict(time, step)
         score = np.minimum(scores[self._left], scores[self._right])
@@ -90,14 +70,7 @@ class HalfFilters:
         return np.add.reduceat(nats * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
     def continue_survivors(self, predecessors: list[Predecessors]) -> None:
-        """Choose the survivors of the previous frame that are continued, and update their filters.
-
-        The filter of the new survivor 0 (as observed) is updated with d = (left - right) / 2, that of survivor 1
-        (swapped) with -d.
-
-        Args:
-            predecessors: Previous survivors (0 or 1) that the new survivors 0 and 1 continue, for each limb.
-        """
+        """Choose the previous survivors to continue, and update filters: d for survivor 0, -d for 1 (swapped)."""
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies
         position, velocity = self._motion
@@ -121,10 +94,7 @@ class HalfFilters:
         self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
 
     def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Update the size of the person in the image.
-
-        Frames without keypoints are ignored; after a long gap the size is measured again.
-        """
+        """Update the person's size unless no keypoints are seen; after a long gap it is measured again."""
         seen = keypoints[scores > 0]
         if len(seen):
             size = max(float((seen.max(axis=0) - seen.min(axis=0)).max()), 1.0)

@@ -19,14 +19,7 @@ MAD_TO_SIGMA = 1.4826  # standard deviation of a normal distribution over its me
 
 
 def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: int) -> NDArray[np.bool_]:
-    """Return (J,) whether each joint is an outlier in frame `row`, compared with the frames around it.
-
-    Args:
-        keypoints: (T, J, 2) px.
-        scores: (T, J), 0 where not detected.
-        times: (T,) s. Frames further away than `WINDOW_SECONDS` are ignored.
-        row: Index of the frame to test.
-    """
+    """Return (J,) whether each joint is an outlier in frame `row`, compared with frames within `WINDOW_SECONDS`."""
     near = np.abs(times - times[row]) <= WINDOW_SECONDS
     seen = scores[near] > 0
     xy = np.where(seen[..., None], keypoints[near], np.nan).astype(np.float64)

@@ -55,32 +55,21 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, min_score: float 
 
 
 class Repaired(NamedTuple):
-    """One repaired frame of one person.
+    """One repaired frame of one person."""
 
-    Attributes:
-        keypoints: (J, 2) px.
-        scores: (J,) in [0, 1]; 0 for outliers and low scores.
-        swapped: (2,) whether a left-right swap of the legs and of the arms was undone.
-    """
-
-    keypoints: F32
-    scores: F32
-    swapped: Flags
+    keypoints: F32  # (J, 2) px
+    scores: F32  # (J,) in [0, 1]; 0 for outliers and low scores
+    swapped: Flags  # (2,) whether a left-right swap of the legs and of the arms was undone
 
 
 class PersonRepair:
     """Frame-by-frame repair of one person's keypoints, with a bounded delay."""
 
     def __init__(self, skeleton: Skeleton, lookahead: float, min_score: float = MIN_SCORE) -> None:
-        """Start before the first frame.
-
-        Args:
-            skeleton: Joint set of the keypoints.
-            lookahead: Delay of the decision, s. Below `WINDOW_SECONDS`, outliers are not removed, since without later
-                frames they look like the start of a fast motion. Below `FULL_LOOKAHEAD_S`, swaps of the whole body are
-                undone only if the face contradicts the sides.
-            min_score: Minimum score of a visible joint; joints with a lower score get score 0.
-        """
+        """Start before the first frame, to decide with a delay of `lookahead` s."""
+        # Below `WINDOW_SECONDS`, outliers are not removed, since without later frames they look like the start of a
+        # fast motion. Below `FULL_LOOKAHEAD_S`, swaps of the whole body are undone only if the face contradicts the
+        # sides.
         self._min_score = min_score
         self._lookahead, self._finds_outliers = lookahead, lookahead >= WINDOW_SECONDS
         ahead = lookahead - WINDOW_SECONDS if self._finds_outliers else lookahead
@@ -100,13 +89,7 @@ class PersonRepair:
         self._returned = 0  # number of frames in `_recent` that were returned
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Add the next frame that contains the person.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,).
-            time: Time of the frame, s.
-        """
+        """Add the next frame that contains the person, keypoints (J, 2) px at `time` s."""
         masked = np.where(scores >= self._min_score, scores, 0).astype(np.float32)
         frame = keypoints, masked, time, np.zeros(2, bool)
         if isinstance(self._body, SwapFinder):
@@ -121,11 +104,7 @@ class PersonRepair:
         self._push_to_limbs(self._swapped(frame, np.full(2, swapped)))
 
     def take(self, now: float) -> list[Repaired]:
-        """Return the frames that are decided at time `now` and were not returned before, oldest first.
-
-        Args:
-            now: Current time, s; inf returns all frames.
-        """
+        """Return the new frames that are decided at `now` (s), oldest first; inf returns all frames."""
         for swapped in self._body.take(now) if isinstance(self._body, SwapFinder) else []:
             self._push_to_limbs(self._swapped(self._body_queue.popleft(), np.repeat(swapped, 2)))
         for swapped in self._limbs.take(now):
@@ -154,9 +133,7 @@ class PersonRepair:
         return keypoints, scores, time, before ^ limbs
 
     def _face_permits(self, begin: int, end: int) -> bool:
-        """Return whether the face permits a swap of the whole body in the undecided frames from `begin` to `end`
-        (exclusive).
-        """
+        """Return whether the face permits a swap of the whole body in undecided frames `begin` to `end` (exclusive)."""
         frames = list(self._body_queue)[begin:end]
         keypoints, scores = np.stack([frame[0] for frame in frames]), np.stack([frame[1] for frame in frames])
         return face_agreement(keypoints, scores, self._skeleton) < MIN_FACE_EVIDENCE

@@ -21,11 +21,7 @@ RULES = replace(BODY_RULES, needs_both_ends=False)
 
 
 class StreamBodySwaps:
-    """Frame-by-frame detection of left-right swaps of the whole body of one person.
-
-    Attributes:
-        changes_back: Whether a swap of the sides ends in the newest frame, after more than `MIN_SWAP_S`.
-    """
+    """Frame-by-frame detection of left-right swaps of the whole body of one person."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._skeleton = skeleton
@@ -34,7 +30,7 @@ class StreamBodySwaps:
         self._changed: deque[tuple[F32, F32, float]] = deque()  # last frames since the change: keypoints, scores, time
         self._face_seconds = 0.0  # s for which the face gave evidence
         self._time = np.inf
-        self.changes_back = False
+        self.changes_back = False  # whether a swap of the sides ends in the newest frame, after more than `MIN_SWAP_S`
 
     @property
     def has_face(self) -> bool:
@@ -42,15 +38,7 @@ class StreamBodySwaps:
         return self._face_seconds >= FACE_SECONDS
 
     def swapped(self, keypoints: F32, scores: F32, time: float) -> bool:
-        """Process the next frame, and return whether to swap left and right of the body.
-
-        True if the sides have changed and the face contradicts the observed sides.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 if not visible.
-            time: Time of the frame, s.
-        """
+        """Process the next frame, and return whether the sides have changed and the face contradicts those observed."""
         if has_face_evidence(scores, self._skeleton):
             self._face_seconds += np.clip(time - self._time, 0, FACE_SECONDS / 3)
         self._time = time

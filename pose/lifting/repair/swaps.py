@@ -48,26 +48,15 @@ SwapTest = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class SwapRules:
-    """Costs and limits of swaps.
+    """Costs and limits of swaps."""
 
-    Attributes:
-        switch_cost_nats: Cost of the start and of the end of a swap.
-        swapped_cost_nats_s: Cost per second of a swap.
-        max_swap_s: Maximum duration of a swap. If it lasts longer, the person is assumed to have turned unobserved.
-        max_return_s: Time after such a turn within which another swap is assumed to be the turn back.
-        max_joint_swap_s: Maximum duration if all limbs swapped at the same time.
-        min_swap_s: Minimum duration of a swap; used only with `needs_both_ends`.
-        needs_both_ends: Whether start and end of a swap must be observed, at least `MIN_SEEN_S` after the first
-            and before the last frame of the person.
-    """
-
-    switch_cost_nats: float
-    swapped_cost_nats_s: float
-    max_swap_s: float
-    max_return_s: float = 0.0
-    max_joint_swap_s: float = np.inf
-    min_swap_s: float = 0.0
-    needs_both_ends: bool = False
+    switch_cost_nats: float  # cost of the start and of the end of a swap
+    swapped_cost_nats_s: float  # cost per second of a swap
+    max_swap_s: float  # maximum duration of a swap. If it lasts longer, the person is assumed to have turned unobserved
+    max_return_s: float = 0.0  # time after such a turn within which another swap is assumed to be the turn back
+    max_joint_swap_s: float = np.inf  # maximum duration if all limbs swapped at the same time
+    min_swap_s: float = 0.0  # minimum duration of a swap; used only with `needs_both_ends`
+    needs_both_ends: bool = False  # whether start and end of a swap must be observed
 
 
 MAX_JOINT_SWAP_S = 0.3  # maximum duration of a swap of all limbs at once in a stream
@@ -82,15 +71,9 @@ BODY_RULES = SwapRules(
 
 
 def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
-    """Return the rules for legs and arms.
-
-    A stream with a shorter look-ahead than a swap would take the end of a swap for the start of the next one. The rules
-    of such streams therefore have additional limits.
-
-    Args:
-        lookahead: Delay of the decision, s.
-        face: Whether the scores of the face show the orientation. Limbs that swap together are then not limited.
-    """
+    """Return the rules for legs and arms, without a limit on swaps together if the face shows the orientation."""
+    # A stream with a shorter look-ahead than a swap would take the end of a swap for the start of the next one. The
+    # rules of such streams therefore have additional limits.
     if lookahead >= LIMB_RULES.max_swap_s:
         return LIMB_RULES
     return replace(
@@ -106,10 +89,8 @@ def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
 
 
 def body_pairs(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Return the joint indices (6, 2), left and right, of the pairs that all skeletons have, legs first.
-
-    Hands and feet are left out, because they would count wrists and ankles twice.
-    """
+    """Return the joint indices (6, 2), left and right, of the pairs that all skeletons have, legs first."""
+    # Hands and feet are left out, because they would count wrists and ankles twice.
     return _pairs(skeleton, BODY)
 
 
@@ -119,38 +100,23 @@ def _pairs(skeleton: Skeleton, parts: tuple[str, ...]) -> NDArray[np.int64]:
 
 
 class _Observation(NamedTuple):
-    """Observations of one person in a frame.
+    """Observations of one person in a frame."""
 
-    Attributes:
-        time: Time of the frame, s.
-        half: (K, 2) d, relative to the person's size.
-        seen: (K,) whether both joints of a pair are detected.
-        predecessors: Survivors of the previous frame that survivors 0 and 1 continue, for each limb.
-    """
-
-    time: float
-    half: F64
-    seen: Flags
-    predecessors: list[Predecessors]
+    time: float  # time of the frame, s
+    half: F64  # (K, 2) d, relative to the person's size
+    seen: Flags  # (K,) whether both joints of a pair are detected
+    predecessors: list[Predecessors]  # survivors of the previous frame that survivors 0 and 1 continue, for each limb
 
 
 @dataclass(slots=True)
 class _Limb:
-    """State of one limb.
+    """State of one limb."""
 
-    Attributes:
-        cost: Costs of the two survivors in nats, as observed and swapped.
-        since: Start of the swap of the second survivor, s.
-        turned_at: Time of the last assumed turn of the person, s; -inf without one, or after the turn back.
-        decided_since: Start of the swap that contains the last decided frame, s; inf without one.
-        ends_seen: Whether both ends of this swap are observed.
-    """
-
-    cost: tuple[float, float]
-    since: float = math.inf
-    turned_at: float = -math.inf
-    decided_since: float = math.inf
-    ends_seen: bool = True
+    cost: tuple[float, float]  # costs of the two survivors in nats, as observed and swapped
+    since: float = math.inf  # start of the swap of the second survivor, s
+    turned_at: float = -math.inf  # time of the last assumed turn of the person, s
+    decided_since: float = math.inf  # start of the swap that contains the last decided frame, s; inf without one
+    ends_seen: bool = True  # whether both ends of this swap are observed
 
     @property
     def swapped(self) -> bool:
@@ -158,14 +124,7 @@ class _Limb:
         return self.cost[1] < self.cost[0]
 
     def choose(self, frame_nats: list[list[float]], switch_nats: float, swapped_nats: float) -> Predecessors:
-        """Choose the predecessors of the new survivors, and update the costs.
-
-        Args:
-            frame_nats: Costs in nats of the new frame, for each old survivor and each sign, as returned by
-                `HalfFilters.update`.
-            switch_nats: Cost in nats of a change of sign.
-            swapped_nats: Cost in nats of a swapped frame.
-        """
+        """Choose the predecessors of the new survivors, and update the costs (nats)."""
         before, (as_seen, swapped) = self.cost, zip(*frame_nats, strict=True)
         stay = before[0] + as_seen[0], before[1] + as_seen[1] + switch_nats
         change = before[0] + swapped[0] + switch_nats + swapped_nats, before[1] + swapped[1] + swapped_nats
@@ -175,25 +134,14 @@ class _Limb:
 
 
 class SwapFinder:
-    """Frame-by-frame detection of swapped limbs of one person, with a delay of `lookahead` seconds.
-
-    Attributes:
-        rules: Costs and limits of swaps; may be replaced between frames.
-    """
+    """Frame-by-frame detection of swapped limbs of one person, with a delay of `lookahead` seconds."""
 
     def __init__(
         self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, accepts: SwapTest | None = None
     ) -> None:
-        """Start before the first frame.
-
-        Args:
-            limbs: Joint indices (left, right) of the pairs of each limb, one array (pairs, 2) per limb. The pairs of a
-                limb swap together.
-            rules: Costs and limits of swaps.
-            lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
-            accepts: Additional test of a swap, used if the rules require both ends to be observed. Its arguments are
-                the first frame and the one after the last, counted from the oldest undecided frame of the `take` call.
-        """
+        """Start before the first frame; a delay of 0 s decides at once, of inf only at the end."""
+        # `accepts` further tests a swap, if the rules require both ends to be observed, from its first frame and the
+        # one after its last, counted from the oldest undecided frame of the `take` call.
         self.rules, self._accepts = rules, accepts or (lambda begin, end: True)
         self._lookahead = lookahead
         self._filters = HalfFilters(limbs)
@@ -205,13 +153,7 @@ class SwapFinder:
         self._time = -math.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Add the next frame.
-
-        Args:
-            keypoints: (J, 2) px.
-            scores: (J,), 0 if not visible.
-            time: Time of the frame, s.
-        """
+        """Add the next frame, keypoints (J, 2) px at `time` s."""
         step = float(min(time - self._time, MAX_TRACK_GAP_S))
         self._time = time
         frame_nats = self._filters.update(keypoints, scores, time, step).tolist()
@@ -229,20 +171,12 @@ class SwapFinder:
         self._waiting.append(_Observation(time, self._filters.half, self._filters.seen, predecessors))
 
     def mark_change_back(self, time: float) -> None:
-        """Report that a swap of the whole body ends in the frame at `time` (s). Call it before `push` of this frame.
-
-        Limbs that seem to swap together in this frame then keep their state: the observed sides are correct again.
-        """
+        """Report that a swap of the whole body ends in the frame at `time` (s). Call it before `push` of this frame."""
+        # Limbs that seem to swap together in this frame then keep their state: the observed sides are correct again.
         self._changed_back_at = time
 
     def take(self, now: float) -> list[Flags]:
-        """Return which limbs are swapped, for each frame that is decided at `now`, oldest first.
-
-        Each mask has one entry per limb, in the order of the constructor's `limbs`.
-
-        Args:
-            now: Current time, s; inf at the end returns all frames.
-        """
+        """Return which limbs are swapped, for each frame decided at `now` (s), oldest first; inf returns all."""
         if now == math.inf:
             for limb in self._limbs:
                 limb.cost = limb.cost[0], limb.cost[1] + self.rules.switch_cost_nats
@@ -253,10 +187,7 @@ class SwapFinder:
         return self._decide(due) if due else []
 
     def _turned_limbs(self) -> list[int]:
-        """Return the limbs for which the swap is taken for a turn of the person, or for the turn back.
-
-        The observed sides of these limbs are correct from this frame on.
-        """
+        """Return the limbs whose swap is taken for a turn of the person, or back, so that their sides are correct."""
         starts = [limb.since for limb in self._limbs]
         simultaneous = all(limb.swapped for limb in self._limbs) and max(starts) - min(starts) < MAX_START_DIFFERENCE_S
         found = []
@@ -286,12 +217,7 @@ class SwapFinder:
         return decided
 
     def _is_swapped(self, number: int, row: int) -> bool:
-        """Return whether a limb is swapped in the oldest waiting frame.
-
-        Args:
-            number: Index of the limb.
-            row: Number of frames that this call of `take` has decided so far.
-        """
+        """Return whether a limb is swapped in the oldest waiting frame."""
         limb = self._limbs[number]
         if not self._path[0][number]:
             limb.decided_since = math.inf
@@ -305,22 +231,14 @@ class SwapFinder:
         return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.ends_seen
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
-        """Return whether start and end of the swap that begins in the oldest waiting frame are observed.
-
-        Args:
-            number: Index of the limb.
-            end: Index of the first waiting frame after the swap.
-        """
+        """Return whether start and end of the swap that begins in the oldest waiting frame are observed."""
         if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
         observations, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
         return all(_changes_sides(observations, row, pairs) for row in (first, first + end))
 
     def _trace(self) -> None:
-        """Trace the best path back through the waiting frames.
-
-        Tracing stops where the path meets that of the previous call, because nothing changes before.
-        """
+        """Trace the best path back through the waiting frames, to where it meets that of the previous call."""
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
         state = [limb.swapped for limb in self._limbs]
         for row in reversed(range(len(self._path))):
@@ -332,16 +250,9 @@ class SwapFinder:
 
 
 def _changes_sides(observations: list[_Observation], row: int, pairs: Flags) -> bool:
-    """Return whether left and right change sides between the frames `row` - 1 and `row`.
-
-    Both must be apart shortly before and after, and d must change its sign. False within `MIN_SEEN_S` of the first
-    or last frame.
-
-    Args:
-        observations: Frames in order of time.
-        row: Index of the frame after the change, or of the last frame.
-        pairs: (K,) whether to use each pair.
-    """
+    """Return whether left and right change sides between the frames `row` - 1 and `row`."""
+    # Both must be apart shortly before and after, and d must change its sign. False within `MIN_SEEN_S` of the first or
+    # last frame.
     if row == 0 or observations[row].time - observations[row - 1].time > MAX_TRACK_GAP_S:
         return False
     if (

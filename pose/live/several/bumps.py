@@ -28,16 +28,7 @@ class Bumps:
         self._since: float | None = None  # time since which a camera is contradicted, s
 
     def update(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
-        """Add a frame, and return whether a camera was moved.
-
-        The result does not say which one, because a moved camera increases the errors of all cameras.
-
-        Args:
-            time: Time of the frame on the common clock of the cameras, s, increasing.
-            people: Fused people in this frame.
-            contradicted: Whether `TrackAssignment.contradicted` contains a camera, because the motion of its people
-                contradicts all other cameras.
-        """
+        """Add a frame at `time` on the common clock, and return whether a camera, unknown which, was moved."""
         for index in self._errors:
             self._add(index, time, people)
         if not contradicted:
@@ -48,15 +39,8 @@ class Bumps:
         return stays or any(self._error_ratio(index, time) > MIN_ERROR_RATIO for index in self._errors)
 
     def _add(self, index: int, time: float, people: Sequence[CurrentPose]) -> None:
-        """Add the reprojection error of a camera in a frame, relative to the body height in the image.
-
-        The error is the median over the people that several cameras see.
-
-        Args:
-            index: Index of the camera.
-            time: Time of the frame, s.
-            people: Fused people in this frame.
-        """
+        """Add a camera's median reprojection error over people, relative to the body height in the image."""
+        # The median is over the people that several cameras see.
         camera, errors = self._calibration.cameras[index], self._errors[index]
         shares = []
         for one in people:
@@ -77,10 +61,8 @@ class Bumps:
             errors.popleft()
 
     def _error_ratio(self, index: int, time: float) -> float:
-        """Return the ratio of the latest to the normal error of a camera. It is 0 if the errors are small or too few.
-
-        The latest error is the lower quartile of the last `STAY_SECONDS`, so most of these errors must be large.
-        """
+        """Return the ratio of the latest to the normal error of a camera; 0 if the errors are small or too few."""
+        # The latest error is the lower quartile of the last `STAY_SECONDS`, so most of these errors must be large.
         errors = self._errors[index]
         if index not in self._baseline or len(errors) < MIN_FRAMES or time - errors[0][0] < 0.8 * STAY_SECONDS:
             return 0.0

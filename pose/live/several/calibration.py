@@ -23,23 +23,14 @@ GIVEN_ACCURACY = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # accurac
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Result of a calibration. The common frame of the cameras is the camera frame of the first one.
+    """Result of a calibration. The common frame of the cameras is the camera frame of the first one."""
 
-    Attributes:
-        cameras: Calibrated cameras by index of the source.
-        bones: (B,) m, mean bone lengths of the people, in the order of `pose.multiview.residuals.BONES`.
-        scale: Factor from the body size that the lifter estimates to the calibrated size.
-        accuracy: Accuracy of each camera by index of the source.
-        described: JSON description of each camera for result files, as from `camera_json`, by index of the source.
-        notes: Warnings about the calibration, one line each.
-    """
-
-    cameras: dict[int, ViewCamera]
-    bones: F64
-    scale: float
-    accuracy: dict[int, Accuracy]
-    described: dict[int, dict[str, Json]]
-    notes: tuple[str, ...] = ()
+    cameras: dict[int, ViewCamera]  # calibrated cameras by index of the source
+    bones: F64  # (B,) m, mean bone lengths of the people, in the order of `pose.multiview.residuals.BONES`
+    scale: float  # factor from the body size that the lifter estimates to the calibrated size
+    accuracy: dict[int, Accuracy]  # accuracy of each camera by index of the source
+    described: dict[int, dict[str, Json]]  # JSON description of each camera for result files, as from `camera_json`
+    notes: tuple[str, ...] = ()  # warnings about the calibration, one line each
 
     @property
     def first(self) -> int:
@@ -48,33 +39,23 @@ class Calibration:
 
     @property
     def listed(self) -> tuple[dict[str, Json], ...]:
-        """Descriptions of the calibrated cameras for result files, as in `RunInfo.cameras`, by increasing source index.
-
-        Bit i of `Poses3D.seen_by` stands for camera i of this list.
-        """
+        """Descriptions of the calibrated cameras for result files, by source index; bit i of `seen_by` is camera i."""
         return tuple(self.described[index] for index in sorted(self.cameras))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationInput:
-    """Input of a calibration. Dictionaries have the index of the source as key.
+    """Input of a calibration. Dictionaries have the index of the source as key."""
 
-    Attributes:
-        rows: Observations of people from `Sightings.rows`, for each source by track id.
-        cameras: Cameras with known or assumed intrinsics. Their poses are used only as stated in `known`.
-        names: Names of the sources.
-        known: Description of the camera parameters that are given.
-        height: Body height of the person seen longest, m, which determines the scale; None if unknown.
-        scale: Factor from the body size that the lifter estimates to the true size. It has precedence over `height`;
-            None estimates it.
-    """
+    # `scale` has precedence over `height`, the body height in m of the person seen longest. Poses of `cameras` are used
+    # only as stated in `known`.
 
-    rows: dict[int, dict[int, list[Observation]]]
-    cameras: dict[int, ViewCamera]
-    names: dict[int, str]
-    known: Known
-    height: float | None = None
-    scale: float | None = None
+    rows: dict[int, dict[int, list[Observation]]]  # observations of people from `Sightings.rows`
+    cameras: dict[int, ViewCamera]  # cameras with known or assumed intrinsics
+    names: dict[int, str]  # names of the sources
+    known: Known  # description of the camera parameters that are given
+    height: float | None = None  # body height of the person seen longest, m, which determines the scale
+    scale: float | None = None  # factor from the body size that the lifter estimates to the true size
 
 
 def calibrate(given: CalibrationInput) -> Calibration:
@@ -112,19 +93,8 @@ def calibrate(given: CalibrationInput) -> Calibration:
 def given_calibration(
     cameras: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Observation]]]
 ) -> Calibration | None:
-    """Make a calibration from the cameras of a calibration file.
-
-    Only bone lengths are estimated, from the 3D poses of each camera. Clock offsets remain as in `cameras`; `Rigging`
-    estimates them later.
-
-    Args:
-        cameras: Cameras of the file, by index of the source.
-        names: Names of the cameras, by index of the source.
-        rows: Observations by index of the source, then by track id, from `Sightings.rows`.
-
-    Returns:
-        The calibration; None if no person was observed for long enough.
-    """
+    """Make a calibration from the cameras of a file; None if no person was observed for long enough."""
+    # Only bone lengths are estimated, from the 3D poses of each camera. `Rigging` estimates clock offsets later.
     bones = [
         _lifted_bones(track, cameras[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)
     ]
@@ -149,13 +119,7 @@ def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
 
 
 def _scale_factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
-    """Return the factor of all lengths at which the person seen longest has a given body height.
-
-    Args:
-        rig: Calibrated cameras.
-        tracks: Tracks of all cameras.
-        height: Body height, m.
-    """
+    """Return the factor of all lengths at which the person seen longest has the height (m)."""
     ends = [
         (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
     ]

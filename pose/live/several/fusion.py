@@ -27,65 +27,39 @@ FORGET_SECONDS = 10.0  # after which the bone lengths of an unseen person are fo
 
 @dataclass(slots=True)
 class _Person:
-    """State of the fusion of one person.
+    """State of the fusion of one person."""
 
-    Attributes:
-        bones: (B,) m, bone lengths.
-        correction: (N, 3) m, correction of the N points in the last frame (`pose.multiview.fuse.Newest`).
-        cameras: Indices of the cameras that saw the person in the last frame.
-        time: Time of the last frame, s.
-    """
-
-    bones: F64
-    correction: F64
-    cameras: frozenset[int]
-    time: float
+    bones: F64  # (B,) m, bone lengths
+    correction: F64  # (N, 3) m, correction of the N points in the last frame (`pose.multiview.fuse.Newest`)
+    cameras: frozenset[int]  # indices of the cameras that saw the person in the last frame
+    time: float  # time of the last frame, s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurrentPose:
-    """The current pose of one person.
+    """The current pose of one person."""
 
-    Attributes:
-        number: Id of the person, common to all cameras.
-        tracks: Track id of the person in each camera that sees the person, by index of the source.
-        fused: Fused pose at one time, so the time axis K of its arrays has length 1. Joints are in the camera frame of
-            the first calibrated camera. The axis C contains all sources in order, also those that are not calibrated.
-    """
+    # The time axis K of `fused` has length 1; joints are in the camera frame of the first calibrated camera. The axis C
+    # contains all sources in order, also those that are not calibrated.
 
-    number: int
-    tracks: Mapping[int, int]
-    fused: Fused
+    number: int  # id of the person, common to all cameras
+    tracks: Mapping[int, int]  # track id of the person in each camera that sees the person, by index of the source
+    fused: Fused  # fused pose at one time, so the time axis K of its arrays has length 1
 
 
 class Fusion:
-    """Fusion of the poses of each person from all cameras. Create a new one for each calibration.
-
-    Attributes:
-        calibration: Calibrated cameras.
-    """
+    """Fusion of the poses of each person from all cameras. Create a new one for each calibration."""
 
     def __init__(self, calibration: Calibration, sources: int) -> None:
-        """Start without people.
-
-        Args:
-            calibration: Calibrated cameras.
-            sources: Number of sources, including those that are not calibrated.
-        """
-        self.calibration = calibration
+        """Start without people; `sources` includes sources that are not calibrated."""
+        self.calibration = calibration  # calibrated cameras
         first = calibration.cameras[calibration.first]
         self._cameras = [calibration.cameras.get(index, first) for index in range(sources)]
         self._batch = CameraBatch.of(self._cameras)
         self._people: dict[int, _Person] = {}
 
     def at(self, time: float, sightings: Mapping[int, Sightings], identities: TrackAssignment) -> list[CurrentPose]:
-        """Return the fused pose of each person whom a camera saw in the last 0.15 s.
-
-        Args:
-            time: Time of the poses in s on the common clock, that of the first calibrated camera.
-            sightings: Observations of the calibrated cameras, by index of the source.
-            identities: Assignment of tracks to people.
-        """
+        """Return the fused pose at a common time (s) of each person whom a camera saw in the last 0.15 s."""
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET_SECONDS}
         tracks = {
             number: own
@@ -103,13 +77,7 @@ class Fusion:
     def _tracks(
         self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]
     ) -> dict[int, ViewTrack]:
-        """Return the newest track of a person in each camera, by camera index.
-
-        Args:
-            time: Time of the poses on the common clock, s.
-            sightings: Observations by index of the source.
-            keys: Camera index and track id of all tracks of the person.
-        """
+        """Return the newest track of a person in each camera, by camera index."""
         tracks: dict[int, ViewTrack] = {}
         for camera, number in keys:
             if camera not in sightings:
@@ -123,15 +91,7 @@ class Fusion:
         return tracks
 
     def _fuse(self, tracks: Mapping[int, Mapping[int, ViewTrack]], time: float) -> list[Fused]:
-        """Fuse people at one time, and store the state of each.
-
-        Args:
-            tracks: Tracks of each person by camera index, by the person's id.
-            time: Time of the poses on the common clock, s.
-
-        Returns:
-            People in the order of `tracks`.
-        """
+        """Fuse people, with tracks by id and camera, at one time (s), and store the state of each."""
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         before = [self._people.get(number) for number in tracks]
         corrections = [
@@ -150,17 +110,7 @@ class Fusion:
         return [one.fused for one in newest]
 
     def _adapted(self, bones: F64, points: F64, before: Sequence[_Person | None], time: float) -> F64:
-        """Return bone lengths adapted to a frame, with a time constant of `BONE_SECONDS`.
-
-        Args:
-            bones: (P, B) m, lengths before the frame.
-            points: (P, N, 3) m, points of the people in this frame.
-            before: State of each person before the frame; lengths of people without one are not adapted.
-            time: Time of the frame, s.
-
-        Returns:
-            (P, B) m.
-        """
+        """Return lengths (P, B) m adapted to a frame's points (P, N, 3) m, with a time constant of `BONE_SECONDS`."""
         weight = np.array([0.0 if one is None else min((time - one.time) / BONE_SECONDS, 0.1) for one in before])
         average = self.calibration.bones
         measured = np.clip(BONE_RESIDUALS.measure(points)[0], average / MAX_BONE_RATIO, average * MAX_BONE_RATIO)

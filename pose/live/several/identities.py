@@ -11,34 +11,22 @@ Key = tuple[int, int]  # camera index, track id in this camera
 
 @dataclass(slots=True)
 class TrackAssignment:
-    """Assignment of tracks to people. A track is identified by the index of its camera and its id in this camera.
+    """Assignment of tracks (camera index, track id) to people."""
 
-    Tracks of two cameras match if they show the same person. A match lasts as long as both tracks, unless their
-    motions contradict each other. If the matches of other people confirm both cameras, it is an id switch, and the
-    match ends. If no match of a camera is confirmed, the camera may have been moved; `contradicted` contains it.
+    # Tracks of two cameras match if they show the same person. A match lasts as long as both tracks, unless their
+    # motions contradict each other. If the matches of other people confirm both cameras, it is an id switch, and the
+    # match ends. If no match of a camera is confirmed, the camera may have been moved; `contradicted` contains it.
 
-    Attributes:
-        people: Person id of each track, by (camera index, track id).
-        contradicted: Indices of the cameras whose matches were all contradicted in the last update.
-        next: Id that the next new person gets.
-    """
-
-    people: dict[Key, int] = field(default_factory=dict)
+    people: dict[Key, int] = field(default_factory=dict)  # person id of each track, by (camera index, track id)
     contradicted: frozenset[int] = frozenset()
-    next: int = 1
+    next: int = 1  # id that the next new person gets
 
     def tracks_of(self, person: int) -> list[Key]:
         """Return the tracks of a person, as pairs of camera index and track id."""
         return [key for key, number in self.people.items() if number == person]
 
     def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "TrackAssignment":
-        """Return an updated copy, which assigns the given tracks and no others. Known people keep their ids.
-
-        Args:
-            tracks: Latest part of each current track of the calibrated cameras. `ViewTrack.camera` is the index of the
-                source.
-            cameras: Calibrated cameras by index of the source.
-        """
+        """Return a copy that assigns the given tracks and no others. Known people keep their ids."""
         new = TrackAssignment(dict(self.people), self.contradicted, self.next)
         new._match(tracks, cameras)
         return new

@@ -33,18 +33,12 @@ POLL_SECONDS = 0.2
 
 
 class Sources:
-    """Description of several sources as one, for display.
-
-    Attributes:
-        name: Common name of all sources.
-        fps: Nominal frame rate of the camera whose image is displayed, frames/s.
-        notice: Errors of failed cameras, and the problem of the calibration; empty without any.
-    """
+    """Description of several sources as one, for display."""
 
     def __init__(self, sources: Sequence[LiveSource]) -> None:
-        self.name = ", ".join(source.name for source in sources)
-        self.fps = sources[0].fps
-        self.notice = ""
+        self.name = ", ".join(source.name for source in sources)  # common name of all sources
+        self.fps = sources[0].fps  # nominal frame rate of the camera whose image is displayed, frames/s
+        self.notice = ""  # errors of failed cameras, and the problem of the calibration; empty without any
         self._sources = sources
 
     @property
@@ -214,9 +208,7 @@ class SeveralLoop(Loop):
             self._close_subscribers()
 
     def _stop(self, loop: LiveLoop) -> None:
-        """Stop the loop of one camera. If it failed with a `PoseError`, store the message instead of raising the
-        error.
-        """
+        """Stop the loop of one camera; store the message of its `PoseError` instead of raising it."""
         try:
             loop.stop()
         except PoseError as error:

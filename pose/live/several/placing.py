@@ -18,30 +18,19 @@ from pose.world.live import LiveWorld
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisplayedCamera:
-    """The camera whose image is displayed, and its result of one frame.
+    """The camera whose image is displayed, and its result of one frame."""
 
-    Attributes:
-        index: Index of the source.
-        camera: Calibrated camera. Its pose is relative to the first calibrated camera.
-        result: People found by this camera alone.
-    """
-
-    index: int
-    camera: ViewCamera
-    result: FrameResult
+    index: int  # index of the source
+    camera: ViewCamera  # calibrated camera. Its pose is relative to the first calibrated camera
+    result: FrameResult  # people found by this camera alone
 
 
 class Placing:
     """Converter of fused people to camera and world coordinates. Create a new one for each calibration."""
 
     def __init__(self, calibration: Calibration, steps: Steps | None) -> None:
-        """Start without frames.
-
-        Args:
-            calibration: Calibrated cameras.
-            steps: Settings of the world coordinates; None keeps camera coordinates. Corrections of depth, bones and
-                jitter are skipped, because only the poses of a single camera need them.
-        """
+        """Start without frames; without `steps` people stay in camera coordinates."""
+        # Corrections of depth, bones and jitter are skipped, because only the poses of a single camera need them.
         first = calibration.cameras[calibration.first]
         self._seeing = sorted(calibration.cameras)
         camera = Camera(first.matrix, True, first.size)
@@ -51,17 +40,7 @@ class Placing:
     def result(
         self, now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
-        """Return the result of a frame, and a description of the world; None without world coordinates.
-
-        In the result, `poses` are in the frame of the displayed camera, and `placed` is in world coordinates.
-
-        Args:
-            now: Fused poses of the people.
-            shown: Camera whose image is displayed.
-            index: Index of the frame.
-            time: Time of the frame, s.
-            skeleton: Skeleton of the keypoints.
-        """
+        """Return a frame's result, `poses` in the displayed camera and `placed` in the world, and the world or None."""
         people = _people(now, shown, index, time, len(skeleton))
         joints = np.array([one.fused.joints[0] for one in now], np.float64).reshape(-1, 17, 3)
         sigma = np.array([one.fused.sigma[0] for one in now], np.float32).reshape(-1, 17)
@@ -91,17 +70,7 @@ def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
 
 
 def _people(now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, joints: int) -> People:
-    """Return boxes and keypoints of all people in the displayed camera.
-
-    Of people that this camera does not see, the box surrounds the projected joints, and all scores are 0.
-
-    Args:
-        now: Fused poses of the people.
-        shown: Displayed camera.
-        index: Index of the frame.
-        time: Time of the frame, s.
-        joints: Number of keypoints per person.
-    """
+    """Return boxes and keypoints in the displayed camera; projected joints with score 0 for unseen people."""
     own, count = shown.result.people, len(now)
     rows = {number: row for row, number in enumerate(own.ids.tolist())}
     boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)

@@ -23,14 +23,7 @@ MOVED_MESSAGE = "a camera was moved: calibrating again, let people move in view 
 
 
 class Rigging:
-    """Calibration of live cameras, and assignment of their tracks to people. Both run in separate threads.
-
-    Attributes:
-        sightings: Observations of each camera, in the order of the sources.
-        calibration: Current calibration; None before the first one, and after a camera was moved.
-        identities: Assignment of tracks to people.
-        count: Number of calibrations so far.
-    """
+    """Calibration of live cameras, and assignment of their tracks to people. Both run in separate threads."""
 
     def __init__(
         self,
@@ -39,19 +32,11 @@ class Rigging:
         given: Callable[[list[tuple[int, int]]], list[ViewCamera]] | None = None,
         height: float | None = None,
     ) -> None:
-        """Start without observations.
-
-        Args:
-            names: Names of the sources.
-            camera: Function that returns the uncalibrated camera for an image size (width, height).
-            given: Function that reads a calibration file. It gets the image size (width, height) of each source, and
-                returns the camera of each. None calibrates from the people.
-            height: Body height of the person seen longest, m; None takes the scale from the lifter.
-        """
-        self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
-        self.calibration: Calibration | None = None
-        self.identities = TrackAssignment()
-        self.count = 0
+        """Start without observations; `given` reads a calibration file for image sizes, None calibrates from people."""
+        self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]  # observations of each camera
+        self.calibration: Calibration | None = None  # current calibration
+        self.identities = TrackAssignment()  # assignment of tracks to people
+        self.count = 0  # number of calibrations so far
         self._names, self._camera, self._read, self._height = names, camera, given, height
         self._given_cameras: list[ViewCamera] | None = None  # cameras of the calibration file
         self._clocks_open = given is not None  # whether the clocks of a given calibration are not estimated yet
@@ -70,17 +55,7 @@ class Rigging:
         self._matching: ThreadWorker[TrackAssignment] = ThreadWorker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
-        """Process new observations, and return whether `calibration` changed since the last call.
-
-        Call this after adding frames to `sightings`.
-
-        Args:
-            now: Capture time of the newest frame, s, on the clock of `time.monotonic`.
-            live: Indices of the sources that currently send images.
-
-        Raises:
-            PoseError: If the calibration file does not fit the sources, for example their aspect ratios.
-        """
+        """Process new observations of `sightings`, and return whether `calibration` changed since the last call."""
         changed, self._changed, before = self._changed, False, self.count
         if (found := self._calibrating.take()) is not None and self._valid:
             self._take(found, now)
@@ -95,11 +70,7 @@ class Rigging:
         return changed or self.count != before
 
     def discard_calibration(self, now: float) -> None:
-        """Discard the calibration because a camera was moved, and calibrate from later frames.
-
-        Args:
-            now: Capture time in s on the clock of `time.monotonic`. Frames before it are not used.
-        """
+        """Discard the calibration because a camera was moved, and calibrate from frames after `now` (monotonic, s)."""
         self._moved_message, self._problem = MOVED_MESSAGE, ""
         self._two_since, self._valid, self._waits_since = math.inf, False, now
         for one in self.sightings:
@@ -156,10 +127,8 @@ class Rigging:
             self._take((found, matched(found, self.identities.next, rows)), now)
 
     def _begin(self, now: float, live: Collection[int]) -> None:
-        """Start a calibration if a camera is not calibrated, and people have moved long enough in two or more cameras.
-
-        Other cameras are waited for during `GRACE_SECONDS`.
-        """
+        """Start a calibration if a camera has none and people moved long enough in two or more cameras."""
+        # Other cameras are waited for during `GRACE_SECONDS`.
         done = set() if self.calibration is None else set(self.calibration.cameras)
         missing = set(live) - done
         ready = {index for index in live if self.sightings[index].motion_seconds >= MOTION_SECONDS}
@@ -194,9 +163,7 @@ class Rigging:
         self._calibrating.start(work)
 
     def _input_camera(self, index: int, fixed: bool) -> ViewCamera:
-        """Return the camera to start from. With `fixed`, this is the camera of the calibration file, including its
-        clock.
-        """
+        """Return the camera to start from; with `fixed` that of the calibration file, including its clock."""
         size = self.sightings[index].size
         assert size is not None, "a camera with motion has images"
         if self._given_cameras is None:
@@ -240,11 +207,7 @@ def matched(
 
 
 def quality_text(calibration: Calibration) -> str:
-    """Describe the accuracy of a calibration in one line of text.
-
-    It contains the number of cameras, and the largest errors of rotation (degrees), position (cm) and reprojection
-    (px). If the calibration is from a file, these errors are unknown and omitted.
-    """
+    """Describe the number of cameras and, unless from a file, the largest errors of a calibration in one line."""
     known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
     if not known:
         return f"{len(calibration.cameras)} cameras, calibration given"

@@ -14,24 +14,12 @@ Observation = tuple[float, Row]  # capture time in s, and observation of a perso
 
 
 class Sightings:
-    """Observations of people by one camera, for the latest frames. Times are on the clock of `time.monotonic`.
-
-    Attributes:
-        camera: Index of the camera.
-        since: Capture time from which a calibration may use frames, s.
-        newest: Capture time of the newest frame, s; -inf without one.
-        size: (width, height) of the images, px; None before the first frame.
-    """
+    """Observations of people by one camera, for the latest frames. Times are on the clock of `time.monotonic`."""
 
     def __init__(self, camera: int, seconds: float) -> None:
-        """Start without frames.
-
-        Args:
-            camera: Index of the camera.
-            seconds: Time for which frames are kept, s.
-        """
+        """Start without frames, which are kept for `seconds`."""
         self.camera, self.since, self.newest = camera, -np.inf, -np.inf
-        self.size: tuple[int, int] | None = None
+        self.size: tuple[int, int] | None = None  # (width, height) of the images, px; None before the first frame
         self._seconds = seconds
         self._tracks: dict[int, deque[Observation]] = {}
         self._moves: deque[tuple[float, float]] = deque()  # time of each frame and duration of the motion before it, s
@@ -83,25 +71,14 @@ class Sightings:
         self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Observation]]:
-        """Return the observations of each person, by track id. They are copies, so another thread may use them.
-
-        Args:
-            since: Earliest capture time, s.
-
-        Returns:
-            Pairs (capture time in s, observation) in temporal order, for each track with at least one. An observation
-            is a tuple of keypoints, scores, joints, root and sigma, as in `ViewTrack` without the axis of time.
-        """
+        """Return copies of the observations since a capture time (s), by track id, in temporal order."""
+        # An observation is a tuple of keypoints, scores, joints, root and sigma, as in `ViewTrack` without the axis of
+        # time.
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
-        """Return the latest part of a track; None if it has no such frames.
-
-        Args:
-            number: Id of the track.
-            since: Capture time of the earliest frame to include, s.
-        """
+        """Return the part of a track since a capture time (s); None if it has no such frames."""
         kept: deque[Observation] = deque()
         for one in reversed(self._tracks.get(number, ())):
             if one[0] < since:
@@ -110,13 +87,7 @@ class Sightings:
         return track_of(self.camera, number, kept) if kept else None
 
     def _step(self, number: int, at: float, row: Row) -> float:
-        """Return the time in s since the last frame of a track if the person moved; otherwise 0.
-
-        Args:
-            number: Track id.
-            at: Capture time of the new frame, s.
-            row: Observation of the person in the new frame.
-        """
+        """Return the time in s since the last frame of a track if the person moved; otherwise 0."""
         rows = self._tracks.get(number)
         if not rows or not 0 < at - rows[-1][0] <= MAX_STEP_SECONDS:
             return 0.0
@@ -125,13 +96,7 @@ class Sightings:
         return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > MIN_SPEED_MPS * elapsed else 0.0
 
     def _replace(self, number: int, at: float, row: Row) -> None:
-        """Replace the observation of a track by its refinement.
-
-        Args:
-            number: Track id.
-            at: Capture time of the frame, s.
-            row: Refined observation.
-        """
+        """Replace the observation of a track by its refinement."""
         rows = self._tracks.get(number, deque())
         for place in range(len(rows) - 1, -1, -1):
             if rows[place][0] <= at:
@@ -141,10 +106,5 @@ class Sightings:
 
 
 def tracks_of(camera: int, rows: dict[int, list[Observation]]) -> list[ViewTrack]:
-    """Convert the observations of a camera to tracks. Tracks with fewer than `MIN_FRAMES` (5) frames are omitted.
-
-    Args:
-        camera: Index of the camera.
-        rows: Observations by track id, from `Sightings.rows`.
-    """
+    """Convert the observations of a camera to tracks of at least `MIN_FRAMES` frames."""
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= MIN_FRAMES]

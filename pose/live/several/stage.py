@@ -26,21 +26,13 @@ from pose.world.live import LiveWorld
 
 
 class FusionStage:
-    """Fusion of the results of several single-camera loops. It runs in the caller's thread, except for `rigging`.
+    """Fusion of the results of several single-camera loops. It runs in the caller's thread, except for `rigging`."""
 
-    Attributes:
-        rigging: Calibration of the cameras and assignment of tracks to people, in separate threads.
-        lead: Index of the displayed camera, whose images and frame times the fused results have. It changes if this
-            camera ends, stalls, or is not calibrated although others are.
-    """
+    # `lead` is the displayed camera, whose images and frame times the fused results have. It changes if this camera
+    # ends, stalls, or is not calibrated although others are.
 
     def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
-        """Start without results.
-
-        Args:
-            rigging: Calibration of the cameras and assignment of tracks to people.
-            steps: Settings of the world coordinates; None keeps camera coordinates.
-        """
+        """Start without results; without `steps` people stay in camera coordinates."""
         self.rigging, self.lead = rigging, 0
         self._steps = steps
         self._fusion: Fusion | None = None
@@ -54,18 +46,8 @@ class FusionStage:
         self._count = 0
 
     def take(self, arrived: Iterable[tuple[int, LiveResult]], ended: Collection[int] = ()) -> list[LiveResult]:
-        """Process new results of the cameras, and return a fused result for each new frame of the displayed camera.
-
-        Without a calibration, the results contain only the people of the displayed camera.
-
-        Args:
-            arrived: Pairs of camera index and result, in temporal order for each camera. If the lifter refines poses,
-                pass both the newest estimate and the refined result of each frame.
-            ended: Indices of the cameras whose source has ended.
-
-        Raises:
-            PoseError: If the calibration file does not fit the sources, for example their aspect ratios.
-        """
+        """Return a fused result for each new frame of the displayed camera; without a calibration only its people."""
+        # If the lifter refines poses, pass both the newest estimate and the refined result of each frame.
         shown, sightings = [], self.rigging.sightings
         for index, live in arrived:
             if live.captured > sightings[index].newest:
@@ -82,13 +64,7 @@ class FusionStage:
         return [self._published(live) for index, live in shown if index == self.lead and live.captured > self._last]
 
     def _choose_lead(self, now: float, live_now: Sequence[int], ended: Collection[int]) -> None:
-        """Display another camera if the displayed one has ended, has stalled, or is not calibrated although others are.
-
-        Args:
-            now: Capture time of the newest frame, s.
-            live_now: Indices of the cameras that currently send images.
-            ended: Indices of the cameras whose source has ended.
-        """
+        """Display another camera if the displayed one ended, stalled, or has no calibration although others have."""
         calibrated = None if self.rigging.calibration is None else self.rigging.calibration.cameras
         seen_at = max(self.rigging.sightings[self.lead].newest, self._began)  # the first image may arrive late
         is_live = self.lead not in ended and now - seen_at < STALL_SECONDS
@@ -118,9 +94,7 @@ class FusionStage:
         return LiveResult(live.image, result, live.skeleton, live.captured, monotonic(), stream, info, counts=counts)
 
     def _result(self, live: LiveResult) -> tuple[FrameResult, WorldInfo | None]:
-        """Return the fused people at the time of a frame. Without a calibration, return the people of its camera
-        alone.
-        """
+        """Return the fused people at the time of a frame; without a calibration those of its camera alone."""
         time = live.captured - self._first
         calibration = self.rigging.calibration
         if calibration is None or self._fusion is None or self._placing is None:
@@ -136,13 +110,7 @@ class FusionStage:
         return self._placing.result(people, shown, self._count, time, live.skeleton)
 
     def _watch(self, people: Sequence[CurrentPose], time: float, captured: float) -> None:
-        """Discard the calibration if a camera was moved. This affects the next frame.
-
-        Args:
-            people: Fused people of the frame.
-            time: Time of the frame on the common clock, s.
-            captured: Capture time of the frame, s.
-        """
+        """Discard the calibration from the next frame on if a camera was moved."""
         if self._bumps is None:
             return
         if self._bumps.update(time, people, bool(self.rigging.identities.contradicted)):
@@ -160,9 +128,7 @@ class FusionStage:
         return placed, WorldInfo(self._alone.world, self._alone.heights)
 
     def _stream(self, live: LiveResult) -> Stream:
-        """Return the stream of the fused results. It changes with the stream of the displayed camera and the
-        calibration.
-        """
+        """Return the stream of fused results, which changes with the displayed camera's stream and the calibration."""
         assert live.stream is not None, "results of a loop have a stream"
         if self._streams is None or self._streams[0] is not live.stream:
             new = replace(live.stream)

@@ -14,14 +14,7 @@ MIN_FPS = 1 / MAX_STEP_SECONDS  # frame rate at which motion is measured, frames
 def waiting_line(
     sightings: Sequence[Sightings], names: Sequence[str], live: Collection[int], calibrated: Collection[int]
 ) -> str:
-    """Describe what the cameras without a calibration still need, in one line; empty if they need nothing.
-
-    Args:
-        sightings: Observations of each source.
-        names: Name of each source.
-        live: Indices of the sources that currently send images.
-        calibrated: Indices of the calibrated cameras.
-    """
+    """Describe what the cameras without a calibration still need, in one line; empty if they need nothing."""
     if len(live) < MIN_CAMERAS:
         return "" if calibrated else "not calibrated: fewer than two cameras send images"
     lacks, moves = [], True

@@ -10,14 +10,10 @@ Result = TypeVar("Result")
 
 
 class ThreadWorker(Generic[Result]):
-    """Runner of one task at a time in a separate thread.
-
-    Attributes:
-        busy: Whether a task is running, or its result has not been taken yet.
-    """
+    """Runner of one task at a time in a separate thread."""
 
     def __init__(self, name: str) -> None:
-        self.busy = False
+        self.busy = False  # whether a task is running, or its result has not been taken yet
         self._name = name
         self._done: Result | PoseError | None = None
         self._failed: BaseException | None = None
@@ -31,10 +27,7 @@ class ThreadWorker(Generic[Result]):
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
     def take(self) -> Result | PoseError | None:
-        """Return the result of the finished task, or the `PoseError` that it raised.
-
-        Any other error of the task is raised here. While the task runs, and after its result was taken, return None.
-        """
+        """Return the result, or the `PoseError`, of the finished task, once; otherwise None. Raise its other errors."""
         if not self.busy or not self._ended.is_set():
             return None
         self.busy = False

@@ -21,43 +21,26 @@ from pose.utils.json_values import Json
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedShape:
-    """The fitted body shape of one person.
+    """The fitted body shape of one person."""
 
-    Attributes:
-        character: Fitted character.
-        version: Number that is unique among the shapes of a live loop.
-        rest: Rest pose (`pose.export.html_bodies.rest_numbers`), encoded by `packed`.
-    """
+    # `version` is unique among the shapes of a live loop; `rest` is the rest pose (`rest_numbers`), encoded by
+    # `packed`.
 
-    character: Character
-    version: int
-    rest: str
+    character: Character  # fitted character
+    version: int  # number that is unique among the shapes of a live loop
+    rest: str  # rest pose (`pose.export.html_bodies.rest_numbers`), encoded by `packed`
 
 
 class PageBodies:
-    """Encoder of body meshes for the 3D view of the page, for the people of one live loop.
-
-    Attributes:
-        shapes: Shapes of the people who have a body in the last result, by person id. Each result gets a new mapping.
-    """
+    """Encoder of body meshes for the 3D view of the page, for the people of one live loop."""
 
     def __init__(self) -> None:
-        self.shapes: Mapping[int, EncodedShape] = {}
+        self.shapes: Mapping[int, EncodedShape] = {}  # shapes of the people who have a body in the last result
         self._version = 0
         self._fitted = FittedBodies(self._shape)
 
     def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
-        """Return the encoded body poses of the people nearest to the camera.
-
-        Args:
-            live: Result of one frame.
-            rows: (P,) indices in the result of the people with a 3D pose.
-            stage: (P, 17, 3) m, joints of these people in the 3D view: x right, y away from the camera, z up.
-
-        Returns:
-            Dictionary by index in the result. `shape` is the version of the body shape, and `pose` the encoded position
-            and bone rotations.
-        """
+        """Return `shape` (version) and `pose` (encoded) of the people nearest to the camera, by index in the result."""
         found: dict[int, Json] = {}
         shapes = {}
         for row in nearest_rows(live.result, list(rows)):
@@ -97,10 +80,7 @@ class PageBodies:
 
 
 def _rotation(start: F64, goal: F64) -> F64:
-    """Return the rotation (3, 3) that best maps points `start` (N, 3) to `goal` (N, 3).
-
-    Source: Kabsch, Acta Crystallographica A32, 1976.
-    """
+    """Return the rotation (3, 3) that best maps `start` (N, 3) to `goal` (Kabsch, Acta Cryst. A32, 1976)."""
     left, _, right = np.linalg.svd((start - start.mean(axis=0)).T @ (goal - goal.mean(axis=0)))
     signs = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right)) or 1.0])
     rotation: F64 = ((left * signs) @ right).T
@@ -108,13 +88,7 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def page_mesh() -> dict[str, Json]:
-    """Return the mesh that all bodies share, for the first message to the page.
-
-    Returns:
-        `triangles`, `bones` and `weights` of the vertices, encoded by `packed`. `parents`: Index of each bone's parent.
-        `unit`: Length unit of the rest pose in m. `turn`: Scale factor of quaternions. `moving`: Indices of the bones
-        that rotate.
-    """
+    """Return the mesh that all bodies share, encoded by `packed`, for the first message to the page."""
     from pose.body.character.model import body_model
 
     moving: list[Json] = list(moving_bones(body_model("light"), fingers=True))

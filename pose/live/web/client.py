@@ -34,18 +34,8 @@ class Client:
         decoding: asyncio.Semaphore,
         camera: PushedFrames | None,
     ) -> None:
-        """Prepare a connection, which `run` serves.
-
-        Args:
-            socket: The WebSocket.
-            loop: Loop whose results are sent.
-            feed: Feed with the newest message of `loop`.
-            recordings: Recordings of the server.
-            owner: Owner of the recordings that this browser makes and lists: its secret id, or `ALL_BROWSERS` if the
-                server shows its own source.
-            decoding: Semaphore that is held while an image is decoded.
-            camera: Source that receives the browser's images; None if the server shows its own source.
-        """
+        """Prepare a connection, which `run` serves; the owner may list the recordings of this browser."""
+        # `decoding` is held while an image is decoded. Without `camera` the server shows its own source.
         self._socket = socket
         self._loop = loop
         self._feed = feed

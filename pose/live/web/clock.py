@@ -8,22 +8,16 @@ MIN_STEP_S = 1e-3
 
 @dataclass(slots=True)
 class BrowserClock:
-    """Estimator of the offset of a browser's clock, from the message that arrived with the least delay so far.
+    """Estimator of a browser clock's offset, from the message with the least delay so far."""
 
-    Converted times increase and never lie in the future, whatever the browser sends.
-    """
+    # Converted times increase and never lie in the future, whatever the browser sends.
 
     _offset_s: float | None = None
     _last_arrival_s: float = 0.0
     _last_time_s: float = float("-inf")
 
     def to_local(self, browser_time: float, now: float) -> float:
-        """Convert a browser's time to the clock of this computer, in s.
-
-        Args:
-            browser_time: Time on the browser's clock, s.
-            now: Arrival time of the message on the clock of this computer, s.
-        """
+        """Convert a browser's time to this computer's clock (s), on which its message arrived at `now`."""
         if self._offset_s is None:
             self._offset_s = now - browser_time
         self._offset_s = min(now - browser_time, self._offset_s + MAX_DRIFT * (now - self._last_arrival_s))

@@ -13,30 +13,16 @@ MAX_IMAGE_SIDE_PX = 960  # maximum side of images that the server sends
 
 
 class Feed:
-    """Converter of a loop's results to messages, once for all browsers. Only the newest message is kept.
-
-    A slow browser skips messages and does not delay other browsers.
-
-    Attributes:
-        image_index: Index of the newest processed image; -1 before the first.
-        ended: Event that is set when the loop has ended.
-        shapes: Shapes of the bodies in the newest message, by person id.
-    """
+    """Converter of a loop's results to messages, once for all browsers; slow browsers skip messages."""
 
     def __init__(self, loop: Loop, *, with_images: bool, body: bool = False) -> None:
-        """Subscribe to the live loop before it starts. Call this in the asyncio event loop that executes `run`.
-
-        Args:
-            loop: Live loop whose results are converted.
-            with_images: Whether to send the images, for browsers that do not have them.
-            body: Whether to send body meshes for the 3D view.
-        """
-        self.image_index = -1
-        self.ended = asyncio.Event()
+        """Subscribe to the loop before it starts, in the asyncio event loop that executes `run`."""
+        self.image_index = -1  # index of the newest processed image; -1 before the first
+        self.ended = asyncio.Event()  # event that is set when the loop has ended
         self._loop = loop
         self._with_images = with_images
         self._bodies = PageBodies() if body else None
-        self.shapes: Mapping[int, EncodedShape] = {}
+        self.shapes: Mapping[int, EncodedShape] = {}  # shapes of the bodies in the newest message, by person id
         self._upright = Upright()
         self._message_number = 0
         self._newest: str | bytes = ""
@@ -61,10 +47,7 @@ class Feed:
             self.ended.set()
 
     async def newer_message(self, image_index: int) -> tuple[int, str | bytes]:
-        """Wait for a message that is newer than message number `image_index`; return its number and the message.
-
-        Messages are numbered from 1; 0 returns the newest message.
-        """
+        """Wait for a message newer than number `image_index` (0: any), and return its number, from 1, and it."""
         while self._message_number <= image_index:
             await self._changed.wait()
         return self._message_number, self._newest

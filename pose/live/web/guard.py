@@ -48,11 +48,8 @@ class Guard:
         self._cookie_name = f"pose-webcam-{port}"
 
     def host_allowed(self, request: web.Request) -> bool:
-        """Return whether the Host header names this computer.
-
-        DNS rebinding needs a host name. Any IP address is therefore allowed if other computers can reach the server,
-        otherwise only loopback addresses.
-        """
+        """Return whether the Host header names this computer: an IP address, loopback unless reachable by others."""
+        # DNS rebinding needs a host name. Any IP address is therefore allowed if other computers can reach the server.
         try:
             name = (urlsplit(f"//{request.headers.get('Host', '')}").hostname or "").lower()
         except ValueError:

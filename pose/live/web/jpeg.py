@@ -17,14 +17,9 @@ _SKIPPED_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B).
-
-    The result must be the size that a decoder produces. Files that decoders interpret differently are therefore
-    rejected, for example files with bytes between two segments.
-
-    Raises:
-        ValueError: If the data are not a valid JPEG, or of a kind that is not supported.
-    """
+    """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B)."""
+    # The result must be the size that a decoder produces. Files that decoders interpret differently are therefore
+    # rejected, for example files with bytes between two segments.
     if data[:2] != _START:
         raise ValueError("not a JPEG file")
     if data.count(_SCAN) > MAX_SCANS:
@@ -54,15 +49,7 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def decode_jpeg(data: bytes, max_side_px: int) -> U8:
-    """Decode a JPEG to (H, W, 3) uint8 RGB.
-
-    Args:
-        data: Content of the file.
-        max_side_px: Maximum side of the image, px.
-
-    Raises:
-        ValueError: If `data` is not a JPEG, or a side exceeds `max_side_px` px.
-    """
+    """Decode a JPEG to (H, W, 3) uint8 RGB."""
     width, height = jpeg_size(data)
     if not (0 < width <= max_side_px and 0 < height <= max_side_px):
         raise ValueError(f"image of {width} x {height} px; at most {max_side_px} px per side are allowed")
@@ -76,16 +63,7 @@ def decode_jpeg(data: bytes, max_side_px: int) -> U8:
 
 
 def encode_jpeg(image: U8, max_side_px: int, quality: int = 80) -> tuple[bytes, float]:
-    """Encode an image as JPEG, scaled down if it is too large.
-
-    Args:
-        image: (H, W, 3) uint8 RGB.
-        max_side_px: Maximum side of the JPEG, px.
-        quality: JPEG quality, 0 to 100.
-
-    Returns:
-        The JPEG, and the scale factor of the image, at most 1.
-    """
+    """Encode an image (H, W, 3) as JPEG, scaled down if too large; return it and its scale, at most 1."""
     bgr = image[:, :, ::-1]  # OpenCV uses BGR
     height, width = bgr.shape[:2]
     scale = min(1.0, max_side_px / max(width, height))

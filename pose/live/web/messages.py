@@ -36,17 +36,7 @@ class ProtocolError(Exception):
 def hello(
     mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False, mesh: Json = None
 ) -> str:
-    """Return the first message of a connection.
-
-    Args:
-        mode: "camera" if the page sends images of its own camera, "source" if the server shows its source.
-        source: Name of the source.
-        skeleton: Skeleton of the 2D keypoints.
-        lookahead: Look-ahead of the lifter in frames.
-        mirror: Whether the page shows the image mirrored.
-        replay: Whether the source restarts when the page reconnects after its end.
-        mesh: Mesh of the bodies (`pose.live.web.bodies.page_mesh`); None without bodies.
-    """
+    """Return the first message of a connection; mode is "camera" (the page's) or "source" (the server's)."""
     return _text(
         "hello",
         version=VERSION,
@@ -70,10 +60,7 @@ def hello(
 
 
 def max_unanswered_images(lookahead: int) -> int:
-    """Return how many images the page may send before the server has answered the first of them.
-
-    A lifter with a look-ahead of `lookahead` frames answers an image only after as many further images.
-    """
+    """Return how many images the page may send before an answer; a lifter with look-ahead answers late."""
     return MAX_UNANSWERED + lookahead
 
 
@@ -179,21 +166,12 @@ def status(state: LiveStatus, recording: RunningRecording | None = None) -> str:
 
 
 def pong(sent: float, now: float) -> str:
-    """Return the answer to a ping of the page.
-
-    Args:
-        sent: Time in the ping, on the page's clock; it is returned unchanged.
-        now: Current time in s on the clock of `time.monotonic`.
-    """
+    """Return the answer to a ping with its time `sent` on the page's clock; `now` is monotonic, s."""
     return _text("pong", time=sent, server=now)
 
 
 def recording_started(name: str) -> str:
-    """Return the message that a recording has started.
-
-    Args:
-        name: Name of the folder, and prefix of the file names.
-    """
+    """Return the message that a recording has started in the folder `name`, the prefix of its files."""
     return _text("recording", name=name)
 
 
@@ -232,11 +210,7 @@ def _text(kind: str, **values: Json) -> str:
 
 
 def parse_text(text: str) -> dict[str, Json]:
-    """Parse a text message of the page: a JSON object with a `type`.
-
-    Raises:
-        ProtocolError: If the message is too long or not such an object.
-    """
+    """Parse a text message of the page: a JSON object with a `type`."""
     if len(text) > MAX_TEXT_CHARS:
         raise ProtocolError(f"longer than {MAX_TEXT_CHARS} characters")
     try:
@@ -249,11 +223,7 @@ def parse_text(text: str) -> dict[str, Json]:
 
 
 def number_in(message: Mapping[str, Json], key: str) -> float:
-    """Return the number with the name `key` in a message.
-
-    Raises:
-        ProtocolError: If the number is missing, not finite, or 1e15 or more in magnitude.
-    """
+    """Return the number with the name `key` in a message."""
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         raise ProtocolError(f"{message['type']}: {key!r} must be a number below 1e15")
@@ -261,11 +231,7 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
 
 
 def parse_image_message(data: bytes) -> tuple[float, bytes]:
-    """Split an image message into the capture time, in s on the page's clock, and the JPEG.
-
-    Raises:
-        ProtocolError: If the message is too short or the time is invalid.
-    """
+    """Split an image message into the capture time, in s on the page's clock, and the JPEG."""
     if len(data) <= _STAMP.size:
         raise ProtocolError("image without content")
     (seconds,) = _STAMP.unpack_from(data)

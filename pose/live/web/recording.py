@@ -76,11 +76,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class RunningRecording:
-    """A recording of a live loop, from construction until `close`.
-
-    Raises:
-        PoseError: If nothing can be written to the folder.
-    """
+    """A recording of a live loop, from construction until `close`."""
 
     def __init__(self, loop: Loop, owner: str, parent: Path, max_seconds: float) -> None:
         self.owner = owner
@@ -108,10 +104,7 @@ class RunningRecording:
         return self._recorder.problem is not None or self._recorder.seconds >= self._max_seconds
 
     def close(self, keep_seconds: float) -> FinishedRecording:
-        """Finish the files, and return the finished recording, which expires in `keep_seconds` s.
-
-        This blocks until the files are complete. It may be called from several threads.
-        """
+        """Finish the files, blocking, and return the recording, which expires in `keep_seconds`; thread-safe."""
         recorder = self._recorder
         recorder.close()
         files = {f"{self.name}-{name}": path for name, path in recorder.files.items() if path is not None}
@@ -132,19 +125,10 @@ class RunningRecording:
 
 
 class RecordingStore:
-    """The recordings of one server.
-
-    All methods must be called in one asyncio event loop. Files are written in threads.
-    """
+    """The recordings of one server, whose files are written in threads. Call it in one asyncio event loop."""
 
     def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[FinishedRecording], None]) -> None:
-        """Create a store without recordings.
-
-        Args:
-            folder: Parent folder of the recordings.
-            keep_seconds: Time after which a finished recording is deleted, s.
-            finished: Function called with each finished recording that has files.
-        """
+        """Create a store; `finished` is called with each recording with files, deleted after `keep_seconds`."""
         self.keep_seconds = keep_seconds
         self._folder = folder
         self._on_finished = finished
@@ -154,15 +138,7 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def start(self, loop: Loop, owner: str) -> RunningRecording:
-        """Start a recording of a live loop.
-
-        Args:
-            loop: Loop to record.
-            owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS` if all browsers may list it.
-
-        Raises:
-            PoseError: If the server has too many recordings, or the folder cannot be written.
-        """
+        """Start a recording that the browser `owner` (secret id), or `ALL_BROWSERS`, may list."""
         self._make_room()
         recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_DURATION_S)
         self._running.add(recording)
@@ -189,13 +165,7 @@ class RecordingStore:
         return finished
 
     def listed(self, owner: str) -> list[FinishedRecording]:
-        """Return the finished recordings that a browser may list and has not downloaded completely, oldest first.
-
-        Recordings of the server's own source are listed for all browsers.
-
-        Args:
-            owner: Secret id of the browser.
-        """
+        """Return recordings that a browser, or all, may list and has not downloaded completely, oldest first."""
         self.delete_expired()
         return [
             recording
@@ -204,23 +174,13 @@ class RecordingStore:
         ]
 
     async def newer_version(self, version: int) -> int:
-        """Wait until the list of finished recordings has changed since `version`, and return its new version.
-
-        Versions are counted from 0.
-        """
+        """Wait until the list of recordings changed since `version` (from 0), and return its new version."""
         while self._version <= version:
             await self._changed.wait()
         return self._version
 
     def find(self, key: str, name: str) -> tuple[FinishedRecording, Path] | None:
-        """Look up the recording and the file of a download URL; None if there is none.
-
-        No part of the URL is used as a path.
-
-        Args:
-            key: Secret key of the recording.
-            name: Download name of the file.
-        """
+        """Look up the recording and file of a download URL, no part of which is used as a path; None if unknown."""
         self.delete_expired()
         recording = self._finished_by_key.get(key)
         path = None if recording is None else recording.files.get(name)

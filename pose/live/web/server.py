@@ -110,10 +110,7 @@ class WebServer:
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
 
     async def _over(self) -> None:
-        """Wait for the end of the source if the server ends with it, otherwise forever.
-
-        Expired recordings are deleted meanwhile.
-        """
+        """Wait for the end of the source if the server ends with it, else forever, and delete expired recordings."""
         over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
         while not over.is_set():
             with suppress(TimeoutError):
@@ -126,11 +123,7 @@ class WebServer:
             await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
-        """Close the shared source and the recordings.
-
-        Raises:
-            Exception: If an error of the shared loop ends the server.
-        """
+        """Close the shared source and the recordings."""
         try:
             if self._shared is not None:
                 await self._shared.close()

@@ -14,28 +14,15 @@ _LOG = logging.getLogger("pose.live.web")
 
 
 class SharedSource:
-    """A source and its loop, shared by all browsers.
-
-    Attributes:
-        ended: Event that is set when a loop has ended, by the end of its source or an error. The next browser opens the
-            source again.
-        error: Error of the last loop, or None.
-    """
+    """A source and its loop, shared by all browsers; after its end the next browser opens it again."""
 
     def __init__(
         self, loop: Callable[[LiveSource], Loop], source: Callable[[], LiveSource | Loop], *, body: bool = False
     ) -> None:
-        """Prepare the source without opening it.
-
-        Args:
-            loop: Function that creates the loop of a source.
-            source: Function called whenever the first browser connects. It opens the source, or creates the loop of
-                several cameras.
-            body: Whether to send body meshes for the 3D view.
-        """
+        """Prepare the source, which is opened whenever the first browser connects."""
         self._body = body
-        self.ended = asyncio.Event()
-        self.error: Exception | None = None
+        self.ended = asyncio.Event()  # event that is set when a loop has ended, by the end of its source or an error
+        self.error: Exception | None = None  # error of the last loop, or None
         self._new_loop = loop
         self._open = source
         self._lock = asyncio.Lock()  # held while the source is opened or closed
@@ -48,13 +35,8 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
-        """Keep the source open within this context, and yield its live loop and its feed of messages for browsers.
-
-        All browsers share the loop. It is stopped `CLOSE_DELAY_S` seconds after the last context ends.
-
-        Raises:
-            PoseError: If the source cannot be opened.
-        """
+        """Keep the source open, and yield its loop and feed, which all browsers share."""
+        # The loop is stopped `CLOSE_DELAY_S` seconds after the last context ends.
         self._viewers += 1
         if self._close_timer is not None:
             self._close_timer.cancel()
@@ -108,11 +90,7 @@ class SharedSource:
             await asyncio.to_thread(loop.stop)
 
     async def close(self) -> None:
-        """Stop the live loop and close the source permanently.
-
-        Raises:
-            Exception: If the loop failed; its error is raised.
-        """
+        """Stop the live loop and close the source permanently."""
         if self._close_timer is not None:
             self._close_timer.cancel()
         async with self._lock:

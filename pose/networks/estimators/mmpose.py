@@ -105,11 +105,7 @@ def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
 
 
 def _skeleton(meta: _Meta, checkpoint: Path) -> Skeleton:
-    """Return the skeleton whose joint names equal those of the model's data set.
-
-    Raises:
-        PoseError: If there is none.
-    """
+    """Return the skeleton whose joint names equal those of the model's data set."""
     names = tuple(meta["keypoint_id2name"][joint] for joint in range(meta["num_keypoints"]))
     for skeleton in SKELETONS.values():
         if skeleton.names == names:

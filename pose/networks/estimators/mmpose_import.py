@@ -65,11 +65,7 @@ def stand_in_for_operators() -> None:
 
 
 def import_apis() -> Any:
-    """Import `mmpose.apis`.
-
-    Raises:
-        PoseError: If mmpose is not installed. The message contains the installation command.
-    """
+    """Import `mmpose.apis`."""
     try:
         import mmcv  # noqa: F401
     except ImportError as error:

@@ -80,15 +80,7 @@ class MoveNet:
 
 
 def _next_regions(xy: F32, scores: F32, regions: Regions) -> Regions:
-    """Return the regions for the next frame: upright squares around the hips.
-
-    A region is unchanged unless at least one shoulder and one hip are visible.
-
-    Args:
-        xy: (P, 17, 2) px, joints.
-        scores: (P, 17) scores of the joints.
-        regions: Regions in which the joints were estimated.
-    """
+    """Return upright squares around the hips for the next frame, unchanged without a visible shoulder and hip."""
     visible = scores > MIN_JOINT_SCORE
     distances = np.abs(xy - xy[:, HIPS].mean(axis=1, keepdims=True)).max(axis=2)
     trunk, body = distances[:, SHOULDERS + HIPS].max(axis=1), np.where(visible, distances, 0).max(axis=1)

@@ -31,25 +31,15 @@ CONFIDENCE_JOINTS = 8  # number of highest joint scores whose mean is the confid
 
 
 class SimCCNetwork(Protocol):
-    """Interface of networks that map crops to SimCC scores: for each joint, one per half pixel along x and along y.
+    """Interface of networks that map crops to SimCC scores: for each joint, one per half pixel along x and along y."""
 
-    Attributes:
-        crop: (width, height) of a crop in px.
-        joints: Number of joints.
-        device: Device of the network.
-        input: Converter of images to network inputs.
-    """
-
-    crop: tuple[int, int]
+    crop: tuple[int, int]  # (width, height) of a crop in px
     joints: int
-    device: str
-    input: NetworkInput
+    device: str  # device of the network
+    input: NetworkInput  # converter of images to network inputs
 
     def __call__(self, samples: Samples) -> tuple[F32, F32]:
-        """Return the scores of J joints in N normalised crops (N, 3, H, W): (N, J, 2 W) along x, (N, J, 2 H) along y.
-
-        There is one score per half pixel of the crop, whose height is H and width is W.
-        """
+        """Return the scores (N, J, 2 W) along x and (N, J, 2 H) along y of N normalised crops (N, 3, H, W)."""
         ...
 
 
@@ -109,12 +99,7 @@ class RTMPose:
 
 
 def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
-    """Return upright regions of 1.25 times the size of boxes, extended to the aspect ratio of the crop.
-
-    Args:
-        xyxy: (P, 4) boxes in px.
-        crop: (width, height) of the crop in px.
-    """
+    """Return upright regions of 1.25 times the size of boxes (P, 4) px, extended to the aspect ratio of the crop."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     padded = (high - low) * np.float32(PADDING)
     width = np.maximum(padded[:, 0], padded[:, 1] * np.float32(crop[0] / crop[1]))

@@ -34,15 +34,10 @@ BLOCKS = (3, 6, 6, 3)
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """Scale factors of one model size, relative to size l.
+    """Scale factors of one model size, relative to size l."""
 
-    Attributes:
-        depth: Factor on the number of blocks.
-        width: Factor on the number of channels.
-    """
-
-    depth: float
-    width: float
+    depth: float  # factor on the number of blocks
+    width: float  # factor on the number of channels
 
 
 SIZES = {
@@ -55,20 +50,12 @@ SIZES = {
 
 
 class RTMPoseNetwork(nn.Module):
-    """Network from B normalised crops (B, 3, H, W) to the SimCC scores of J joints.
+    """Network from normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y."""
 
-    The scores are (B, J, 2 W) along x and (B, J, 2 H) along y, one per half pixel of the crop.
-    The head always computes in float32, because its squared activations exceed the range of half precision.
-    """
+    # The head always computes in float32, because its squared activations exceed the range of half precision.
 
     def __init__(self, size: str, joints: int, crop: tuple[int, int] = (192, 256)) -> None:
-        """Build the network with random weights.
-
-        Args:
-            size: Name of the model size, a key of `SIZES`.
-            joints: Number of joints J.
-            crop: (width, height) of a crop in px, multiples of 32.
-        """
+        """Build the network with random weights for crops of (width, height) px, multiples of 32."""
         super().__init__()
         if crop[0] % STRIDE or crop[1] % STRIDE:
             raise ValueError(f"crop: expected multiples of {STRIDE} px, got {crop[0]}x{crop[1]}")
@@ -147,10 +134,7 @@ class CSPNeXtBlock(nn.Module):
 
 
 class CrossStage(nn.Module):
-    """Cross-stage layer: half of the channels pass through the blocks and half bypass them.
-
-    Channel attention then weights both halves.
-    """
+    """Cross-stage layer: half of the channels pass through the blocks, then channel attention weights both halves."""
 
     def __init__(self, channels: int, blocks: int, *, residual: bool) -> None:
         super().__init__()
@@ -196,10 +180,7 @@ class PyramidPooling(nn.Module):
 
 
 class RTMCCHead(nn.Module):
-    """Head that maps features of B crops (B, C, H / 32, W / 32) to SimCC scores of J joints.
-
-    The scores are (B, J, 2 W) along x and (B, J, 2 H) along y, one per half pixel of the crop.
-    """
+    """Head that maps features (B, C, H / 32, W / 32) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y."""
 
     def __init__(self, channels: int, joints: int, crop: tuple[int, int]) -> None:
         super().__init__()
@@ -285,11 +266,7 @@ def load_checkpoint(path: Path) -> RTMPoseNetwork:
 
 
 def read_parameters(path: Path) -> dict[str, Tensor]:
-    """Read the parameters of an OpenMMLab checkpoint by name.
-
-    Raises:
-        PoseError: If the file cannot be read, or only by running code from it.
-    """
+    """Read the parameters of an OpenMMLab checkpoint by name."""
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -307,10 +284,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
-    """Return the functions and classes needed to unpickle NumPy arrays, under their names in NumPy 1 and 2.
-
-    Checkpoints contain NumPy arrays in their dataset metadata.
-    """
+    """Return what is needed to unpickle the NumPy arrays in checkpoints' metadata, under NumPy 1 and 2 names."""
     from numpy._core.multiarray import _reconstruct, scalar
 
     parts = [

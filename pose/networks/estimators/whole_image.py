@@ -21,20 +21,12 @@ class WholeImageEstimator:
     skeleton = COCO17
 
     def __init__(self, network: WholeImageNetwork) -> None:
-        """Wrap a loaded network.
-
-        Args:
-            network: Network that finds people and their 17 joints.
-        """
+        """Wrap a loaded network."""
         self._network = network
         self.device = network.device
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Find people and their joints in each (H, W, 3) uint8 RGB image.
-
-        Returns:
-            Boxes and joints of each image. Both have one row per person, sorted by descending score.
-        """
+        """Find people and their joints in each (H, W, 3) uint8 RGB image, sorted by descending score."""
         return [self._people(found) for found in self._network(images)]
 
     def regions(self, boxes: Boxes) -> Regions:
@@ -42,10 +34,7 @@ class WholeImageEstimator:
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate the joints of the person in the middle of every region of every image.
-
-        The confidence of a person is the network's score, or 0 if no person is found.
-        """
+        """Estimate the joints of the person in the middle of every region; confidence 0 if no person is found."""
         size = (self._network.side, self._network.side)
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
         found = self._network(
@@ -68,15 +57,7 @@ class WholeImageEstimator:
         return Boxes(found.xyxy, found.scores), keypoints
 
     def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
-        """Return one row of joints for each crop of an image.
-
-        If a crop contains no person, all its scores are 0 and its region is unchanged.
-
-        Args:
-            found: Detections in each crop.
-            matrices: (P, 2, 3) affine maps from crop px to image px.
-            regions: Regions of the crops.
-        """
+        """Return one row of joints for each crop; scores 0 and the region unchanged if it contains no person."""
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)
         presence = np.zeros(len(found), np.float32)
@@ -95,12 +76,10 @@ class WholeImageEstimator:
 
 
 def _middle_person(people: ImageDetections, side: int) -> int | None:
-    """Return the row of the person for which a crop of `side` px was most likely made, or None if there is none.
-
-    A crop is a square with a margin around a person. The detection is chosen whose score times overlap (IoU) with the
-    crop without its margin is largest. Boxes are extended to squares first, so that narrow boxes count as much as wide
-    ones.
-    """
+    """Return the row of the person for which a crop of `side` px was most likely made, or None."""
+    # A crop is a square with a margin around a person. The detection is chosen whose score times overlap (IoU) with the
+    # crop without its margin is largest. Boxes are extended to squares first, so that narrow boxes count as much as
+    # wide ones.
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     person_square = np.array([[margin, margin, side - margin, side - margin]], np.float32)
     squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))

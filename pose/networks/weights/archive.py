@@ -16,17 +16,7 @@ class ArchiveError(SourceError):
 
 
 def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: str | None = None) -> None:
-    """Write one file of a zip archive or wheel to `target`.
-
-    Args:
-        archive: Path of the archive, or an open file.
-        member: Path of the file in the archive, or the end of that path.
-        target: File to write.
-        name: Name of the archive in error messages; the default is its file name.
-
-    Raises:
-        ArchiveError: If the archive is invalid, or if `member` does not match exactly one file.
-    """
+    """Write one file of a zip, given by its path or the end of it, to `target`."""
     try:
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:
             found = [known for known in content.names if known == member or known.endswith(f"/{member}")]

@@ -18,38 +18,22 @@ class SourceError(PoseError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A wheel on the user's package index.
+    """A wheel on the user's package index, read but never installed, so its platform does not matter."""
 
-    The wheel is read but never installed, so its platform does not matter.
-
-    Attributes:
-        requirement: Package and version, such as "mediapipe==0.10.21".
-        file: File name of the wheel.
-        sha256: SHA-256 of the wheel in hexadecimal.
-        size: Size of the wheel in bytes.
-        python_version: Python version to request from the index.
-        platform: Platform tag to request from the index.
-    """
-
-    requirement: str
-    file: str
-    sha256: str
-    size: int
-    python_version: str
-    platform: str
+    requirement: str  # package and version, such as "mediapipe==0.10.21"
+    file: str  # file name of the wheel
+    sha256: str  # SHA-256 of the wheel in hexadecimal
+    size: int  # size of the wheel in bytes
+    python_version: str  # python version to request from the index
+    platform: str  # platform tag to request from the index
 
 
 @dataclass(frozen=True, slots=True)
 class WheelMember:
-    """A file in a wheel.
-
-    Attributes:
-        wheel: The wheel.
-        member: Path of the file in the wheel.
-    """
+    """A file in a wheel."""
 
     wheel: Wheel
-    member: str
+    member: str  # path of the file in the wheel
 
     def __str__(self) -> str:
         return f"from the wheel {self.wheel.requirement}"
@@ -90,13 +74,9 @@ class ZipMember:
 
 @dataclass(frozen=True, slots=True)
 class ManualSource:
-    """A file that the user must provide, because it has no known download address.
+    """A file that the user must provide, because it has no known download address."""
 
-    Attributes:
-        origin: Description of where to obtain the file.
-    """
-
-    origin: str
+    origin: str  # description of where to obtain the file
 
     def __str__(self) -> str:
         return f"by hand: {self.origin}"

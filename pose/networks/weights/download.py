@@ -55,23 +55,13 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
 
 
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
-    """Return an opener for `url` that follows redirects and uses the proxies of the environment.
-
-    Raises:
-        DownloadError: If the scheme of `url` is not one of `schemes`.
-    """
+    """Return an opener for `url` that follows redirects and uses the proxies of the environment."""
     check_scheme(url, schemes)
     return urllib.request.build_opener(_SchemeGuard(schemes))
 
 
 def unavailable_reason(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
-    """Return why a file cannot be downloaded, in one line; None if the server provides it.
-
-    Args:
-        url: Address of the file.
-        schemes: Allowed URL schemes, such as ("https",), also of redirects.
-        timeout: Maximum time without data, s.
-    """
+    """Return why a file cannot be downloaded, in one line; None if the server provides it."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
         with opener_for(url, schemes).open(request, timeout=timeout):
@@ -93,11 +83,9 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def claim_partial(partial: Path) -> Iterator[Path]:
-    """Yield a path to which only this process writes, for a download that continues an incomplete one.
-
-    On entry, an existing file `partial` with the content of an earlier attempt is renamed to the yielded path. On exit,
-    a file that is still at that path is renamed back to `partial` for the next attempt.
-    """
+    """Yield a path that only this process writes, for a download that continues an incomplete one."""
+    # On entry, an existing file `partial` of an earlier attempt is renamed to the yielded path. On exit, a file that is
+    # still there is renamed back for the next attempt.
     private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
         os.utime(partial)  # marks it as in use: files older than a day are removed
@@ -110,19 +98,7 @@ def claim_partial(partial: Path) -> Iterator[Path]:
 
 
 def download(url: str, path: Path, *, schemes: tuple[str, ...] = SCHEMES, timeout: float = TIMEOUT_S) -> None:
-    """Download `url` to `path`, resuming at the end of existing content.
-
-    The download is resumed if the connection breaks after some data. A connection that delivers no data is an error.
-
-    Args:
-        url: Address of the file.
-        path: File to write.
-        schemes: Allowed URL schemes, also of redirects.
-        timeout: Maximum time without data, s.
-
-    Raises:
-        DownloadError: If the download fails; the received content stays in `path`.
-    """
+    """Download `url` to `path`, resuming existing content and broken connections that delivered some data."""
     opener = opener_for(url, schemes)
     while True:
         before = path.stat().st_size if path.exists() else 0

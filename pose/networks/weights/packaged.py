@@ -10,9 +10,7 @@ MODELS = Path(__file__).resolve().parents[2] / "models"
 
 
 def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
-    """Return catalogue entries of the weight files in `folder`, by name.
-
-    The JSON card beside each file gives its licence and SHA-256."""
+    """Return catalogue entries of the weight files in `folder`, by name, with licence and hash of their cards."""
     entries = {}
     for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")

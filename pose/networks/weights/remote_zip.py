@@ -20,27 +20,13 @@ class RangesError(DownloadError):
 
 
 class RemoteFile(io.RawIOBase):
-    """A seekable read-only file on a web server.
-
-    Attributes:
-        size: Size in bytes.
-    """
+    """A seekable read-only file on a web server."""
 
     def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = TIMEOUT_S) -> None:
-        """Open the file.
-
-        Args:
-            url: Address of the file.
-            schemes: Allowed URL schemes, such as ("https",), also of redirects.
-            timeout: Maximum time without data, s.
-
-        Raises:
-            RangesError: If the server does not support range requests.
-            DownloadError: If the file cannot be read, or its URL scheme is not allowed.
-        """
+        """Open the file."""
         self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
         self._place = 0
-        self.size = 1
+        self.size = 1  # size in bytes
         self.size = self._request(0, 1)[1]
 
     def readable(self) -> bool:
@@ -91,18 +77,6 @@ class RemoteFile(io.RawIOBase):
 
 
 def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = SCHEMES) -> None:
-    """Write one file of a zip on a web server to `target`, without a download of the whole zip.
-
-    Args:
-        url: Address of the zip.
-        member: Path of the file in the zip, or the end of that path.
-        target: File to write.
-        schemes: Allowed URL schemes, such as ("https",), also of redirects.
-
-    Raises:
-        RangesError: If the server does not support range requests.
-        DownloadError: If the download fails.
-        ArchiveError: If the archive is invalid, or if `member` does not match exactly one file.
-    """
+    """Write one file of a zip on a web server, by its path or the end of it, to `target`, without the whole zip."""
     with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
         extract_member(file, member, target, url.rpartition("/")[2])

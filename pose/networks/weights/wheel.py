@@ -14,18 +14,8 @@ class WheelError(SourceError):
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
-    """Download a wheel without installing it.
-
-    Args:
-        wheel: Wheel on the user's package index.
-        folder: Folder to which the wheel or its content is written.
-
-    Returns:
-        The wheel file (pip), or a folder with its content (uv, which cannot download a wheel and unpacks it).
-
-    Raises:
-        WheelError: If neither pip nor uv is installed, or if the download fails.
-    """
+    """Download a wheel without installing it; return it (pip), or a folder with its content (uv)."""
+    # uv cannot download a wheel and unpacks it.
     if PathFinder.find_spec("pip"):  # via importlib.util, the import hook of setuptools would hide distutils
         _run(_pip(wheel, folder))
         return folder / wheel.file

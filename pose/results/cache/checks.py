@@ -13,42 +13,22 @@ MAX_ABS = 1e7  # largest valid absolute value, in px, m or mm
 
 
 class PeopleMetadata(TypedDict):
-    """Metadata of a cache entry of people in 2D.
-
-    Attributes:
-        frames: Number of frames.
-        name: Name of the source.
-        problems: Warnings about the source.
-        cut_short: Message that the end of the video is missing; None if it is complete.
-    """
+    """Metadata of a cache entry of people in 2D; `cut_short` says that the end of the video is missing."""
 
     frames: int
-    name: str
-    problems: list[str]
-    cut_short: str | None
+    name: str  # name of the source
+    problems: list[str]  # warnings about the source
+    cut_short: str | None  # message that the end of the video is missing; None if it is complete
 
 
 class PosesMetadata(TypedDict):
-    """Metadata of a cache entry of 3D poses.
-
-    Attributes:
-        frames: Number of frames.
-    """
+    """Metadata of a cache entry of 3D poses."""
 
     frames: int
 
 
 def check_people(entry: Entry, joints: int) -> None:
-    """Validate a cache entry of people in 2D, from its current file position to its end.
-
-    Args:
-        entry: Cache entry.
-        joints: Number of joints of the 2D skeleton.
-
-    Raises:
-        ValueError: If the content is invalid.
-        TypeError: If the metadata is invalid.
-    """
+    """Validate a cache entry of people in 2D, from its current file position to its end."""
     check_type(entry.metadata, PeopleMetadata)
     records, last = PeopleRecords(joints), -np.inf
     for frame in range(entry.metadata["frames"]):
@@ -67,17 +47,7 @@ def check_people(entry: Entry, joints: int) -> None:
 
 
 def check_poses(entry: Entry, people: Entry, joints: int) -> None:
-    """Validate a cache entry of 3D poses, from its current file position to its end.
-
-    Args:
-        entry: Cache entry of the poses.
-        people: Cache entry of the same people in 2D, with its file positioned at the start of the content.
-        joints: Number of joints of the 2D skeleton.
-
-    Raises:
-        ValueError: If the content is invalid or does not match `people`.
-        TypeError: If the metadata is invalid.
-    """
+    """Validate a cache entry of 3D poses, from its current file position to its end."""
     check_type(entry.metadata, PosesMetadata)
     if entry.metadata["frames"] != people.metadata["frames"]:
         raise ValueError("frames are missing")

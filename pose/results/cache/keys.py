@@ -85,10 +85,7 @@ def poses_key(pipeline: Computes, source: Source, people: str) -> str:
 
 @functools.cache
 def environment() -> list[Any]:
-    """Return JSON values on which results may depend, for use in a key.
-
-    These are a hash of this program's code, versions of libraries and Python, the processor and the operating system.
-    """
+    """Return JSON values on which results depend: hash of the code, versions, processor and operating system."""
     python = [platform.machine(), sys.platform, *sys.version_info[:2]]
     return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
 

@@ -142,11 +142,7 @@ class Cache:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Open an entry that belongs to this user.
-
-    Raises:
-        OSError: If the file is missing, belongs to another user, or is a link or a pipe.
-    """
+    """Open an entry that belongs to this user."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     state = os.fstat(descriptor)
@@ -166,11 +162,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _is_entry(path: Path) -> bool:
-    """Return whether a file is a complete or incomplete cache entry, judged by its name and first bytes.
-
-    Raises:
-        OSError: If the file cannot be read.
-    """
+    """Return whether a file is a complete or incomplete cache entry, judged by its name and first bytes."""
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
         return False
     with path.open("rb") as file:
@@ -178,17 +170,12 @@ def _is_entry(path: Path) -> bool:
 
 
 class NewEntry:
-    """An entry being written.
-
-    Attributes:
-        problem: Reason why the entry cannot be stored; None if there is no problem.
-        complete: Whether the entry is complete.
-    """
+    """An entry being written."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
-        self.problem: str | None = None
-        self.complete = False
+        self.problem: str | None = None  # reason why the entry cannot be stored; None if there is no problem
+        self.complete = False  # whether the entry is complete
         self._hash = hashlib.sha256()
         self._file: IO[bytes] | None = None
         try:
@@ -207,11 +194,7 @@ class NewEntry:
                 self._give_up(error)
 
     def commit(self, metadata: dict[str, Any]) -> None:
-        """Complete the entry: append metadata and hash, and close the file. Sets `complete`, or `problem` on failure.
-
-        Args:
-            metadata: JSON values that describe the content.
-        """
+        """Append metadata and hash, and close the file; set `complete`, or `problem` on failure."""
         tail = json.dumps(metadata).encode()
         self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
         self.write(self._hash.digest())
@@ -232,13 +215,7 @@ class NewEntry:
 
 
 class Entry:
-    """A cache entry whose hash has been verified.
-
-    Attributes:
-        file: Open file, initially positioned at the beginning of the content.
-        end: File position of the end of the content, in bytes.
-        metadata: JSON values about the content.
-    """
+    """A cache entry whose hash has been verified; its file starts at the content."""
 
     def __init__(self, file: IO[bytes], metadata: dict[str, Any], end: int) -> None:
         self.file, self.metadata, self.end = file, metadata, end

@@ -51,11 +51,7 @@ class BotSortTrack(BoxTrack):
         self._keep_size_positive()
 
     def move(self, motion: F64) -> None:
-        """Compensate camera motion in the state of the filter.
-
-        Args:
-            motion: (2, 3) affine matrix from pixels of the previous frame to pixels of the current frame.
-        """
+        """Move the filter's state by a camera motion (2, 3) from px of the previous to px of the current frame."""
         turn = np.eye(8)
         turn[:2, :2] = turn[4:6, 4:6] = motion[:, :2]
         self.filter.state = turn @ self.filter.state
@@ -67,11 +63,10 @@ class BotSortTrack(BoxTrack):
 
 
 class BotSort(FilterTracker[BotSortTrack]):
-    """The BoT-SORT tracker.
+    """The BoT-SORT tracker."""
 
-    Boxes with a high score are matched first. Boxes with a low score are then matched to the unmatched tracks that were
-    observed in the previous frame.
-    """
+    # Boxes with a high score are matched first. Boxes with a low score are then matched to the unmatched tracks that
+    # were observed in the previous frame.
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
         super().__init__(memory, similarity)

@@ -20,33 +20,19 @@ Similarity = Callable[[F64, I64, F64, I64], F64]
 
 
 def box_similarity(predicted: F64, track_ids: I64, detected: F64, rows: I64) -> F64:
-    """Return the intersection over union (N, M) of boxes. This function is a `Similarity`.
-
-    Args:
-        predicted: (N, 4) xyxy px, predicted boxes.
-        track_ids: Track ids, which are not used.
-        detected: (M, 4) xyxy px, detected boxes.
-        rows: Rows of the detected boxes, which are not used.
-    """
+    """Return the intersection over union (N, M) of xyxy boxes. This function is a `Similarity`."""
     return crops.box_iou(predicted, detected)
 
 
 class BoxTrack(ABC):
-    """Base class of tracks, which follow the box of one person with a Kalman filter.
+    """Base class of tracks, which follow the box of one person with a Kalman filter."""
 
-    Attributes:
-        id: Track id, counted from 0.
-        missed: Number of frames since the last observed box.
-        missed_time: Time since the last observed box, s.
-        filter: Kalman filter of the box.
-    """
-
-    filter: KalmanFilter
+    filter: KalmanFilter  # kalman filter of the box
 
     def __init__(self, track_id: int) -> None:
-        self.id = track_id
-        self.missed = 0
-        self.missed_time = 0.0
+        self.id = track_id  # track id, counted from 0
+        self.missed = 0  # number of frames since the last observed box
+        self.missed_time = 0.0  # time since the last observed box, s
 
     def predict(self, elapsed: float) -> None:
         """Predict the state for the next frame, `elapsed` seconds later."""
@@ -91,24 +77,15 @@ class BoxTracker(Protocol):
 
 
 class FilterTracker(ABC, Generic[T]):
-    """Base class of box trackers with one Kalman filter per track.
-
-    Attributes:
-        tracks: Tracks that are not deleted yet, including those that were not observed recently.
-    """
+    """Base class of box trackers with one Kalman filter per track, kept while it is recently observed."""
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
-        """Start without tracks.
-
-        Args:
-            memory: Time without observation after which a track is deleted, s.
-            similarity: Function that compares predicted and detected boxes.
-        """
+        """Start without tracks, which are deleted after `memory` s without observation."""
         self._memory = memory
         self._similarity = similarity
         self._time: float | None = None
         self._next = 0
-        self.tracks: list[T] = []
+        self.tracks: list[T] = []  # tracks that are not deleted yet, including those that were not observed recently
 
     @property
     def track_ids(self) -> set[int]:
@@ -116,17 +93,7 @@ class FilterTracker(ABC, Generic[T]):
         return {track.id for track in self.tracks}
 
     def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
-        """Associate the boxes of the next frame.
-
-        Args:
-            boxes: (P, 4) xyxy px.
-            scores: (P,) confidences in [0, 1].
-            time: Time of the frame, s; increases from call to call.
-            image: (H, W, 3) uint8 RGB; may be None for trackers that use only boxes.
-
-        Returns:
-            (P,) track ids; `UNMATCHED` for a box that matches no track and whose score is too low to start one.
-        """
+        """Associate the next frame's boxes (P, 4) xyxy px; return track ids (P,), `UNMATCHED` without a track."""
         elapsed = 1 / REFERENCE_RATE_HZ if self._time is None else time - self._time
         self._time = time
         for track in self.tracks:
@@ -160,18 +127,7 @@ class FilterTracker(ABC, Generic[T]):
         return np.stack([track.box for track in tracks])
 
     def _observe(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
-        """Update matched tracks with their boxes.
-
-        Args:
-            tracks: Tracks that were compared.
-            boxes: (P, 4) xyxy px, all boxes of the frame.
-            rows: (M,) indices of the boxes that were compared.
-            ids: (P,) track ids of all boxes, updated in place.
-            pairs: Matches, each an index into `tracks` and an index into `rows`.
-
-        Returns:
-            Unmatched tracks.
-        """
+        """Update matched tracks with boxes and `ids` in place; return the unmatched tracks."""
         unmatched = dict(enumerate(tracks))
         for track_index, box_index in pairs:
             track = unmatched.pop(track_index)

@@ -16,23 +16,16 @@ MIN_CORNERS = 5  # with fewer tracked corners no motion is estimated
 
 
 class ImageMotion:
-    """Estimator of the camera motion from one image to the next, as an affine map.
+    """Estimator of the camera motion from one image to the next, as an affine map."""
 
-    Corners are tracked in images of half the resolution; the result is in pixels of the full images.
-    """
+    # Corners are tracked in images of half the resolution; the result is in pixels of the full images.
 
     def __init__(self) -> None:
         self._previous: U8 | None = None
         self._corners: np.ndarray | None = None
 
     def step(self, image: U8) -> F64:
-        """Return the affine matrix (2, 3) from pixels of the previous image to pixels of this one.
-
-        The matrix is the identity for the first image, and if the motion cannot be estimated.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-        """
+        """Return the affine matrix (2, 3) from px of the previous to px of this image; identity if unknown."""
         half = max(1, image.shape[1] // 2), max(1, image.shape[0] // 2)
         grey = np.asarray(cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), half), np.uint8)
         previous, corners = self._previous, self._corners

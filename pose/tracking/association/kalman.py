@@ -16,29 +16,15 @@ MAX_JITTER_FRAMES = 0.12  # tolerance for rounded and jittering time stamps, 4 m
 
 
 class KalmanFilter:
-    """The Kalman filter of one track.
-
-    Attributes:
-        state: (4 + V,) the four measured quantities, then the velocities per frame of the first V quantities.
-        covariance: (4 + V, 4 + V) covariance matrix of the state.
-        process: (4 + V,) variances of the process noise of one frame; may be set before each prediction.
-        measurement: (4,) variances of the measurement noise; may be set before each update.
-    """
+    """The Kalman filter of one track; its state has four measured quantities and the velocities of the first V."""
 
     def __init__(self, measured: F64, covariance: F64, process: F64, measurement: F64) -> None:
-        """Start with a first measurement and zero velocities.
-
-        Args:
-            measured: (4,) first measurement.
-            covariance: (4 + V,) initial variances of the state, the diagonal of its covariance matrix.
-            process: (4 + V,) variances of the process noise of one frame.
-            measurement: (4,) variances of the measurement noise.
-        """
-        self.state = np.zeros(len(covariance))
+        """Start with a first measurement and zero velocities; the variances are diagonals."""
+        self.state = np.zeros(len(covariance))  # (4 + V,) the four measured quantities
         self.state[:MEASURED] = measured
-        self.covariance = np.diag(covariance)
-        self.process = process
-        self.measurement = measurement
+        self.covariance = np.diag(covariance)  # (4 + V, 4 + V) covariance matrix of the state
+        self.process = process  # (4 + V,) variances of the process noise of one frame
+        self.measurement = measurement  # (4,) variances of the measurement noise; may be set before each update
 
     def predict(self, step: float) -> None:
         """Predict state and covariance `step` frames ahead; `step` may be fractional."""
@@ -62,10 +48,8 @@ class KalmanFilter:
         return noise
 
     def update(self, measured: F64) -> None:
-        """Update the state with a measurement (4,).
-
-        The covariance is updated in Joseph form, which keeps it symmetric and positive definite.
-        """
+        """Update the state with a measurement (4,)."""
+        # The covariance is updated in Joseph form, which keeps it symmetric and positive definite.
         seen = np.eye(MEASURED, len(self.state))
         noise = np.diag(self.measurement)
         spread = self.covariance @ seen.T

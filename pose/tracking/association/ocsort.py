@@ -24,14 +24,7 @@ EPSILON = 1e-6  # avoids division by 0
 
 
 class OcSortTrack(BoxTrack):
-    """Track whose filter state consists of centre (px), area (px^2), aspect ratio, and velocities of centre and area.
-
-    The aspect ratio is width / height.
-
-    Attributes:
-        last: (4,) last observed box, xyxy px.
-        direction: (2,) unit vector of the centre's motion; None until two observations exist.
-    """
+    """Track with a state of centre (px), area (px^2), width / height, and velocities of centre and area."""
 
     def __init__(self, box: F64, track_id: int) -> None:
         super().__init__(track_id)
@@ -41,8 +34,8 @@ class OcSortTrack(BoxTrack):
             process=np.array([1, 1, 1, 1, 1e-2, 1e-2, 1e-4]),
             measurement=np.array([1.0, 1, 10, 10]),
         )
-        self.last = box
-        self.direction: F64 | None = None
+        self.last = box  # (4,) last observed box, xyxy px
+        self.direction: F64 | None = None  # (2,) unit vector of the centre's motion; None until two observations exist
         self._frame, self._step = 0, 1.0
         self._observed: deque[tuple[int, F64]] = deque(maxlen=DIRECTION_FRAMES + 1)  # frames and boxes after the first
         self._at_loss: tuple[F64, F64] | None = None  # the filter's state and covariance when the track was lost
@@ -61,11 +54,7 @@ class OcSortTrack(BoxTrack):
 
     @property
     def previous_observation(self) -> F64 | None:
-        """Earlier box (4,), xyxy px, from which the direction of motion is measured.
-
-        This is the oldest observed box of the last `DIRECTION_FRAMES` frames, or else the last observed box. The first
-        box of the track does not count; None before the second box.
-        """
+        """Oldest box (4,) xyxy px of the last `DIRECTION_FRAMES` frames but the first, for the direction, or None."""
         recent = [box for frame, box in self._observed if self._frame - DIRECTION_FRAMES <= frame < self._frame]
         return recent[0] if recent else self._observed[-1][1] if self._observed else None
 
@@ -122,11 +111,7 @@ class OcSort(FilterTracker[OcSortTrack]):
             self._observe(unmatched, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
 
     def _direction_similarity(self, boxes: F64) -> F64:
-        """Compare the direction of motion of each track with the direction from the track to each box (M, 4).
-
-        Returns:
-            (N, M) values from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction.
-        """
+        """Compare each track's direction with that to each box: (N, M), 0.5 same, -0.5 opposite, 0 unknown."""
         earlier_boxes = [track.previous_observation for track in self.tracks]
         last = [track.last for track in self.tracks]
         origins = np.stack(

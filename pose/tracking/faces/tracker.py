@@ -29,36 +29,22 @@ _DUPLICATE_EXTENTS = 0.3  # mean distance of points below which two faces are du
 
 @dataclass(slots=True)
 class _Track:
-    """A tracked face.
+    """A tracked face, and the body's nose at its last detection."""
 
-    Attributes:
-        points: (468, 3) px at the last detection.
-        time: Time of the last detection, s.
-        nose: (2,) px, nose of the body at that time.
-    """
-
-    points: F32
-    time: float
-    nose: F32
+    points: F32  # (468, 3) px at the last detection
+    time: float  # time of the last detection, s
+    nose: F32  # (2,) px, nose of the body at that time
     smooth: HandFilter = field(default_factory=HandFilter)
 
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """Heads of P people.
+    """Heads of P people, with the regions in which to search for their faces."""
 
-    Attributes:
-        noses: (P, 2) px.
-        necks: (P, 2) px, vectors from the centre of the shoulders to the nose; 0 if the shoulders or nose are not
-            detected.
-        regions: Regions in which to search for the faces, P rows.
-        detected: (P,) whether the nose and an eye are detected.
-    """
-
-    noses: F32
-    necks: F32
-    regions: Regions
-    detected: list[bool]
+    noses: F32  # (P, 2) px
+    necks: F32  # (P, 2) px, vectors from the centre of the shoulders to the nose
+    regions: Regions  # regions in which to search for the faces, P rows
+    detected: list[bool]  # (P,) whether the nose and an eye are detected
 
     @classmethod
     def of(cls, people: People, skeleton: Skeleton) -> "_Heads":
@@ -175,10 +161,7 @@ def _nose_distance(points: F32, nose: F32) -> float:
 
 
 def _fits(points: F32, heads: _Heads, row: int) -> bool:
-    """Return whether a face is at the body's nose and not upside down relative to the neck.
-
-    Joints that are not detected are ignored.
-    """
+    """Return whether a face is at the detected nose and not upside down relative to the neck."""
     if heads.detected[row] and _nose_distance(points, heads.noses[row]) > _MAX_NOSE_EXTENTS:
         return False
     up = points[FOREHEAD, :2] - points[CHIN, :2]

@@ -21,31 +21,18 @@ _CENTER_DISTANCE_FOREARMS = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The arms of P people in the image.
+    """The arms of P people in the image."""
 
-    Attributes:
-        wrists: (P, 2, 2) px; axis 1 is left, right, and axis 2 is x, y.
-        valid: (P, 2) whether the left and the right wrist is detected and the length of the forearm is known.
-        forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
-        regions: 2 P expected regions of the hands: left and right hand of person 0, then of person 1, and so on.
-    """
+    # `regions` holds 2 P expected regions of the hands: left and right hand of person 0, then of person 1, and so on.
 
-    wrists: F32
+    wrists: F32  # (P, 2, 2) px; axis 1 is left, right, and axis 2 is x, y
     valid: NDArray[np.bool_]
-    forearms: F32
-    regions: Regions
+    forearms: F32  # (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated
+    regions: Regions  # 2 P expected regions of the hands: left and right hand of person 0, then of person 1, and so on
 
     @classmethod
     def of(cls, people: People, skeleton: Skeleton) -> "Arms":
-        """Compute the arms of the people.
-
-        Args:
-            people: People in one frame.
-            skeleton: Skeleton of their keypoints.
-
-        Raises:
-            ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.
-        """
+        """Compute the arms of the people."""
         wrists, wrist_scores = _joints(people, skeleton, "wrist")
         elbows, elbow_scores = _joints(people, skeleton, "elbow")
         forearms = _forearms(people, skeleton)
@@ -80,9 +67,7 @@ def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
 
 
 def _forearms(people: People, skeleton: Skeleton) -> F32:
-    """Return forearm lengths (P,) px: the largest estimate from several body segments.
-
-    The largest estimate is used because foreshortening only shortens segments."""
+    """Return forearm lengths (P,) px: the largest estimate, as foreshortening only shortens segments."""
     parts = {joint: _joints(people, skeleton, joint) for joint in ("shoulder", "elbow", "wrist", "hip")}
 
     def between(start: str, end: str, forearms: float) -> F32:

@@ -19,19 +19,12 @@ _DUPLICATE_IOU = 0.3  # IoU from which two regions are duplicates
 
 @dataclass(frozen=True, slots=True)
 class FreeHands:
-    """H hands of one frame, detected without detection of people. They are not labelled left or right.
+    """H hands of one frame, detected without detection of people and not labelled left or right."""
 
-    Attributes:
-        points: (H, 21, 2) px, smoothed points in the order of `pose.structures.hand_points`.
-        shapes: (H, 21, 3) m, smoothed points relative to the wrist, in camera axes (x right, y down, z forward).
-        presence: (H,) probability that the points lie on a hand.
-        raw: (H, 21, 2) px, `points` before smoothing.
-    """
-
-    points: F32
-    shapes: F32
-    presence: F32
-    raw: F32
+    points: F32  # (H, 21, 2) px, smoothed points in the order of `pose.structures.hand_points`
+    shapes: F32  # (H, 21, 3) m, smoothed points relative to the wrist, in camera axes (x right, y down, z forward)
+    presence: F32  # (H,) probability that the points lie on a hand
+    raw: F32  # (H, 21, 2) px, `points` before smoothing
 
 
 @dataclass(slots=True)
@@ -42,29 +35,17 @@ class _Track:
 
 
 class FreeHandTracker:
-    """Tracker of all hands in a video stream, without detection of people, like MediaPipe Hands.
+    """Tracker of all hands in a video stream, without detection of people, like MediaPipe Hands."""
 
-    The palm detector finds new hands. A known hand is searched for around its points in the previous frame.
-    """
+    # The palm detector finds new hands. A known hand is searched for around its points in the previous frame.
 
     def __init__(self, network: HandNetwork, palms: PalmDetector, max_hands: int = 2) -> None:
-        """Start without hands.
-
-        Args:
-            network: Network that finds the points of a hand.
-            palms: Palm detector; runs while fewer than `max_hands` hands are tracked.
-            max_hands: Maximum number of hands to track.
-        """
+        """Start without hands; the palm detector runs while fewer than `max_hands` are tracked."""
         self._network, self._palms, self._max_hands = network, palms, max_hands
         self._tracks: list[_Track] = []
 
     def step(self, image: U8, time: float) -> FreeHands:
-        """Return the hands in the next frame, in the order of their first detection.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s; must increase from call to call.
-        """
+        """Return the hands in the next frame, (H, W, 3) uint8 RGB, in the order of their first detection."""
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)
         if len(tracks) < self._max_hands:

@@ -33,17 +33,11 @@ Arm = tuple[int, int]  # row of the person, side; index of the arrays of `Arms`
 
 @dataclass(slots=True)
 class _Track:
-    """A tracked hand.
+    """A tracked hand, and the body's wrist at its last detection."""
 
-    Attributes:
-        points: (21, 2) px at the last detection.
-        time: Time of the last detection, s.
-        wrist: (2,) px, wrist of the body at that time.
-    """
-
-    points: F32
-    time: float
-    wrist: F32
+    points: F32  # (21, 2) px at the last detection
+    time: float  # time of the last detection, s
+    wrist: F32  # (2,) px, wrist of the body at that time
     pixels: HandFilter = field(default_factory=HandFilter)
     metres: HandFilter = field(default_factory=HandFilter)
 
@@ -220,11 +214,9 @@ def _fits(points: F32, arms: Arms, row: int, side: int) -> bool:
 
 
 def _distance(detection: _Detection, arms: Arms) -> float:
-    """Return the mismatch of a hand and its arm, in forearm lengths.
-
-    The mismatch is the distance between the wrists, plus half the distance of the middle knuckle from the expected
-    centre of the hand.
-    """
+    """Return the mismatch of a hand and its arm, in forearm lengths."""
+    # It is the distance between the wrists, plus half the distance of the middle knuckle from the expected centre of
+    # the hand.
     length = max(float(arms.forearms[detection.row]), 1e-6)
     wrist = float(np.linalg.norm(detection.points[WRIST] - arms.wrists[detection.row, detection.side]))
     middle = arms.regions.centers[2 * detection.row + detection.side]

@@ -131,11 +131,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return distance_s, seen
 
     def _in_reach(self, age: Tensor) -> Tensor:
-        """Return whether keys are within reach of the query.
-
-        Args:
-            age: Number of frames from key to query.
-        """
+        """Return whether keys that are `age` frames old are within reach of the query."""
         within = age.abs() <= self.reach
         return within & (age >= 0) if self.causal else within
 
@@ -147,10 +143,8 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return masked_softmax(scores, seen & inside)
 
     def _log_mask(self, distance_s: Tensor, seen: Tensor) -> Tensor:
-        """Return ln m, which is added to the scores e; -inf for keys that are not seen.
-
-        The published product of mask and softmax, divided by its sum, equals the softmax of e + ln m.
-        """
+        """Return ln m, which is added to the scores; -inf for keys that are not seen."""
+        # The published product of mask and softmax, divided by its sum, equals the softmax of e + ln m.
         return self._span_mask(distance_s).log().masked_fill(~seen, -torch.inf)
 
     def _span_mask(self, distance_s: Tensor) -> Tensor:

@@ -18,23 +18,15 @@ MAX_DENSE_RATIO = 2
 
 @dataclass(frozen=True, slots=True)
 class BlockPattern(Pattern):
-    """Visibility pattern in blocks of `size` frames.
+    """Visibility in blocks of `size` frames: a query sees its block and `beyond` frames on either side."""
 
-    Every query of a block sees the block and `beyond` frames on either side. In the causal form a query sees only the
-    part of this range up to itself. It then sees `beyond` to `beyond` + `size` - 1 earlier frames, depending on its
-    position in the block.
+    # In the causal form a query sees only the part of this range up to itself: `beyond` to `beyond` + `size` - 1
+    # earlier frames, depending on its position in the block.
 
-    Attributes:
-        size: Number of frames in a block.
-        beyond: Number of visible frames on either side of the block.
-        causal: Whether each frame attends only to itself and earlier frames.
-        pinned: Number of first frames that a stream always keeps.
-    """
-
-    size: int
-    beyond: int
-    causal: bool
-    pinned: int = 0
+    size: int  # number of frames in a block
+    beyond: int  # number of visible frames on either side of the block
+    causal: bool  # whether each frame attends only to itself and earlier frames
+    pinned: int = 0  # number of first frames that a stream always keeps
 
     @property
     def reach(self) -> int:
@@ -42,36 +34,18 @@ class BlockPattern(Pattern):
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether queries see keys, as bool, given their frame numbers.
-
-        Args:
-            query: Frame numbers of queries, int; broadcast with `key`.
-            key: Frame numbers of keys, int.
-        """
+        """Return whether queries see keys, bool, given frame numbers that are broadcast."""
         start = query // self.size * self.size
         seen = (key >= start - self.beyond) & (key < start + self.size + self.beyond)
         return seen & (key <= query) if self.causal else seen
 
     @property
     def band(self) -> Band:
-        """Layout of the keys whose scores are computed for the queries of each block.
-
-        These are the block, the `beyond` frames before it and, unless causal, the `beyond` frames after it.
-        """
+        """Layout of a block's keys: the block, `beyond` frames before and, unless causal, after it."""
         return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
 
     def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Return which keys of a band each query sees, consistent with `mask`.
-
-        Args:
-            band: Layout that gives each query A keys.
-            length: Number of frames T.
-            valid_BT: (B, T) bool, False for invalid frames; None if all are valid.
-            device: Device of the result.
-
-        Returns:
-            (B, 1, T, A) bool, or (1, 1, T, A) without `valid_BT`.
-        """
+        """Return which keys of a band each query sees, (B or 1, 1, T, A) bool, consistent with `mask`."""
         key_TA, query_T1 = band.keys(length, device), torch.arange(length, device=device)[:, None]
         seen = (self.allows(query_T1, key_TA) & (key_TA >= 0) & (key_TA < length))[None, None]
         if valid_BT is None:
@@ -112,9 +86,5 @@ class BlockAttention(SoftmaxAttention):
 
 
 def block_attention(q: Tensor, k: Tensor, v: Tensor, pattern: BlockPattern, valid_BT: Tensor | None) -> Tensor:
-    """Compute softmax(q k^T / sqrt(K)) v per block, masked by `pattern.mask(T, valid_BT)`.
-
-    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
-    for invalid frames, or None if all are valid.
-    """
+    """Compute softmax(q k^T / sqrt(K)) v of (B, H, T, K) per block, masked by `pattern.mask(T, valid_BT)`."""
     return pattern.band.attended(q, k, v, pattern.seen(pattern.band, q.shape[2], valid_BT, q.device))

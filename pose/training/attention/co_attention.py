@@ -18,16 +18,10 @@ def _check(order: str) -> None:
 
 
 class CoAttention(nn.Module):
-    """Attention of each of two sequences to the other: x' = x + attention(x, z) and z' = z + attention(z, x).
+    """Attention of each of two sequences to the other: x' = x + attention(x, z) and z' = z + attention(z, x)."""
 
-    Both sequences keep their lengths. Queries and keys are rotated by their own times in seconds. If one sequence has
-    no valid frames, the other is unchanged.
-
-    Args:
-        dim: Number of features of a token of either sequence.
-        heads: Number of heads.
-        order: "parallel" for the formula above, or "alternating" for z' = z + attention(z, x').
-    """
+    # Order "alternating" uses z' = z + attention(z, x'). Queries and keys are rotated by their own times in seconds. If
+    # one sequence has no valid frames, the other is unchanged.
 
     def __init__(self, dim: int, heads: int, order: str = "parallel") -> None:
         super().__init__()
@@ -36,16 +30,7 @@ class CoAttention(nn.Module):
         self.first, self.second = CrossAttention(dim, heads), CrossAttention(dim, heads)
 
     def forward(self, x_BTD: Tensor, x_context: Context, z_BSD: Tensor, z_context: Context) -> tuple[Tensor, Tensor]:
-        """Return both sequences with the attention to the other one added, (B, T, D) and (B, S, D).
-
-        Only frames that are valid in their context are attended to.
-
-        Args:
-            x_BTD: Tokens of the first sequence.
-            x_context: Times and validity of the first sequence.
-            z_BSD: Tokens of the second sequence.
-            z_context: Times and validity of the second sequence.
-        """
+        """Return both sequences, (B, T, D) and (B, S, D), with the attention to valid frames of the other one added."""
         x = x_BTD + self.first(x_BTD, x_context, self.first.remember(z_BSD, z_context), z_context.valid)
         seen = x if self.alternating else x_BTD
         z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
@@ -53,15 +38,10 @@ class CoAttention(nn.Module):
 
 
 class ParallelSummaries(nn.Module):
-    """A summary of each sequence, conditioned on the other (Lu et al., 2016, parallel).
+    """A summary of each sequence, conditioned on the other (Lu et al., 2016, parallel)."""
 
-    For the sequences X (T, D) and Z (S, D): C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z) and
-    H_z = tanh(Z W_z + C X W_x). The summaries are softmax(H_x w_x)^T X and softmax(H_z w_z)^T Z.
-
-    Args:
-        dim: Number of features of a token.
-        hidden: Number of hidden units A.
-    """
+    # For X (T, D) and Z (S, D): C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x). The
+    # summaries are softmax(H_x w_x)^T X and softmax(H_z w_z)^T Z.
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -72,14 +52,7 @@ class ParallelSummaries(nn.Module):
     def forward(
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Compute the summary of each sequence, (B, D) each; 0 for a sequence without valid tokens.
-
-        Args:
-            x_BTD: First sequence.
-            z_BSD: Second sequence.
-            x_valid: (B, T) bool, the valid tokens of the first sequence; None for all.
-            z_valid: (B, S) bool, the valid tokens of the second sequence; None for all.
-        """
+        """Compute the summary of each sequence, (B, D) each; 0 for a sequence without valid tokens."""
         x_BTD, z_BSD = _zero_invalid(x_BTD, x_valid), _zero_invalid(z_BSD, z_valid)
         affinity_BST = torch.tanh(z_BSD @ self.affinity(x_BTD).mT)
         x_said, z_said = self.x_hidden(x_BTD), self.z_hidden(z_BSD)
@@ -89,15 +62,10 @@ class ParallelSummaries(nn.Module):
 
 
 class AlternatingSummaries(nn.Module):
-    """Summaries computed in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
+    """Summaries in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x."""
 
-    Each step summarises a sequence X given the summary g of the other: softmax(w.tanh(W X + W_g g)) X. The first step
-    has no g. Each step has its own weights.
-
-    Args:
-        dim: Number of features of a token.
-        hidden: Number of hidden units A.
-    """
+    # Each step summarises X given the summary g of the other sequence: softmax(w.tanh(W X + W_g g)) X. The first step
+    # has no g. Each step has its own weights.
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()

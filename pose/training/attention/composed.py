@@ -151,11 +151,10 @@ class ComposedAttention(Attention):
 
 
 class _Centre(nn.Module):
-    """Gaussian factor exp(-(s - p_t)^2 / (2 s0^2)) of Luong's local-p, with s0 half the window.
+    """Gaussian factor exp(-(s - p_t)^2 / (2 s0^2)) of Luong's local-p, with s0 half the window."""
 
-    The centre p_t in frames is predicted from the query as last * sigmoid(w.tanh(W q_t)), where `last` is the last
-    frame of the sequence. In the causal form, p_t is t - window * sigmoid(...).
-    """
+    # The centre p_t in frames is last * sigmoid(w.tanh(W q_t)), where `last` is the last frame of the sequence. In the
+    # causal form, p_t is t - window * sigmoid(...).
 
     def __init__(self, heads: int, head_dim: int, window: int) -> None:
         super().__init__()
@@ -182,11 +181,7 @@ def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
 
 
 def _check(parts: Mapping[str, str]) -> None:
-    """Check that all parts exist and can be combined.
-
-    Raises:
-        ValueError: If a part is unknown or parts cannot be combined.
-    """
+    """Check that all parts exist and can be combined."""
     tables: dict[str, Collection[str]] = {
         "score": SCORES,
         "distribution": DISTRIBUTIONS,

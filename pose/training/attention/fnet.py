@@ -7,12 +7,11 @@ from pose.lifting.attention.base import Attention, Capabilities, Context
 
 
 class FNetAttention(Attention):
-    """The real part of the orthonormal Fourier transform over frames and features.
+    """The real part of the orthonormal Fourier transform over frames and features."""
 
-    The published transform is not orthonormal. It multiplies the size of a token by sqrt(T D / 2), for example 88 for
-    243 frames of 64 features. Only post-norm can undo this factor, whereas the orthonormal transform works with every
-    norm. Invalid frames enter as zeros. The function depends on the sequence length, so use one length throughout.
-    """
+    # The published transform is not orthonormal. It multiplies the size of a token by sqrt(T D / 2), for example 88 for
+    # 243 frames of 64 features, which only post-norm can undo. Invalid frames enter as zeros. The function depends on
+    # the sequence length, so use one length throughout.
 
     capabilities = Capabilities(padding=False, causal=False, streaming=False, relative_time=False, cost="O(T log T D)")
 

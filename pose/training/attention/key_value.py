@@ -12,15 +12,11 @@ from pose.training.attention.composed import ComposedAttention
 
 
 class KeyValueAttention(ComposedAttention):
-    """Attention with separate parts of a token for keys and values, and without separate queries (Mino et al., 2017).
+    """Attention with separate parts of a token for keys and values, without queries (Mino et al., 2017)."""
 
-    The output is out(sum_s a_ts v_s) with a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)). The score also has a time
-    term, as in the score `additive`.
-
-    Args:
-        window: Number of visible frames up to and including the query; default 27. Unless causal, the `window` - 1
-            frames after the query are also visible.
-    """
+    # The output is out(sum_s a_ts v_s) with a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)), plus a time term as in the
+    # score `additive`. The last `window` frames are visible, unless causal also the `window` - 1 frames after the
+    # query.
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(dim, heads, causal=causal, score="additive", position="local", window=window)
@@ -33,10 +29,7 @@ class KeyValueAttention(ComposedAttention):
 
 
 class KeyValuePredictAttention(KeyValueAttention):
-    """Key-value attention with a third part p of each token (Daniluk et al., 2017).
-
-    The part p_t is used only for the output of frame t, which is tanh(W_r sum_s a_ts v_s + W_x p_t).
-    """
+    """Key-value attention with a third part p of each token, for tanh(W_r sum_s a_ts v_s + W_x p_t) (Daniluk, 2017)."""
 
     weights = Attention.weights
 

@@ -38,19 +38,11 @@ class Layout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Layout in blocks of `size` queries. In shapes, A is the number of keys of each query.
+    """Layout in blocks of `size` queries, which see their block, `before` frames before and `after` frames after it."""
 
-    Each block sees its own frames, `before` frames before it and `after` frames after it.
-
-    Attributes:
-        size: Number of frames in a block.
-        before: Number of frames before the block.
-        after: Number of frames after the block.
-    """
-
-    size: int
-    before: int
-    after: int
+    size: int  # number of frames in a block
+    before: int  # number of frames before the block
+    after: int  # number of frames after the block
 
     @classmethod
     def of(cls, reach: int, causal: bool) -> "Band":
@@ -71,15 +63,8 @@ class Band:
         return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
 
     def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """Compute softmax(q k^T / sqrt(K)) v with the fused kernel.
-
-        Args:
-            q: Queries (B, H, T, K).
-            k: Keys (B, H, T, K). A frame may hold several keys of K features side by side; the mask then has an entry
-                for each.
-            v: Values, in the same layout as `k`.
-            mask: (B or 1, H or 1, T, A) bool, with at least one visible key per query, or a term added to the scores.
-        """
+        """Compute softmax(q k^T / sqrt(K)) v with the fused kernel; `mask` is (B or 1, H or 1, T, A), bool or added."""
+        # A frame may hold several keys of K features side by side; the mask then has an entry for each of the A keys.
         batch, _, length, width = q.shape
         mask_BHTA = F.pad(mask, (0, 0, 0, -length % self.size), value=mask.dtype == torch.bool)
         mask_BHNCA = mask_BHTA.expand(batch, -1, -1, -1).unflatten(2, (-1, self.size))
@@ -104,10 +89,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class StridedKeys:
-    """Layout in which each query sees the frames at multiples of `stride` from it.
-
-    In shapes, A is the number of keys of each query.
-    """
+    """Layout in which each query sees the frames at multiples of `stride` from it."""
 
     stride: int
 
@@ -133,10 +115,7 @@ class StridedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Layout in which each query sees the last `count` frames of every block of `stride` frames.
-
-    In shapes, A is the number of keys of each query.
-    """
+    """Layout in which each query sees the last `count` frames of every block of `stride` frames."""
 
     stride: int
     count: int

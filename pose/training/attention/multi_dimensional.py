@@ -28,14 +28,10 @@ class FeatureScores(Additive):
 
 
 class MultiDimensionalAttention(Attention):
-    """y_tk = sum_s softmax_s(W tanh(W_q q_t + W_k k_s + b))_k v_sk, for each feature k (Shen et al., 2018).
+    """y_tk = sum_s softmax_s(W tanh(W_q q_t + W_k k_s + b))_k v_sk, for each feature k (Shen et al., 2018)."""
 
-    The scores have no output bias, because softmax would cancel it. Training needs O(T^2 D) memory. Inference processes
-    blocks of queries in O(T D) memory.
-
-    Args:
-        memory: Number of visible frames, including the query; default 1024. For the causal form only.
-    """
+    # The scores have no output bias, because softmax would cancel it. Training needs O(T^2 D) memory; inference
+    # processes blocks of queries in O(T D). `memory` frames, including the query, are visible in the causal form.
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D K)")
     cache_fields = KVCache._fields

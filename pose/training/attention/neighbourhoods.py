@@ -69,14 +69,7 @@ class NeighbourhoodAttention(Attention):
         return self._attend_all(q, *kept[:2], seen), kept
 
     def _attend_all(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
-        """Attend to all frames of k and v, (B J, H, S, K), in one softmax.
-
-        Args:
-            q: Queries.
-            k: Keys.
-            v: Values.
-            seen: (B J or 1, 1, T, S).
-        """
+        """Attend to all frames of k and v, (B J, H, S, K), in one softmax; `seen` is (B J or 1, 1, T, S)."""
         keys, values = (self._gather_neighbours(x).unflatten(-1, (-1, self.head_dim)).flatten(2, 3) for x in (k, v))
         y = F.scaled_dot_product_attention(self._by_joint(q), keys, values, attn_mask=self._mask(seen))
         return self._output(y)

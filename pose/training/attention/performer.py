@@ -10,13 +10,9 @@ EPSILON = 1e-6
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
-    """Sample random vectors with the lengths of Gaussian vectors, orthogonal within each block of `size` vectors.
-
-    The result has shape (blocks * size, size), one vector in each row.
-
-    The signs of a QR decomposition are not random, which would bias the estimate. The signs of R's diagonal correct
-    them (Mezzadri, 2007).
-    """
+    """Sample (blocks * size, size) vectors of Gaussian lengths that are orthogonal within each block."""
+    # The signs of a QR decomposition are not random, which would bias the estimate. The signs of R's diagonal correct
+    # them (Mezzadri, 2007).
     q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64))
     directions = (q * r.diagonal(dim1=1, dim2=2).sign()[:, None]).mT
     lengths = torch.randn(blocks, size, size, generator=generator, dtype=torch.float64).norm(dim=-1, keepdim=True)
@@ -61,11 +57,7 @@ class PerformerAttention(Attention):
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator) -> None:
-        """Draw new random features from a CPU generator.
-
-        Raises:
-            ValueError: If the layer is in evaluation mode, where outputs must not change.
-        """
+        """Draw new random features from a CPU generator."""
         if not self.training:
             raise ValueError("random features are redrawn in training only")
         self.random_features.copy_(orthogonal_features(self.blocks, self.head_dim, generator))

@@ -70,10 +70,7 @@ class ReformerAttention(Attention):
         return scores.softmax(dim=-1).to(x_BTD.dtype)
 
     def _ranks(self, raw_BHTK: Tensor, context: Context) -> Tensor:
-        """Return the rank of each frame when sorted by bucket and time, (B, H, R, T); invalid frames come last.
-
-        If `context.replay` is True, the ranks of the earlier pass are reused.
-        """
+        """Return the rank of each frame by bucket and time, (B, H, R, T), invalid ones last; reused in a replay."""
         if context.replay:
             return context.stored(self)
         length = raw_BHTK.shape[2]
@@ -133,20 +130,15 @@ class ReformerAttention(Attention):
 
 
 def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """Return queries and keys rotated by time, with keys of length 1.
-
-    The type is at least float32, because masked scores are as low as -1e5.
-    """
+    """Return queries and keys rotated by time, with keys of length 1."""
+    # The type is at least float32, because masked scores are as low as -1e5.
     q = rotate(raw_BHTK, context)
     q = q.to(torch.promote_types(q.dtype, torch.float32))
     return q, F.normalize(q, dim=-1)
 
 
 def _with_previous_chunk(frame_BHRNC: Tensor) -> Tensor:
-    """Join the frames of the previous chunk (zeros for the first chunk) and of the chunk itself, (B, H, R, N, 2 C).
-
-    Frames count from 1, and 0 is padding.
-    """
+    """Join the previous chunk (zeros before the first) and the chunk itself, (B, H, R, N, 2 C); 0 is padding."""
     before = F.pad(frame_BHRNC, (0, 0, 1, 0))[..., :-1, :]
     return torch.cat((before, frame_BHRNC), dim=-1)
 

@@ -25,22 +25,10 @@ def query_block_size(keys: int) -> int:
 
 
 class Score(nn.Module):
-    """Dot product q.k with rotary time, and the base class of other scores.
-
-    Subclasses override `transform` or `compare`.
-
-    Attributes:
-        width: Number of features P of a query or key as compared, which is the width of a cached key.
-        reads_query: Whether the score depends on the query.
-        reads_key: Whether the score depends on the key.
-        reads_time: Whether the score depends on the rotary phases.
-        streaming: Whether a key depends only on its own frame, so that a stream can cache it.
-        has_distance: Whether a distance between query and key is defined.
-        max_length: Longest sequence in frames; None for any.
-    """
+    """Dot product q.k with rotary time, and the base of scores, which override `transform` or `compare`."""
 
     reads_query = reads_key = reads_time = streaming = has_distance = True
-    max_length: int | None = None
+    max_length: int | None = None  # longest sequence in frames; None for any
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__()
@@ -64,20 +52,16 @@ class Score(nn.Module):
 
 
 class ScaledDot(Score):
-    """q.k / sqrt(K) (Vaswani et al., 2017).
-
-    Without the scaling, a dot product of K features with unit variance has a standard deviation of sqrt(K).
-    """
+    """q.k / sqrt(K) (Vaswani et al., 2017)."""
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
         return super().compare(q_BHTP, k_BHSP) / math.sqrt(self.head_dim)
 
 
 class Cosine(Score):
-    """b q.k / (|q| |k|) (Graves et al., 2014) with a learned b > 0 per head.
+    """b q.k / (|q| |k|) (Graves et al., 2014) with a learned b > 0 per head."""
 
-    Without b all scores would lie between -1 and 1, and a softmax over many frames could not become sharp.
-    """
+    # Without b all scores would lie between -1 and 1, and a softmax over many frames could not become sharp.
 
     START, EPS = 8.0, 1e-6
 
@@ -129,11 +113,10 @@ class ActivatedGeneral(General):
 
 
 class TimeTermScore(Score):
-    """Base class of scores that cannot use rotary time; a time term is added instead.
+    """Base class of scores that cannot use rotary time; a time term is added instead."""
 
-    The time term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
-    Subclasses compute hidden features of queries and keys, which are concatenated with the phases.
-    """
+    # The time term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
+    # Subclasses compute hidden features of queries and keys, which are concatenated with the phases.
 
     has_distance = False
 
@@ -152,11 +135,7 @@ class TimeTermScore(Score):
         raise NotImplementedError
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """Compute the features (B, H, T, 2 K) of the queries for `compare`.
-
-        The first half has the hidden features. The second half has the learned vector c of the time term, rotated by
-        the phases of the query. Its dot product with the phases of a key is the time term.
-        """
+        """Compute features (B, H, T, 2 K) of the queries: hidden ones, then c rotated by the query's phases."""
         cos, sin = context.cos[:, None], context.sin[:, None]
         even, odd = self.time[:, None].chunk(2, dim=-1)
         turned = torch.cat((even * cos + odd * sin, even * sin - odd * cos), dim=-1)
@@ -215,11 +194,9 @@ class Deep(Additive):
 
 
 class Kernel(TimeTermScore):
-    """Generalised attention (Choromanski et al., 2021): phi(q).phi(k) with phi = relu + 0.001, for the distribution
-    `ratio`.
+    """phi(q).phi(k) with phi = relu + 0.001 (Choromanski et al., 2021), for the distribution `ratio`."""
 
-    Scores must not be negative. The time term is therefore not added; its exponential multiplies the score.
-    """
+    # Scores must not be negative. The time term is therefore not added; its exponential multiplies the score.
 
     LEAST = 1e-3
 
@@ -237,10 +214,7 @@ class Kernel(TimeTermScore):
 
 
 class Location(Score):
-    """c tanh(W q)_s (Luong et al., 2015): the query alone scores each frame number s, without the keys.
-
-    The hyperbolic tangent lies between -1 and 1, so each head has a learned factor c.
-    """
+    """c tanh(W q)_s (Luong et al., 2015): the query scores each frame number s without keys; c is learned per head."""
 
     reads_key = reads_time = streaming = has_distance = False
     START = 8.0
@@ -263,11 +237,10 @@ class Location(Score):
 
 
 class Feature(Score):
-    """Score of a segment: w.tanh(W_0 mean + W_1 spread + w_2 ln n + b), independent of the query.
+    """Score w.tanh(W_0 mean + W_1 spread + w_2 ln n + b) of a segment, independent of the query (Li et al., 2019)."""
 
-    A segment is the last 5 frames up to s, of which n are valid. Mean and spread (standard deviation) are over their
-    keys. These features of a segment are those of Li et al. (2019).
-    """
+    # A segment is the last 5 frames up to s, of which n are valid. Mean and spread (standard deviation) are over their
+    # keys.
 
     reads_query = reads_time = streaming = has_distance = False
     FRAMES = 5

@@ -23,30 +23,19 @@ MAX_DENSE_RATIO = 4
 
 @dataclass(frozen=True, slots=True)
 class SparsePattern(Pattern):
-    """Visibility pattern of near frames and a sparse selection of far frames.
+    """Visibility of near frames and a sparse selection of far frames; `near` and `far` are per head, or for all."""
 
-    "strided": near frames are less than `stride` away, and far frames are a multiple of `stride` away. "fixed": near
-    frames are in the query's block of `stride` frames, and far frames are the last `summary` of every block.
+    # "strided": near frames are less than `stride` away, and far frames are a multiple of `stride` away. "fixed": near
+    # frames are in the query's block of `stride` frames, and far frames are the last `summary` of every block.
 
-    Attributes:
-        kind: "strided" or "fixed".
-        stride: Distance between far frames, or length of a block, frames.
-        summary: Number of far frames at the end of each block ("fixed" only).
-        causal: Whether each frame attends only to itself and earlier frames.
-        reach: Number of frames from the farthest visible frame to the query, both included; causal form only.
-        near: Whether heads see near frames; one entry for all heads, or one per head.
-        far: Whether heads see far frames; one entry for all heads, or one per head.
-        pinned: Number of first frames that a stream always keeps.
-    """
-
-    kind: str
-    stride: int
-    summary: int
-    causal: bool
-    reach: int
-    near: tuple[bool, ...] = (True,)
-    far: tuple[bool, ...] = (True,)
-    pinned: int = 0
+    kind: str  # "strided" or "fixed"
+    stride: int  # distance between far frames, or length of a block, frames
+    summary: int  # number of far frames at the end of each block ("fixed" only)
+    causal: bool  # whether each frame attends only to itself and earlier frames
+    reach: int  # number of frames from the farthest visible frame to the query, both included; causal form only
+    near: tuple[bool, ...] = (True,)  # whether heads see near frames; one entry for all heads, or one per head
+    far: tuple[bool, ...] = (True,)  # whether heads see far frames; one entry for all heads, or one per head
+    pinned: int = 0  # number of first frames that a stream always keeps
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
         """Return whether queries see keys, as bool, given their frame numbers; see `Pattern.allows`."""
@@ -54,30 +43,20 @@ class SparsePattern(Pattern):
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `key` is near frame number `query`; the arguments are broadcast.
-
-        Near means less than `stride` frames away ("strided"), or in the same block ("fixed").
-        """
+        """Return whether `key` is near `query` (frame numbers): less than `stride` away, or in the same block."""
         if self.kind == "fixed":
             return query // self.stride == key // self.stride
         return (query - key).abs() < self.stride
 
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether frame number `key` is one of the selected far frames of frame number `query`.
-
-        These are the frames at multiples of `stride` from the query ("strided"), or the last `summary` frames of every
-        block ("fixed"). The arguments are broadcast.
-        """
+        """Return whether `key` is a far frame of `query`: at a multiple of `stride`, or at the end of a block."""
         if self.kind == "fixed":
             # `query >= -1` is always True; it broadcasts the result over the queries.
             return (key % self.stride >= self.stride - self.summary) & (query >= -1)
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return whether `key` is one of the last `reach` frames up to `query`; always True unless causal.
-
-        The arguments are frame numbers, which are broadcast.
-        """
+        """Return whether `key` is one of the last `reach` frames up to `query`; always True unless causal."""
         age = query - key
         return (age >= 0) & (age < self.reach) if self.causal else age == age
 
@@ -163,11 +142,7 @@ class SparseAttention(SoftmaxAttention):
 
 
 def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
-    """Compute softmax(q k^T / sqrt(K)) v from visible keys only, masked by `pattern.mask(T, valid_BT)`.
-
-    The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature. `valid_BT` is False
-    for invalid frames, or None if all are valid.
-    """
+    """Compute softmax(q k^T / sqrt(K)) v of (B, H, T, K) from keys visible in `pattern.mask(T, valid_BT)`."""
     if len(pattern.near) == 1:
         return _attend_all_heads(q, k, v, pattern, valid_BT)
     halves = sum(pattern.near), sum(pattern.far)  # near heads come first

@@ -15,24 +15,13 @@ DEFAULT_LENGTH = 243
 
 
 class RotaryTime(nn.Module):
-    """Rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021).
-
-    This is also the base class of the other time encodings.
-
-    Attributes:
-        streaming: Whether the encoding is independent of the start of the sequence.
-        max_length: Longest sequence in frames; None for any.
-    """
+    """Rotary time (Su et al., 2021): queries and keys are rotated by their seconds. Base of other time encodings."""
 
     streaming = True
-    max_length: int | None = None
+    max_length: int | None = None  # longest sequence in frames; None for any
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """Encode the times of the tokens.
-
-        Returns:
-            The tokens (B, T, D) from which queries and keys are computed, and the context whose phases rotate them.
-        """
+        """Encode the times; return tokens (B, T, D) for queries and keys, and the context whose phases rotate them."""
         return x_BTD, context
 
 

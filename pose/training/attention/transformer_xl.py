@@ -18,19 +18,12 @@ DEFAULT_SEGMENT = 81
 
 
 class LayerInputs(NamedTuple):
-    """Cache of a stream: inputs of the layer for the S remembered frames.
+    """Cache of a stream: inputs of the layer for the S remembered frames."""
 
-    Attributes:
-        inputs: (B, 1, S, D) inputs of the layer. The axis of length 1 takes the place of the heads.
-        phases: (B, 1, S, K), K/2 cosines, then K/2 sines of the frames' rotary angles.
-        position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
-        frames: (B,) number of frames processed so far.
-    """
-
-    inputs: Tensor
-    phases: Tensor
-    position: Tensor
-    frames: Tensor
+    inputs: Tensor  # (B, 1, S, D) inputs of the layer. The axis of length 1 takes the place of the heads
+    phases: Tensor  # (B, 1, S, K), K/2 cosines, then K/2 sines of the frames' rotary angles
+    position: Tensor  # (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot
+    frames: Tensor  # (B,) number of frames processed so far
 
 
 class TransformerXLAttention(Attention):
@@ -119,11 +112,9 @@ class TransformerXLAttention(Attention):
         return y_BTD
 
     def _compared(self, x_BTD: Tensor, context: Context, known: Tensor, phases: Tensor) -> tuple[Tensor, Tensor]:
-        """Return vectors (B, H, T, 2 K) and (B, H, S, 2 K) whose dot products are the scores times sqrt(K).
-
-        With [a, b] = W_R^T (q + w), the second term is sum_i a_i sin(omega_i (t - s)) + b_i cos(omega_i (t - s)). By
-        the angle-sum formulas it is the dot product of a vector at t and a vector at s.
-        """
+        """Return (B, H, T, 2 K) and (B, H, S, 2 K) whose dot products are the scores times sqrt(K)."""
+        # With [a, b] = W_R^T (q + w), the second term is sum_i a_i sin(omega_i (t - s)) + b_i cos(omega_i (t - s)). By
+        # the angle-sum formulas it is the dot product of a vector at t and a vector at s.
         q = self.split(self.q_proj(x_BTD))
         k = self.split(self.k_proj(known))
         weight_HKK = self.distance_proj.weight.unflatten(0, (self.heads, self.head_dim))

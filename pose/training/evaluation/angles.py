@@ -47,10 +47,7 @@ class AngleErrors:
     _sums: dict[str, F64] = field(default_factory=lambda: {joint: np.zeros((len(EDGES) - 1, 3)) for joint in LIMBS})
 
     def add(self, pred: NDArray[np.floating], true: NDArray[np.floating]) -> None:
-        """Add the errors of predicted and true poses (..., 17, 3) in any unit.
-
-        Limbs with an unknown true angle are skipped.
-        """
+        """Add the errors of poses (..., 17, 3) in any unit; limbs with an unknown true angle are skipped."""
         if pred.shape != true.shape:
             raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
         for joint, sums in self._sums.items():
@@ -61,13 +58,7 @@ class AngleErrors:
                 sums[:, column] += np.bincount(bins, value, len(sums))
 
     def table(self) -> AngleTable:
-        """Return the errors of each joint in bins of the true angle.
-
-        Returns:
-            One list per joint, "knee" and "elbow", with one dictionary per bin. `above` and `below` are the edges of
-            the bin in degrees, and `count` is the number of limbs. `error` is the mean absolute error and `bias` the
-            mean signed error in degrees, both None in an empty bin. A positive bias is too much flexion.
-        """
+        """Return for knee and elbow the errors in bins of the true angle; a positive bias is too much flexion."""
         return {joint: [_row(*edges, *sums) for edges, sums in zip(pairwise(EDGES), rows, strict=True)]
                 for joint, rows in self._sums.items()}  # fmt: skip
 

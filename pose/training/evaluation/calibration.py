@@ -18,35 +18,21 @@ RATIO_EDGES = np.linspace(0, 5, 101)
 
 
 class Bin(TypedDict):
-    """One bin of sigma.
+    """One bin of sigma."""
 
-    Attributes:
-        sigma: Geometric mean of the bin's edges, mm.
-        joints: Number of joint errors in the bin.
-        error_68: 68th percentile of the errors, mm.
-    """
-
-    sigma: float
-    joints: int
-    error_68: NotRequired[float]
+    sigma: float  # geometric mean of the bin's edges, mm
+    joints: int  # number of joint errors in the bin
+    error_68: NotRequired[float]  # 68th percentile of the errors, mm
 
 
 class SigmaCalibration(TypedDict):
-    """Fractions of errors within multiples of sigma.
+    """Fractions of errors within multiples of sigma."""
 
-    Attributes:
-        expected_inside_one_sigma: Fraction of errors within 1 sigma of a calibrated prediction, 0.68.
-        inside_one_sigma: Fraction of errors within 1 sigma.
-        multiples_of_sigma: Multiples of sigma, 0.05 to 5.
-        inside: Fraction of errors within each of these multiples.
-        by_sigma: Bins of sigma that contain errors.
-    """
-
-    expected_inside_one_sigma: float
-    inside_one_sigma: float
-    multiples_of_sigma: list[float]
-    inside: list[float]
-    by_sigma: list[Bin]
+    expected_inside_one_sigma: float  # fraction of errors within 1 sigma of a calibrated prediction, 0.68
+    inside_one_sigma: float  # fraction of errors within 1 sigma
+    multiples_of_sigma: list[float]  # multiples of sigma, 0.05 to 5
+    inside: list[float]  # fraction of errors within each of these multiples
+    by_sigma: list[Bin]  # bins of sigma that contain errors
 
 
 def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -68,12 +54,7 @@ def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def summarize(counts: NDArray[np.int64]) -> SigmaCalibration:
-    """Summarise the counts returned by `count`.
-
-    Returns:
-        The fractions of errors within 1 sigma and other multiples of sigma, and the 68th percentile of the errors in
-        each bin of sigma.
-    """
+    """Summarise the counts returned by `count`."""
     total = counts.sum()
     inside = np.cumsum(counts.sum(axis=0)[:-1]) / total
     one_sigma = int(np.argmin(np.abs(RATIO_EDGES - 1)))

@@ -20,22 +20,12 @@ PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
 
 
 class SequenceLifter(Protocol):
-    """Interface of a lifter that can be evaluated, such as `pose.lifting.predict.Lifter`.
+    """Interface of a lifter that can be evaluated, such as `pose.lifting.predict.Lifter`."""
 
-    Attributes:
-        name: Name in reports.
-    """
-
-    name: str
+    name: str  # name in reports
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
-        """Lift every frame of each sequence to 3D.
-
-        Args:
-            sequences: 2D keypoint sequences of one person each.
-            lookahead: Number of future frames that a streaming lifter may use.
-            mirrored: Whether the lifter may average its output with that for the mirrored input.
-        """
+        """Lift every frame of each sequence to 3D."""
         ...
 
 
@@ -141,15 +131,7 @@ def evaluate_predictions(
 def _measure(
     evaluation: Evaluation, variant: str, batch: list[LabelledSequence], outputs: list[Sequence3D], *, sigmas: bool
 ) -> None:
-    """Score the outputs of a lifter for a batch, converted to the coordinate space of the ground truth.
-
-    Args:
-        evaluation: Evaluation that receives the scores.
-        variant: Variant of the prediction.
-        batch: The sequences.
-        outputs: The outputs.
-        sigmas: Whether to score the uncertainties, too.
-    """
+    """Score the outputs of a lifter for a batch, converted to the coordinate space of the ground truth."""
     poses = [_poses(output, sequence) for output, sequence in zip(outputs, batch, strict=True)]
     evaluation.measure(variant, batch, poses, [output.sigma if sigmas else None for output in outputs])
 

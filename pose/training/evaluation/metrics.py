@@ -32,54 +32,28 @@ def root_relative(poses: Array, root: int = 0) -> Array:
 
 
 def position_errors(pred: Poses, true: Poses) -> F64:
-    """Return the distance between predicted and true joints, (..., T, J) in mm.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-    """
+    """Return the distance between predicted and true joints (..., T, J, 3) m, (..., T, J) in mm."""
     return _norm_mm(np.subtract(pred, true, dtype=np.float64))
 
 
 def scaled_errors(pred: Poses, true: Poses) -> F64:
-    """Return joint errors (..., T, J) in mm after the least-squares scaling of each frame about the origin.
-
-    Defined by H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-    """
+    """Return joint errors (..., T, J) in mm after the least-squares scaling of each frame about the origin."""
+    # Defined by H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.
     return _norm_mm(fit_scale(pred, true)[..., None, None] * pred - true)
 
 
 def aligned_errors(pred: Poses, true: Poses) -> F64:
-    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-    """
+    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections."""
     return _norm_mm(similarity_residuals(pred, true))
 
 
 def velocity_errors(pred: Poses, true: Poses) -> F64:
-    """Return the magnitude of the velocity error of each joint, (..., T - 1, J) in mm/frame.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-    """
+    """Return the magnitude of the velocity error of each joint, (..., T - 1, J) in mm/frame."""
     return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
 
 
 def acceleration_errors(pred: Poses, true: Poses) -> F64:
-    """Return the magnitude of the acceleration error of each joint, (..., T - 2, J) in mm/frame^2.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-    """
+    """Return the magnitude of the acceleration error of each joint, (..., T - 2, J) in mm/frame^2."""
     error = np.subtract(pred, true, dtype=np.float64)
     return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
 
@@ -116,86 +90,43 @@ def mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
 
 
 def p_mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
-    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2).
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
-    """
+    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2)."""
     pred, true = _counted(pred, true, valid)
     return _mean(aligned_errors(pred, true))
 
 
 def n_mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
-    """Return the mean error in mm after the least-squares scaling of every frame about the origin.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
-    """
+    """Return the mean error in mm after the least-squares scaling of every frame about the origin."""
     pred, true = _counted(pred, true, valid)
     return _mean(scaled_errors(pred, true))
 
 
 def mpjve(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
-    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
-    """
+    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
 
 
 def accel_error(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
-    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames.
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
-    """
+    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
 
 
 def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Count the joint errors below each of the thresholds 0, 5, ..., 150 mm.
-
-    The counts of several arrays can be added. `pck` and `auc` take the sum.
-
-    Args:
-        errors: Joint errors in mm, any shape. NaN is not counted.
-
-    Returns:
-        Counts (31,), one per threshold.
-    """
+    """Count the joint errors (mm, NaN not counted) below 0, 5, ..., 150 mm, (31,), for `pck` and `auc`."""
     bins = len(AUC_THRESHOLDS_MM)
     floors = np.fmin(errors.ravel() / AUC_THRESHOLDS_MM[1], bins - 1).astype(np.int64)
     return np.concatenate([[0], np.cumsum(np.bincount(floors, minlength=bins))[: bins - 1]])
 
 
 def pck(below: NDArray[np.int64], errors: int) -> float:
-    """Return the percentage of correct keypoints (PCK): joint errors below 150 mm. NaN if `errors` is 0.
-
-    Args:
-        below: Counts returned by `counts_below`.
-        errors: Total number of joint errors.
-    """
+    """Return the percentage of correct keypoints (PCK), errors below 150 mm; NaN without errors."""
     return 100.0 * float(below[-1]) / errors if errors else float("nan")
 
 
 def auc(below: NDArray[np.int64], errors: int) -> float:
-    """Return the area under the PCK curve: the mean PCK in percent over thresholds of 0, 5, ..., 150 mm.
-
-    Args:
-        below: Counts returned by `counts_below`.
-        errors: Total number of joint errors. If it is 0, the result is NaN.
-    """
+    """Return the area under the PCK curve: the mean PCK in percent over 0, 5, ..., 150 mm; NaN without errors."""
     return 100.0 * float(below.mean()) / errors if errors else float("nan")
 
 

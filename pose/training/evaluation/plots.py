@@ -54,10 +54,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
 
 
 def by_action(results: Sequence[EvaluationResult]) -> str:
-    """Plot the MPJPE of each action, with one bar per method, as SVG.
-
-    If a method was evaluated without and with flip augmentation, its bars show the errors with it.
-    """
+    """Plot the MPJPE of each action as SVG, one bar per method, with flip augmentation where evaluated."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
     series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}

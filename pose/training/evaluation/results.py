@@ -31,61 +31,35 @@ _POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # re
 
 
 class BenchmarkFields(TypedDict):
-    """A `Benchmark` as plain values.
+    """A `Benchmark` as plain values."""
 
-    Attributes:
-        name: Name of the data set.
-        protocol: Protocol of the data set; empty if there is only one.
-        input_2d: Source of the 2D keypoints.
-        averaging: Averaging of errors: "actions" averages over each action first, "frames" over all frames.
-        groups: Names of the actions, in the order of the table columns.
-        measures: Names of the error measures that have tables.
-        selection: Subjects and frames that were evaluated.
-    """
-
-    name: str
-    protocol: str
-    input_2d: str
-    averaging: Averaging
-    groups: Sequence[str]
-    measures: Sequence[str]
-    selection: str
+    name: str  # name of the data set
+    protocol: str  # protocol of the data set; empty if there is only one
+    input_2d: str  # source of the 2D keypoints
+    averaging: Averaging  # averaging of errors: "actions" averages over each action first, "frames" over all frames
+    groups: Sequence[str]  # names of the actions, in the order of the table columns
+    measures: Sequence[str]  # names of the error measures that have tables
+    selection: str  # subjects and frames that were evaluated
 
 
 class OverTime(TypedDict):
-    """The error over time of one sequence.
+    """The error over time of one sequence."""
 
-    Attributes:
-        which: "best", "median" or "worst".
-        key: Key of the sequence.
-        frames_a_point: Number of frames averaged to one point.
-        mpjpe: MPJPE of each point in mm; None for a point without valid frames.
-    """
-
-    which: str
-    key: str
-    frames_a_point: int
-    mpjpe: list[float | None]
+    which: str  # "best", "median" or "worst"
+    key: str  # key of the sequence
+    frames_a_point: int  # number of frames averaged to one point
+    mpjpe: list[float | None]  # MPJPE of each point in mm; None for a point without valid frames
 
 
 class Speed(TypedDict):
-    """Processing times of the lifter and of the metrics.
+    """Processing times of the lifter and of the metrics."""
 
-    Attributes:
-        lifter_frames: Number of lifted frames.
-        lifter_seconds: Time spent in the lifter, s.
-        lifter_frames_per_second: Speed of the lifter; None if nothing was lifted or timed.
-        metrics_frames: Number of scored frames.
-        metrics_seconds: Time spent in the metrics, s.
-        metrics_frames_per_second: Speed of the metrics; None if nothing was scored or timed.
-    """
-
-    lifter_frames: int
-    lifter_seconds: float
-    lifter_frames_per_second: float | None
-    metrics_frames: int
-    metrics_seconds: float
-    metrics_frames_per_second: float | None
+    lifter_frames: int  # number of lifted frames
+    lifter_seconds: float  # time spent in the lifter, s
+    lifter_frames_per_second: float | None  # speed of the lifter; None if nothing was lifted or timed
+    metrics_frames: int  # number of scored frames
+    metrics_seconds: float  # time spent in the metrics, s
+    metrics_frames_per_second: float | None  # speed of the metrics; None if nothing was scored or timed
 
 
 class EvaluationResult(TypedDict):

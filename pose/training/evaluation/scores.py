@@ -18,21 +18,12 @@ from pose.training.evaluation import calibration, metrics
 
 
 class Measure(NamedTuple):
-    """An error measure.
+    """An error measure."""
 
-    Attributes:
-        frames: Number of consecutive frames that one error needs: 1 for positions, 2 for velocities, 3 for
-            accelerations.
-        errors: Function from predicted and true poses to errors in the unit of `heading`, one row per frame or run of
-            frames.
-        heading: Heading in tables, with the unit.
-        decimals: Number of decimals in tables.
-    """
-
-    frames: int
-    errors: Callable[..., F64]
-    heading: str
-    decimals: int
+    frames: int  # number of consecutive frames that one error needs
+    errors: Callable[..., F64]  # function from predicted and true poses to errors in the unit of `heading`
+    heading: str  # heading in tables, with the unit
+    decimals: int  # number of decimals in tables
 
 
 MEASURES = {
@@ -55,32 +46,18 @@ Averaging = Literal["actions", "frames"]
 
 @dataclass(frozen=True, slots=True)
 class SequenceScores:
-    """Errors of one sequence.
+    """Errors of one sequence."""
 
-    Attributes:
-        key: Key of the sequence.
-        subject: Subject of the sequence.
-        action: Action of the sequence.
-        camera: Camera of the sequence.
-        frames: Number of valid frames.
-        sums: Sum of the errors of each joint (17,) by measure, in its unit. The sum is over valid frames or runs of
-            valid frames.
-        counts: Number of summed errors per joint, by measure.
-        below: Number of errors of `PCK_JOINTS` below each threshold of 0, 5, ..., 150 mm, (31,).
-        over_time: MPJPE of each frame (T,) in mm; NaN in invalid frames.
-        calibration: Histogram returned by `pose.training.evaluation.calibration.count`; None without uncertainties.
-    """
-
-    key: str
-    subject: str
-    action: str
-    camera: str
-    frames: int
-    sums: dict[str, F64]
-    counts: dict[str, int]
-    below: NDArray[np.int64]
-    over_time: F32
-    calibration: NDArray[np.int64] | None = None
+    key: str  # key of the sequence
+    subject: str  # subject of the sequence
+    action: str  # action of the sequence
+    camera: str  # camera of the sequence
+    frames: int  # number of valid frames
+    sums: dict[str, F64]  # sum of the errors of each joint (17,) by measure, in its unit
+    counts: dict[str, int]  # number of summed errors per joint, by measure
+    below: NDArray[np.int64]  # number of errors of `PCK_JOINTS` below each threshold of 0, 5, ..., 150 mm, (31,)
+    over_time: F32  # MPJPE of each frame (T,) in mm; NaN in invalid frames
+    calibration: NDArray[np.int64] | None = None  # histogram returned by `pose.training.evaluation.calibration.count`
 
 
 def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
@@ -146,38 +123,19 @@ def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, coun
 
 
 class Summary(TypedDict):
-    """Averages of an evaluation in the unit of each measure; None without valid frames.
+    """Averages of an evaluation in the unit of each measure; None without valid frames."""
 
-    Attributes:
-        frames: Number of valid frames.
-        sequences: Number of sequences.
-        average: Overall average by measure.
-        actions: Averages by action and measure.
-        joints: Averages by joint and measure.
-        cameras: Averages by camera and measure.
-        subjects: Averages by subject and measure.
-    """
-
-    frames: int
+    frames: int  # number of valid frames
     sequences: int
-    average: dict[str, float | None]
-    actions: dict[str, dict[str, float | None]]
-    joints: dict[str, dict[str, float | None]]
-    cameras: dict[str, dict[str, float | None]]
-    subjects: dict[str, dict[str, float | None]]
+    average: dict[str, float | None]  # overall average by measure
+    actions: dict[str, dict[str, float | None]]  # averages by action and measure
+    joints: dict[str, dict[str, float | None]]  # averages by joint and measure
+    cameras: dict[str, dict[str, float | None]]  # averages by camera and measure
+    subjects: dict[str, dict[str, float | None]]  # averages by subject and measure
 
 
 def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
-    """Average the errors of all sequences: overall, and by action, joint, camera and subject.
-
-    Args:
-        scores: Errors of each sequence.
-        averaging: Averaging for the overall value, joints, cameras and subjects. "actions" averages over each action
-            first, then over actions; "frames" averages over all frames.
-
-    Returns:
-        Averages in the unit of each measure; percent for PCK and AUC. The mean of an empty group is None.
-    """
+    """Average the errors of all sequences: overall, and by action, joint, camera and subject; None if empty."""
     actions = _groups(scores, "action")
     return {
         "frames": sum(one.frames for one in scores),

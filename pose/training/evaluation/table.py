@@ -70,14 +70,7 @@ def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
 
 
 def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "subjects"]) -> Table:
-    """Make the table of all measures by joint, camera or subject.
-
-    If the method was evaluated without and with flip augmentation, the table has the errors with it.
-
-    Args:
-        result: Result of one method.
-        part: Division of the errors, one row per joint, camera or subject.
-    """
+    """Make the table of all measures by joint, camera or subject, with flip augmentation where evaluated."""
     variant, summary = list(result["variants"].items())[-1]
     measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
     rows = [

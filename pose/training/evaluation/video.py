@@ -22,23 +22,13 @@ MAX_MATCH_DISTANCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Ground truth of all people as sequences, with the poses and sigmas of the pipeline.
+    """Ground truth of people as sequences, valid where found, with the poses and sigmas of the pipeline."""
 
-    A frame of a sequence is valid only if the person was found in it.
-
-    Attributes:
-        sequences: Sequence of each person.
-        poses: Poses of each person (T, 17, 3) in m; NaN in frames in which the person was not found.
-        sigmas: Uncertainties of each person (T, 17) in mm.
-        known: Number of poses in the ground truth of the evaluated part, summed over people and frames.
-        found: Number of poses of the ground truth that were found.
-    """
-
-    sequences: list[LabelledSequence]
-    poses: list[F32]
-    sigmas: list[F32]
-    known: int
-    found: int
+    sequences: list[LabelledSequence]  # sequence of each person
+    poses: list[F32]  # poses of each person (T, 17, 3) in m; NaN in frames in which the person was not found
+    sigmas: list[F32]  # uncertainties of each person (T, 17) in mm
+    known: int  # number of poses in the ground truth of the evaluated part, summed over people and frames
+    found: int  # number of poses of the ground truth that were found
 
 
 def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:

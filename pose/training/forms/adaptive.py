@@ -100,12 +100,7 @@ class _Halting:
         self.running = torch.ones_like(self.steps, dtype=torch.bool)
 
     def add_step(self, n: int, new_BTD: Tensor) -> None:
-        """Add the output of a step, and determine which frames halt.
-
-        Args:
-            n: Index of the step, from 0.
-            new_BTD: Output of the block; ignored for frames that halted before.
-        """
+        """Add the output of step n, and determine which frames halt; halted frames ignore it."""
         self.state = new_BTD.where(self.running[..., None], self.state)
         probability = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
         enough = self._total + probability > 1 - self._block.EPS

@@ -26,12 +26,9 @@ FRAME_FEATURES = FEATURES - JOINT_FEATURES * JOINTS
 
 
 class JointEmbedding(nn.Module):
-    """Embedding of features (..., F) as joint tokens (..., J, C).
+    """Embedding of features (..., F), streaming (..., 2 F + 1), as joint tokens (..., J, C)."""
 
-    For a streaming network the features are (..., 2 F + 1), see `pose.lifting.model.streaming_token`.
-
-    A token combines the features of its joint, the features of its frame, and a learned embedding of the joint.
-    """
+    # A token combines the features of its joint, the features of its frame, and a learned embedding of the joint.
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -74,13 +71,7 @@ def joints_within_hops(hops: int) -> list[list[int]]:
 
 
 class JointAttention(nn.Module):
-    """Softmax attention among the joints of a frame.
-
-    Args:
-        dim: Width of the tokens.
-        heads: Number of heads.
-        skeleton: Whether joints attend only to themselves and to joints that share a bone with them.
-    """
+    """Softmax attention among the joints of a frame; with `skeleton` only along bones."""
 
     neighbours: Tensor
 
@@ -121,12 +112,10 @@ class SpatialBlock(nn.Module):
 
 
 class HierarchicalEmbedding(nn.Module):
-    """Embedding of features (..., F) as frame tokens (..., D).
+    """Embedding of features (..., F), streaming (..., 2 F + 1), as frame tokens (..., D) by attention among joints."""
 
-    Attention first mixes the joint tokens of each frame. The tokens h of detected joints are then summed with weights
-    softmax(tanh(W h + b) . c), where W, b and c are learned. The frame token is 0 if no joint is detected. For a
-    streaming network the features are (..., 2 F + 1), see `pose.lifting.model.streaming_token`.
-    """
+    # The tokens h of detected joints are summed with weights softmax(tanh(W h + b) . c), where W, b and c are learned.
+    # The frame token is 0 if no joint is detected.
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -152,11 +141,9 @@ class HierarchicalEmbedding(nn.Module):
 
 
 class JointBlock(nn.Module):
-    """Block for joint tokens: attention among joints, attention over time per joint, and a feed-forward layer.
+    """Block for joint tokens: residual attention among joints, over time per joint, and a feed-forward layer."""
 
-    Each of the three has a residual connection. If the configuration sets `joint_hops`, a single attention over time
-    and neighbouring joints replaces the two attentions.
-    """
+    # If the configuration sets `joint_hops`, a single attention over time and neighbouring joints replaces the two.
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
@@ -195,10 +182,7 @@ class JointBlock(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the tokens (B, 1, J, C) of one new frame; returns their output and the new cache.
-
-        `context` holds the time of the frame. The output equals that of a causal block's `forward`.
-        """
+        """Process the tokens (B, 1, J, C) of one frame as `forward` would; return their output and the new cache."""
         following: list[Cache] = []
 
         def over_time(x_B1JC: Tensor) -> Tensor:

@@ -22,17 +22,11 @@ _LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM,
 
 
 class Cell(nn.Module):
-    """Base class of recurrent cells, from frames (B, T, D) to frames (B, T, width).
+    """Base class of recurrent cells, from frames (B, T, D) to (B, T, width), with states (B, size) from 0."""
 
-    Attributes:
-        cache_fields: Names of the state tensors, which are (B, size) each and start as 0.
-        width: Width of the output.
-        size: Width of the state.
-    """
-
-    cache_fields: tuple[str, ...] = ()
-    width: int
-    size: int
+    cache_fields: tuple[str, ...] = ()  # names of the state tensors, which are (B, size) each and start as 0
+    width: int  # width of the output
+    size: int  # width of the state
 
     def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
         """Process the next frame (B, D). Returns the output of `forward` for this frame, and the new state."""
@@ -40,12 +34,11 @@ class Cell(nn.Module):
 
 
 class HiddenRecurrence(Cell):
-    """Cell of torch's RNN (tanh), LSTM or GRU, which feeds back the hidden state.
+    """Cell of torch's RNN (tanh), LSTM or GRU, which feeds back the hidden state."""
 
-    State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except that
-    the two biases of LSTM's forget gate sum to 1 (Gers et al., 2000). torch's GRU multiplies the reset gate with
-    the transformed hidden state; Cho et al. (2014) multiply it with the hidden state before the transformation.
-    """
+    # State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except that
+    # the two biases of LSTM's forget gate sum to 1 (Gers et al., 2000). torch's GRU multiplies the reset gate with the
+    # transformed hidden state; Cho et al. (2014) multiply it with the hidden state before the transformation.
 
     def __init__(self, kind: str, dim: int, *, bidirectional: bool = False) -> None:
         super().__init__()
@@ -86,10 +79,7 @@ class HiddenRecurrence(Cell):
 
 
 class OutputRecurrence(Cell):
-    """Cell that feeds back only the previous output o', not the hidden state h.
-
-    For an input x, h = tanh(W x + U o' + b), and the output is o = V h + c.
-    """
+    """Cell that feeds back only the previous output o': h = tanh(W x + U o' + b), o = V h + c."""
 
     cache_fields = ("output",)
 
@@ -146,10 +136,7 @@ class RecurrentBlock(nn.Module):
         return output
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new frame (B, 1, D) with the state `cache`; returns its output and the new state.
-
-        The output equals that of `forward` for this frame. `context` is not used.
-        """
+        """Process one new frame (B, 1, D) as `forward` would; return its output and the new state."""
         y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
         return self.norm2(y_BD)[:, None], cache
 

@@ -144,28 +144,13 @@ class _Recomputed(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch, whose output is added to one of the two streams.
+    """A branch, whose output is added to one of the two streams."""
 
-    Attributes:
-        modules: Modules that own the parameters of the branch.
-        run: Function that computes the branch.
-    """
-
-    modules: list[nn.Module]
-    run: Callable[[Tensor], Tensor]
+    modules: list[nn.Module]  # modules that own the parameters of the branch
+    run: Callable[[Tensor], Tensor]  # function that computes the branch
 
     def backward(self, total: Tensor, x: Tensor, d: Tensor, gradients: dict[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Invert the branch and backpropagate through it.
-
-        Args:
-            total: The stream to which `run(x)` was added.
-            x: The other stream, which is the input of the branch.
-            d: Gradient of `total`.
-            gradients: Gradients of the parameters, to which those of this branch are added.
-
-        Returns:
-            The stream before the addition, and the gradient of `x`.
-        """
+        """Invert the branch and backpropagate: return the stream before the addition, and the gradient of x."""
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             y = self.run(x)

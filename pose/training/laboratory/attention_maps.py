@@ -104,17 +104,8 @@ def next_layer_distances(maps: Tensor) -> Tensor:
 
 
 def layer_similarities(maps: Tensor) -> Tensor:
-    """Compute the similarity of each pair of layers as in SAN (Xiao et al., 2019).
-
-    The similarity is 1 minus the mean Jensen-Shannon divergence (base 2) between a query's weights in the two layers.
-    Each head is compared with the head of the same index.
-
-    Args:
-        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
-
-    Returns:
-        Similarities (L, L), from 0 to 1.
-    """
+    """Return similarities (L, L), 0 to 1, of layers' maps (L, B, H, T, S) as in SAN (Xiao et al., 2019)."""
+    # It is 1 minus the mean Jensen-Shannon divergence (base 2) between a query's weights in heads of the same index.
     weights = _normalized(maps)
     return torch.stack([1 - _divergence(weights, one[None]).mean(dim=(1, 2, 3)) for one in weights])
 

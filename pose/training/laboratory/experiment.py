@@ -20,32 +20,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A result as published in the literature.
-
-    Attributes:
-        value: The value.
-        of: Number of test cases on which a percentage is based; 0 if unknown.
-    """
+    """A result as published in the literature."""
 
     value: float
-    of: int = 0
+    of: int = 0  # number of test cases on which a percentage is based; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot of y over x with one line per value of `by`.
+    """A plot of y over x with one line per value of `by`."""
 
-    Attributes:
-        x: Name of the setting on the x axis.
-        y: Name of the result on the y axis.
-        by: Name of the setting that has one value per line.
-        log: Whether both axes are logarithmic.
-    """
-
-    x: str
-    y: str
-    by: str
-    log: bool = False
+    x: str  # name of the setting on the x axis
+    y: str  # name of the result on the y axis
+    by: str  # name of the setting that has one value per line
+    log: bool = False  # whether both axes are logarithmic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +60,7 @@ class Experiment:
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment from a YAML file.
-
-    Raises:
-        PoseError: If the file is not an experiment. The message names the file and the key.
-    """
+    """Read an experiment from a YAML file."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

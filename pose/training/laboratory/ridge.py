@@ -16,16 +16,10 @@ from pose.training.batches import TensorBatch
 
 
 class RidgeLifter(nn.Module):
-    """A ridge regression with the interface that `pose.training.measure.measure` requires of a lifter.
+    """A ridge regression with the interface of a lifter, on `before` and `after` frames around each frame."""
 
-    The depth of the root follows from the spread of the joints in the image and the median body size in the training
-    data. Sigma is the root mean square of the residuals, mm.
-
-    Args:
-        before: Number of earlier frames in the input. Outside the sequence, its first frame is repeated.
-        after: Number of later frames in the input. Outside the sequence, its last frame is repeated.
-        penalty: Strength of the regularisation.
-    """
+    # The depth of the root follows from the spread of the joints in the image and the median body size in the training
+    # data. Sigma is the root mean square of the residuals, mm.
 
     def __init__(self, before: int, after: int, *, penalty: float = 1e-3) -> None:
         super().__init__()

@@ -19,15 +19,7 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wilson_interval(proportion: float, count: int) -> tuple[float, float]:
-    """Return the 95 % confidence interval of a proportion (Wilson, 1927).
-
-    Args:
-        proportion: Observed proportion, 0 to 1.
-        count: Number of observations.
-
-    Returns:
-        Lower and upper end of the interval.
-    """
+    """Return the 95 % confidence interval of a proportion (Wilson, 1927)."""
     squared = NORMAL**2 / count
     centre = (proportion + squared / 2) / (1 + squared)
     half = NORMAL / (1 + squared) * math.sqrt(proportion * (1 - proportion) / count + squared / (4 * count))

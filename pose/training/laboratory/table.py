@@ -70,14 +70,7 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_cell(records: Sequence[Record], key: str) -> str:
-    """Format one result: the mean over seeds and half the width of its 95 % confidence interval.
-
-    If the result of some trials is not finite, the cell also states their number.
-
-    Args:
-        records: Records of one condition.
-        key: Name of the result.
-    """
+    """Format one result: the mean over seeds and half of its 95 % interval, and the number of non-finite trials."""
     answers = [record.results[key] for record in records if key in record.results]
     values = [value for value in answers if value is not None]
     diverged = f"{len(answers) - len(values)} of {len(answers)} diverged" if len(values) < len(answers) else ""

@@ -18,47 +18,27 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class TrainingStatistics:
-    """Statistics of a training.
+    """Statistics of a training."""
 
-    Attributes:
-        seconds: Processor time of the optimiser steps, without building batches, s.
-        earlier_seconds: Processor time of the training before it was interrupted, s.
-        diverged: Whether the training stopped because the loss was not finite.
-    """
-
-    seconds: float = 0.0
-    earlier_seconds: float = 0.0
-    diverged: bool = False
+    seconds: float = 0.0  # processor time of the optimiser steps, without building batches, s
+    earlier_seconds: float = 0.0  # processor time of the training before it was interrupted, s
+    diverged: bool = False  # whether the training stopped because the loss was not finite
 
 
 @dataclass(frozen=True, slots=True)
 class Training(Generic[T]):
-    """A resumable training.
-
-    Attributes:
-        network: The network.
-        optimizer: The optimiser.
-        schedule: The learning rate schedule.
-        batch: Function from step to batch; equal steps must give equal batches.
-        loss: Function from batch and step to the loss.
-        key: Identifier of the training. A saved state is used only if its key is equal.
-        stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
-    """
+    """A resumable training; equal steps must give equal batches, and a saved state is used if its key is equal."""
 
     network: nn.Module
-    optimizer: Optimizer
-    schedule: LRScheduler
-    batch: Callable[[int], T]
-    loss: Callable[[T, int], Tensor]
-    key: str
-    stage: bool = False
+    optimizer: Optimizer  # the optimiser
+    schedule: LRScheduler  # the learning rate schedule
+    batch: Callable[[int], T]  # function from step to batch; equal steps must give equal batches
+    loss: Callable[[T, int], Tensor]  # function from batch and step to the loss
+    key: str  # identifier of the training. A saved state is used only if its key is equal
+    stage: bool = False  # whether the trial has several trainings
 
     def run(self, steps: int, setup: Setup) -> TrainingStatistics:
-        """Train up to step `steps`, starting from the saved state if there is one.
-
-        Raises:
-            OutOfTime: If the budget is spent. The state is saved in `setup.state`, as it is after Ctrl-C.
-        """
+        """Train up to step `steps`, starting from the saved state if there is one."""
         trained, first = self._load(setup)
         timer = Clock()
         self.network.train()

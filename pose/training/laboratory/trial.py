@@ -110,19 +110,12 @@ class MotionData(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Inputs of a trial, which runs one condition of an experiment with one seed.
+    """Inputs of a trial: one condition of an experiment with one seed."""
 
-    Attributes:
-        seed: Random seed.
-        clock: Clock with the budget of processor time.
-        motion: Function that returns the motion data; raises UsageError if none was given.
-        state: File for the state of an interrupted trial; missing if there is no state.
-    """
-
-    seed: int
-    clock: Clock
-    motion: Callable[[], MotionData]
-    state: Path
+    seed: int  # random seed
+    clock: Clock  # clock with the budget of processor time
+    motion: Callable[[], MotionData]  # function that returns the motion data; raises UsageError if none was given
+    state: Path  # file for the state of an interrupted trial; missing if there is no state
 
     def stage(self, name: str) -> "Setup":
         """Return the inputs for a part of the trial, with a state file whose name contains `name`."""
@@ -131,16 +124,9 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Results of a trial (one condition with one seed), from which a `pose.training.laboratory.log.Record` is made.
+    """Results of a trial (one condition with one seed), from which a `Record` is made."""
 
-    Attributes:
-        results: Results by name.
-        steps: Number of optimiser steps.
-        examples: Number of training sequences, repetitions included.
-        cpu_seconds: Processor time of earlier calls in s, if the trial was resumed.
-    """
-
-    results: Mapping[str, float]
-    steps: int = 0
-    examples: int = 0
-    cpu_seconds: float = 0.0
+    results: Mapping[str, float]  # results by name
+    steps: int = 0  # number of optimiser steps
+    examples: int = 0  # number of training sequences, repetitions included
+    cpu_seconds: float = 0.0  # processor time of earlier calls in s, if the trial was resumed

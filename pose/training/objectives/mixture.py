@@ -14,17 +14,11 @@ _LOG_SCALES = (-5.0, 3.0)  # logarithm of body spreads, about 7 mm to 10 m; boun
 
 
 class Mixture(NamedTuple):
-    """Mixture of K Laplace densities.
+    """Mixture of K Laplace densities."""
 
-    Attributes:
-        log_weights: (..., K) logarithms of the weights, which sum to 1.
-        means: (..., K) means of the components.
-        log_scales: (..., K) logarithms of the scales.
-    """
-
-    log_weights: Tensor
-    means: Tensor
-    log_scales: Tensor
+    log_weights: Tensor  # (..., K) logarithms of the weights, which sum to 1
+    means: Tensor  # (..., K) means of the components
+    log_scales: Tensor  # (..., K) logarithms of the scales
 
     def nll(self, values: Tensor) -> Tensor:
         """Return the negative log likelihood (...) of `values` (...), in nats."""
@@ -54,15 +48,7 @@ class PoseHead(nn.Module):
         nn.init.normal_(self.linear.bias, std=0.1)  # equally initialised components would stay equal
 
     def forward(self, x: Tensor, base: Tensor | None = None) -> Mixture:
-        """Apply the layer.
-
-        Args:
-            x: (B, T, width) tokens.
-            base: (B, T, J, 2) coordinates that are added to the means; None for 0.
-
-        Returns:
-            Mixtures (B, T, J, 2, K).
-        """
+        """Return mixtures (B, T, J, 2, K) of tokens (B, T, width), with `base` (B, T, J, 2) added to the means."""
         weights, means, scales = self.linear(x).float().unflatten(-1, (3, JOINTS, 2, COMPONENTS)).unbind(-4)
         if base is not None:
             means = means + base[..., None]

@@ -34,31 +34,19 @@ from pose.training.objectives.mixture import Mixture, PoseHead
 
 
 class PretrainingPredictions(NamedTuple):
-    """Predictions of an objective.
+    """Predictions of an objective."""
 
-    Attributes:
-        density: Predicted mixtures (B, T, J, 2, K) of K densities for x and y of each joint.
-        truth: (B, T, J, 2) true x and y offsets from the pelvis, in units of the body's spread.
-        target_mask: (B, T, J) bool, whether the joint is to be predicted.
-        baseline: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for the objective
-            `next` the previous pose.
-    """
-
-    density: Mixture
-    truth: Tensor
-    target_mask: Tensor
-    baseline: Tensor
+    density: Mixture  # predicted mixtures (B, T, J, 2, K) of K densities for x and y of each joint
+    truth: Tensor  # (B, T, J, 2) true x and y offsets from the pelvis, in units of the body's spread
+    target_mask: Tensor  # (B, T, J) bool, whether the joint is to be predicted
+    baseline: Tensor  # (B, T, J, 2) prediction of a baseline
 
     def loss(self) -> Tensor:
         """Return the mean negative log likelihood per coordinate of the joints to predict, nats."""
         return _mean(self.density.nll(self.truth).mean(dim=-1), self.target_mask)
 
     def error(self, offsets: Tensor) -> Tensor:
-        """Return the mean distance of a prediction from the truth, in units of the body's spread.
-
-        Args:
-            offsets: (B, T, J, 2) predicted offsets.
-        """
+        """Return the mean distance of offsets (B, T, J, 2) from the truth, in units of the body's spread."""
         return _mean((offsets - self.truth).norm(dim=-1), self.target_mask)
 
 
@@ -145,11 +133,7 @@ def is_causal(model: LifterConfig) -> bool:
 
 
 def check_objective(model: LifterConfig, name: str) -> None:
-    """Check that a lifter supports an objective.
-
-    Raises:
-        ValueError: If the lifter does not support it. The message states the reason.
-    """
+    """Check that a lifter supports an objective."""
     if model.attention_options.get("distribution") == "hard":
         raise ValueError(f"objective {name}: hard attention needs the lifting loss of each sequence")
     if model.tokens == "joints" or model.adaptive_depth:
@@ -169,16 +153,9 @@ def check_objective(model: LifterConfig, name: str) -> None:
 
 
 def sample_mask(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
-    """Sample masks (B, T, J) bool, True for masked joints: spans over all joints and spans over single joints.
-
-    Starts and durations of the spans are random. Their number is such that the expected fractions of masked frames and
-    joints are those of the objective.
-
-    Args:
-        times_BT: (B, T) times of the frames, s.
-        objective: Fractions and longest span, see `ObjectiveConfig`; the shortest span is 0.1 s.
-        generator: Source of random numbers.
-    """
+    """Sample masks (B, T, J), True for masked joints: spans of 0.1 s and longer over all and over single joints."""
+    # Starts and durations of the spans are random. Their number is such that the expected fractions of masked frames
+    # and joints are those of the objective.
     count, frames = times_BT.shape
     device = times_BT.device
     fractions = torch.tensor([objective.frames, *[objective.joints] * 17], device=device)
@@ -203,17 +180,7 @@ def sample_mask(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
 
 
 def sample_order(count: int, frames: int, fraction: float, generator: torch.Generator) -> Tensor:
-    """Sample a random order of the frames for each sequence.
-
-    Args:
-        count: Number B of sequences.
-        frames: Number T of frames.
-        fraction: Fraction of the frames to predict, those at the end of the order.
-        generator: Source of random numbers.
-
-    Returns:
-        Positions (B, T) of the frames to predict, from 0; -1 for all other frames.
-    """
+    """Sample a random order of frames: positions (B, T) of the last `fraction`, to be predicted, else -1."""
     order = torch.rand(count, frames, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
     predicted = max(1, round(frames * fraction))
     return (order - (frames - predicted)).clamp(min=-1)
@@ -245,16 +212,7 @@ def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
 def _two_streams(
     block: Block, content: Tensor, query: Tensor, content_mask: Tensor, query_mask: Tensor, context: Context
 ) -> tuple[Tensor, Tensor]:
-    """Apply one block to both streams of `any-order`. Keys and values are those of the content stream.
-
-    Args:
-        block: The block.
-        content: (B, T, D) tokens of the content stream.
-        query: (B, T, D) tokens of the query stream.
-        content_mask: (B, T, T) bool, frames to which each content token attends.
-        query_mask: (B, T, T) bool, frames to which each query token attends.
-        context: Times of the frames.
-    """
+    """Apply one block to both streams (B, T, D) of `any-order`; keys and values are of the content stream."""
     attention = cast(SoftmaxAttention, block.attention)
     q, k, v = attention.project(block.attention_input(content), context)
     rotated_query = rotate(attention.split(attention.q_proj(block.attention_input(query))), context)

@@ -15,16 +15,8 @@ _MAX_AREA = 0.2  # maximum share of the image; larger regions are discarded
 
 
 def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Flags:
-    """Return (N,) whether points are static in the image although the camera has moved.
-
-    False for all points if many are static: they are then too many for a logo.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame, z = 1.
-        seen: (N, 2) px from the image centre, positions in the later frame.
-        view: Rotation and zoom of the later frame relative to the key frame.
-        focal: Focal length, px.
-    """
+    """Return (N,) whether points at (N, 2) px are static in the image although the camera has moved."""
+    # False for all points if many are static: they are then too many for a logo.
     if not len(rays):
         return np.zeros(0, bool)
     before = focal * rays[:, :2]
@@ -41,12 +33,7 @@ class BurntIn:
         self._region: Flags | None = None
 
     def add(self, points: F64, shape: tuple[int, ...]) -> None:
-        """Add the static points of a frame.
-
-        Args:
-            points: (N, 2) px, positions of points that stay in place in the image while the camera moves.
-            shape: (height, width) px of the image.
-        """
+        """Add the static points (N, 2) px of a frame of shape (height, width)."""
         if not len(points):
             return
         frames = self._frames

@@ -77,14 +77,7 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
 
 
 def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
-    """Return a decision in which some scenes of a clip with cuts get no world coordinates.
-
-    If no scene is left, the result is a decision with a `problem`.
-
-    Args:
-        decision: The decision; its motion has scenes.
-        reasons: Texts (reason, advice to the user) for each of these scenes, by the number of the scene.
-    """
+    """Return a decision without a world for scenes, by number, for (reason, advice); a problem if none is left."""
     if not reasons:
         return decision
     scenes = tuple(replace(one, world=one.world and one.number not in reasons) for one in decision.motion.scenes)

@@ -25,31 +25,18 @@ _MIN_ZOOM_SIGMAS, _MIN_ZOOM = 3.0, 0.002  # minimum zoom that is significant: st
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Rotation and zoom of a camera relative to a key frame.
+    """Rotation and zoom of a camera relative to a key frame."""
 
-    Attributes:
-        rotation: (3, 3), from the key frame's camera axes to this camera's.
-        zoom: Focal length relative to the key frame's.
-    """
-
-    rotation: F64
-    zoom: float
+    rotation: F64  # (3, 3), from the key frame's camera axes to this camera's
+    zoom: float  # focal length relative to the key frame's
 
     def project(self, rays: F64, focal: float) -> F64:
-        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre, for the focal length of the key
-        frame in px.
-
-        Rays behind the camera are projected far outside the image.
-        """
+        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre, for its focal length in px."""
         seen = rays @ self.rotation.T
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def compose(self, other: "View") -> "View":
-        """Convert this view to one relative to another key frame: first `other` is applied, then this view.
-
-        Args:
-            other: View of this view's key frame, relative to the other key frame.
-        """
+        """Return this view relative to the other key frame: first `other` is applied, then this view."""
         return View(self.rotation @ other.rotation, self.zoom * other.zoom)
 
     @property
@@ -63,17 +50,11 @@ IDENTITY_VIEW = View(np.eye(3), 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A view fitted to N points.
-
-    Attributes:
-        view: The view.
-        residuals: (N,) px, residual of each point.
-        sigma: Standard deviation of the rotation about each image axis in rad, from the residuals of the inliers.
-    """
+    """A view fitted to N points; `sigma` is that of the rotation about each image axis."""
 
     view: View
-    residuals: F64
-    sigma: float
+    residuals: F64  # (N,) px, residual of each point
+    sigma: float  # standard deviation of the rotation about each image axis in rad, from the residuals of the inliers
 
     @property
     def inliers(self) -> Flags:
@@ -82,19 +63,9 @@ class Fit:
 
 
 def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = IDENTITY_VIEW) -> Fit:
-    """Fit the view in which rays of the key frame appear at given image positions.
-
-    A zoom that does not differ significantly from 1 is set to 1, so that it does not drift while the camera only
-    rotates. A zoom that does not differ significantly from the initial one is kept.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame, N >= 4.
-        seen: (N, 2) px from the image centre, positions in the other frame.
-        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
-            (`Features.axes`).
-        focal: Focal length of the key frame, px.
-        start: Initial view.
-    """
+    """Fit the view in which rays (N, 3) of the key frame appear at `seen` (N, 2) px from the image centre."""
+    # A zoom that does not differ significantly from 1 is set to 1, so that it does not drift while the camera only
+    # rotates. A zoom that does not differ significantly from the initial one is kept.
     view, residuals, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))
     zoom, sigma = float(np.log(view.zoom)), float(np.sqrt(covariance[3, 3]))
     if abs(zoom) < max(_MIN_ZOOM_SIGMAS * sigma, _MIN_ZOOM):
@@ -110,14 +81,7 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = IDENTI
 
 
 def rotated_by_common_shift(rays: F64, seen: F64, focal: float, expected: View) -> View:
-    """Return the expected view after a further rotation that corresponds to the most frequent shift of the points.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame.
-        seen: (N, 2) px from the image centre, positions in the other frame.
-        focal: Focal length of the key frame, px.
-        expected: Expected view of the other frame, relative to the key frame.
-    """
+    """Return the expected view after a further rotation by the most frequent shift of the points (px)."""
     shifts = seen - expected.project(rays, focal)
     alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _MAX_SHIFT_DIFFERENCE_PX).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
@@ -126,16 +90,7 @@ def rotated_by_common_shift(rays: F64, seen: F64, focal: float, expected: View) 
 
 
 def view_residuals(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
-    """Return the residuals (N,) px of points for a view, along the directions in which each point can be measured.
-
-    Args:
-        view: View of the other frame, relative to the key frame.
-        rays: (N, 3) rays of the points in the key frame.
-        seen: (N, 2) px from the image centre, positions in the other frame.
-        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
-            (`Features.axes`).
-        focal: Focal length of the key frame, px.
-    """
+    """Return the residuals (N,) px of points for a view, along the directions in which each point can be measured."""
     (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)
     across, down = parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y
     return np.asarray(np.sqrt(across * across + down * down))
@@ -144,20 +99,7 @@ def view_residuals(view: View, rays: F64, seen: F64, axes: F64, focal: float) ->
 def _solve(
     rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], accurate_start: bool = False
 ) -> tuple[View, F64, F64]:
-    """Fit some or all of the four unknowns of a view.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame.
-        seen: (N, 2) px from the image centre, positions in the other frame.
-        axes: (N, 2, 2), as in `Features`.
-        focal: Focal length of the key frame, px.
-        view: Initial view.
-        free: Indices of the unknowns among rotation about x, y, z, and zoom.
-        accurate_start: Whether the initial view is almost correct.
-
-    Returns:
-        The view, residuals in px, and the covariance (4, 4) of rotation (rad) and zoom (log).
-    """
+    """Fit the `free` unknowns (rotation x, y, z, zoom) of a view; return it, residuals px, covariance (4, 4)."""
     rotation, zoom, regular = view.rotation, view.zoom, 1e-6 * np.eye(len(free))
     parts = axes.transpose(1, 2, 0)
     across, down = np.ascontiguousarray(seen.T)
@@ -187,11 +129,7 @@ def _solve(
 
 
 def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, rotation: F64, zoom: float) -> tuple[F64, F64]:
-    """Return the residuals (2, N) px of points, and their Jacobian (4, 2, N) px.
-
-    The Jacobian is with respect to a small rotation (rad) and a small change of zoom (log). Both results are along
-    `axes` (2, 2, N).
-    """
+    """Return residuals (2, N) px along `axes` and their Jacobian (4, 2, N) by rotation (rad) and log zoom."""
     there = rotation @ rays.T
     scale = zoom * focal
     x, y = there[:2] / np.maximum(there[2], 1e-3)

@@ -22,14 +22,7 @@ _MIN_TURN_DEGREES = 8.0
 
 
 def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
-    """Return the ratio of the measured to the assumed focal length, by scene number.
-
-    Scenes are left out if their rotation does not show clearly that the assumed focal length is wrong.
-
-    Args:
-        path: Path of the run.
-        motion: Motion of the run, with its scenes.
-    """
+    """Return measured / assumed focal length by scene number, where rotation shows that the assumed one is wrong."""
     scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
     return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}
 

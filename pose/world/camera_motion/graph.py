@@ -22,49 +22,27 @@ _MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison
 
 @dataclass(frozen=True, slots=True)
 class FrameViews:
-    """Views (rotation and zoom) of the N measured frames of one scene.
+    """Views (rotation and zoom) of N measured frames of one scene, by connected component of key frames."""
 
-    A component is a connected part of the graph of key frames.
-
-    Attributes:
-        rotations: (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the component.
-        zooms: (N,) focal lengths relative to that of the first key frame of the component.
-        sigmas: (N,) rad, standard deviations of the rotations; NaN if the view is unknown.
-        components: (N,) numbers of the components; -1 if the view is unknown.
-    """
-
-    rotations: F64
-    zooms: F64
-    sigmas: F64
-    components: NDArray[np.int64]
+    rotations: F64  # (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the component
+    zooms: F64  # (N,) focal lengths relative to that of the first key frame of the component
+    sigmas: F64  # (N,) rad, standard deviations of the rotations; NaN if the view is unknown
+    components: NDArray[np.int64]  # (N,) numbers of the components; -1 if the view is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A comparison of two nodes.
+    """A comparison of two nodes."""
 
-    Attributes:
-        one: First node.
-        other: Second node.
-        rotation: (3, 3) rotation from the camera axes of `one` to those of `other`.
-        zoom: Logarithm of the ratio of the zoom of `one` to that of `other`.
-        sigma: Standard deviation of the rotation, rad.
-    """
-
-    one: int
-    other: int
-    rotation: F64
-    zoom: float
-    sigma: float
+    one: int  # first node
+    other: int  # second node
+    rotation: F64  # (3, 3) rotation from the camera axes of `one` to those of `other`
+    zoom: float  # logarithm of the ratio of the zoom of `one` to that of `other`
+    sigma: float  # standard deviation of the rotation, rad
 
 
 def solve_views(indices: Sequence[int], samples: Sequence[Background]) -> FrameViews:
-    """Compute the views (rotation and zoom) of measured frames.
-
-    Args:
-        indices: Indices of the frames.
-        samples: Measured backgrounds of the frames.
-    """
+    """Compute the views (rotation and zoom) of the frames `indices` with measured backgrounds."""
     keys = sorted({int(link[0]) for sample in samples for link in sample.links if link[0] != NO_LINK})
     node = {key: number for number, key in enumerate(keys)}
     edges = []
@@ -93,16 +71,7 @@ def solve_views(indices: Sequence[int], samples: Sequence[Background]) -> FrameV
 
 
 def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
-    """Compute the view of each node: initial values along edges, then least squares over each component.
-
-    Args:
-        count: Number N of nodes.
-        edges: Comparisons of nodes.
-
-    Returns:
-        For each node, rotation (N, 3, 3) to the axes of the first node of its component, logarithm of its zoom,
-        standard deviation (rad), and number of its component.
-    """
+    """Compute rotation (N, 3, 3), log zoom, sigma (rad) and component of each node: along edges, then least squares."""
     rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     components = np.full(count, -1)
     neighbours: list[list[tuple[int, F64, float]]] = [[] for _ in range(count)]

@@ -27,41 +27,21 @@ _MIN_STATIC_CELL_SHARE = 0.3
 
 @dataclass(slots=True, eq=False)
 class KeyFrame:
-    """A key frame with N features.
+    """A key frame with N features."""
 
-    Attributes:
-        index: Index of its frame.
-        time: Time of the frame, s.
-        grey: (h, w) reduced grey image.
-        features: Image features.
-        rays: (N, 3) directions of the features in camera axes, with z = 1.
-        view: View relative to the first key frame of the component.
-        component: Number of the component, a group of connected key frames.
-        thumbnail: Thumbnail of the image, for `shift_between`.
-        residuals: (N, 2) px, last residual of each feature. It is added to the position at which the feature is
-            searched, because near points have residuals when the camera translates.
-    """
-
-    index: int
-    time: float
-    grey: U8
-    features: Features
-    rays: F64
-    view: View
-    component: int
-    thumbnail: F32
-    residuals: F64
+    index: int  # index of its frame
+    time: float  # time of the frame, s
+    grey: U8  # (h, w) reduced grey image
+    features: Features  # image features
+    rays: F64  # (N, 3) directions of the features in camera axes, with z = 1
+    view: View  # view relative to the first key frame of the component
+    component: int  # number of the component, a group of connected key frames
+    thumbnail: F32  # thumbnail of the image, for `shift_between`
+    residuals: F64  # (N, 2) px, last residual of each feature
 
     @classmethod
     def of(cls, image: "ReducedFrame", features: Features, view: View, component: int) -> "KeyFrame":
-        """Make a key frame of a reduced image.
-
-        Args:
-            image: The reduced image.
-            features: Features of the image.
-            view: View relative to the first key frame of the component.
-            component: Number of the component.
-        """
+        """Make a key frame of a reduced image."""
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)
@@ -71,25 +51,15 @@ class KeyFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReducedFrame:
-    """A frame reduced in size for tracking.
+    """A frame reduced in size for tracking."""
 
-    Attributes:
-        index: Index of the frame.
-        time: Time of the frame, s.
-        grey: (h, w) reduced grey image.
-        mask: (h, w) mask of the background, 0 on people, logos and subtitles.
-        focal: Focal length in the reduced image, px.
-        scale: Ratio of the reduced to the original size.
-        focal_known: Whether the focal length is known.
-    """
-
-    index: int
-    time: float
-    grey: U8
-    mask: U8
-    focal: float
-    scale: float
-    focal_known: bool
+    index: int  # index of the frame
+    time: float  # time of the frame, s
+    grey: U8  # (h, w) reduced grey image
+    mask: U8  # (h, w) mask of the background, 0 on people, logos and subtitles
+    focal: float  # focal length in the reduced image, px
+    scale: float  # ratio of the reduced to the original size
+    focal_known: bool  # whether the focal length is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +131,7 @@ class Match:
 
 
 def most_similar_key(keys: list[KeyFrame], image: ReducedFrame) -> tuple[KeyFrame, View]:
-    """Return the key frame that is most similar to a frame, and the frame's approximate view relative to it.
-
-    Args:
-        keys: Key frames, at least one.
-        image: The frame.
-    """
+    """Return the key frame that is most similar to a frame, and the frame's approximate view relative to it."""
     thumb = thumbnail(image.grey, image.mask)
     shifts = [shift_between(key.thumbnail, thumb) for key in keys]
     best = max(range(len(keys)), key=lambda number: shifts[number][1])
@@ -219,12 +184,7 @@ def compare(key: KeyFrame, image: ReducedFrame, expected: View, previous: View, 
 
 
 def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
-    """Return the number of the grid cell that contains each point.
-
-    Args:
-        seen: (N, 2) px, positions relative to the image centre.
-        shape: (height, width) px of the image.
-    """
+    """Return the number of the grid cell that contains each point (N, 2) px from the image centre."""
     across, down = CELLS if shape[1] >= shape[0] else CELLS[::-1]
     columns = np.floor((seen[:, 0] / shape[1] + 0.5) * across).astype(int)
     return [int(cell) for cell in columns + across * np.floor((seen[:, 1] / shape[0] + 0.5) * down).astype(int)]

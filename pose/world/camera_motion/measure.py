@@ -132,9 +132,7 @@ class BackgroundMotion:
         return Background(_links((image.index, IDENTITY_VIEW, 0.0)), len(features), 1.0, 0.0)
 
     def _without_features(self, image: ReducedFrame) -> Background:
-        """Process a frame without features. It is connected to the previous such frame only if both images are
-        identical.
-        """
+        """Process a frame without features, connected to the previous such frame only if both images are identical."""
         before = self._plain
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
@@ -144,13 +142,7 @@ class BackgroundMotion:
         return Background(_links((image.index, IDENTITY_VIEW, 0.0)), 0, 1.0, 0.0)
 
     def _use(self, key: KeyFrame, view: View, time: float) -> None:
-        """Use another key frame from now on.
-
-        Args:
-            key: The key frame.
-            view: View of the last frame relative to it.
-            time: Time of the frame, s.
-        """
+        """Use another key frame, relative to which the last frame has the given view."""
         if key not in self._keys:
             self._keys.append(key)
             if len(self._keys) > _MAX_KEYS:
@@ -172,10 +164,7 @@ class BackgroundMotion:
         return match if match is not None and match.is_reliable else None
 
     def _match_again(self, image: ReducedFrame) -> Match | None:
-        """Match again with other initial views after a failed attempt.
-
-        The reason of the failure may be a fast rotation, or an occluded background.
-        """
+        """Match again with other initial views after a failure, such as a fast rotation or an occluded background."""
         assert self._key is not None
         if self._lost_since is None and self._last is not None:  # make the previous frame a key frame
             last = self._last
@@ -254,18 +243,7 @@ class BackgroundMotion:
         return found
 
     def _earlier_key(self, key: KeyFrame, image: ReducedFrame, now: View, max_distance: float) -> Match | None:
-        """Return the match with an earlier key frame, or None.
-
-        The key frame is of another component, or old enough to close a loop, or its view is closer to that of the
-        frame.
-
-        Args:
-            key: The current key frame.
-            image: The frame.
-            now: View of the frame relative to the first key frame of the component.
-            max_distance: Maximum distance, as in `_distance_from_identity`, between the views of the frame and of a
-                recent key frame.
-        """
+        """Return the match with an earlier key frame that joins components, closes a loop or is closer, or None."""
         unconnected = [other for other in self._keys if other.component != key.component][-_SEARCHED_KEYS:]
         if unconnected:
             other, expected = most_similar_key(unconnected, image)
@@ -290,14 +268,7 @@ class BackgroundMotion:
         return None
 
     def _join(self, component: int, now: View, other: int, now_there: View) -> None:
-        """Merge two components of key frames: convert the views of the first one to the axes of the other one.
-
-        Args:
-            component: Number of the first component.
-            now: View of a frame in the first component.
-            other: Number of the other component.
-            now_there: View of the same frame in the other component.
-        """
+        """Merge two components of key frames by the two views of one frame: the first gets the axes of the other."""
         shift = now.inverse.compose(now_there)
         for key in self._keys:
             if key.component == component:
@@ -313,10 +284,7 @@ def _combined(one: Parallax | None, other: Parallax | None) -> Parallax | None:
 
 
 def _is_untrackable(match: Match, image: ReducedFrame) -> bool:
-    """Return whether tracking from the key frame is unreliable.
-
-    It is if much of the key frame is out of view, or if roll or zoom is too large for small feature windows.
-    """
+    """Return whether much of the key frame is out of view, or roll or zoom is too large for small feature windows."""
     view = match.fit.view
     roll = abs(float(to_vector(view.rotation)[2]))
     height, width = image.grey.shape
@@ -337,11 +305,7 @@ def _deviation(match: Match, expected: View) -> float:
 
 
 def _links(*views: tuple[int, View, float]) -> F64:
-    """Return the `links` of a `Background`.
-
-    Args:
-        *views: Up to two key frames: index, view of the frame relative to it, and standard deviation in rad.
-    """
+    """Return the `links` of a `Background`, from up to two key frames: index, view and standard deviation in rad."""
     links = np.zeros((2, 6))
     links[:, 0] = NO_LINK
     for row, (key, view, sigma) in enumerate(views):

@@ -33,19 +33,14 @@ _REFINED, _STEPS = 6, 4  # iterations of the direction, and of rotation and zoom
 
 @dataclass(frozen=True, slots=True)
 class Parallax:
-    """Result of a parallax test.
+    """Result of a parallax test."""
 
-    Attributes:
-        parallax: Measure of the residuals for the best rotation and zoom, rad, over the points that agree with a
-            translation: their 91st percentile, or a third of their 95th if this is larger. 0 if no point agrees.
-        focal_ratio: Ratio of the focal length for which a rotation fits best to the expected one, at most
-            `MAX_TESTED_FOCAL_RATIO`.
-        focal_sigma: Standard deviation of the logarithm of `focal_ratio`, from the residuals.
-    """
+    # `parallax` measures the residuals for the best rotation and zoom, rad, over the points that agree with a
+    # translation: their 91st percentile, or a third of their 95th if this is larger. 0 if no point agrees.
 
-    parallax: float
-    focal_ratio: float
-    focal_sigma: float
+    parallax: float  # measure of the residuals for the best rotation and zoom, rad
+    focal_ratio: float  # ratio of the focal length for which a rotation fits best to the expected one
+    focal_sigma: float  # standard deviation of the logarithm of `focal_ratio`, from the residuals
 
 
 def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, focal_known: bool = False) -> Parallax:
@@ -73,12 +68,7 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, focal_kn
 
 
 def _focal_sigma(residuals: F64, slopes: F64) -> float:
-    """Return the standard deviation of the logarithm of the focal length.
-
-    Args:
-        residuals: (N, 2) px, residuals.
-        slopes: (N, 2, 5), derivatives of the residuals.
-    """
+    """Return the standard deviation of the log focal length from residuals (N, 2) px and slopes (N, 2, 5)."""
     square = (residuals * residuals).sum(axis=1)
     weight = 1 / (1 + square / _WIDTH_PX**2)
     normal = (slopes * weight[:, None, None]).reshape(-1, 5).T @ slopes.reshape(-1, 5) + 1e-6 * np.eye(5)
@@ -89,21 +79,7 @@ def _focal_sigma(residuals: F64, slopes: F64) -> float:
 def _fit_rotation(
     rays: F64, seen: F64, axes: F64, view: View, focal: float, max_ratio: float
 ) -> tuple[F64, F64, F64, float]:
-    """Find the best rotation, zoom and focal length.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame, z = 1.
-        seen: (N, 2) px from the image centre, positions in the later frame.
-        axes: (N, 2, 2), as in `Features`.
-        view: Initial view of the later frame, relative to the key frame.
-        focal: Expected focal length of the key frame, px.
-        max_ratio: Maximum ratio of the focal length to the expected one, or its inverse.
-
-    Returns:
-        Parameters (5,), changes of rotation (rad), log zoom and log focal length; residuals (N, 2) px and their
-        derivatives (N, 2, 5), both along `axes`; and the largest factor, above 1, by which a tried focal length was
-        longer or shorter.
-    """
+    """Fit rotation, zoom, focal length: parameters (5,), residuals (N, 2) px, slopes (N, 2, 5), largest factor."""
     parameters, bound, largest_log = np.zeros(5), float(np.log(max_ratio)), 0.0
     flat, parts, goal = rays.T, axes.transpose(1, 2, 0), seen.T
     ahead = np.concatenate([np.zeros((1, 5)), _SLOPE_STEP * np.eye(5)])
@@ -137,17 +113,8 @@ def _fit_rotation(
 
 
 def _line_distances(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
-    """Return the distances (N,) px of points from their lines for the best translation.
-
-    Rotation and zoom are solved as well. A translation t moves a point x at depth Z by (t_xy - t_z x) / Z, which is
-    along a line.
-
-    Args:
-        residuals: (N, 2) px, residuals for the best rotation and zoom, along `axes`.
-        slopes: (N, 2, 5) px, their derivatives.
-        points: (N, 2) positions in the later frame, z = 1.
-        axes: (N, 2, 2), as in `Features`.
-    """
+    """Return the distances (N,) px of points from their lines for the best translation, rotation and zoom."""
+    # A translation t moves a point x at depth Z by (t_xy - t_z x) / Z, which is along a line.
     plain = np.zeros((len(points), 2, 3))
     plain[:, 0, 0], plain[:, 1, 1], plain[:, :, 2] = 1, 1, -points
     lines = axes @ plain  # (N, 2, 3); its product with t is the direction of each point's line
@@ -167,19 +134,12 @@ def _line_distances(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class _TranslationFits:
-    """Fits for D directions of translation and N points.
+    """Fits for D directions of translation and N points."""
 
-    Attributes:
-        changes: (D, 4) changes of rotation (rad) and log zoom.
-        across: (D, N) px, distances of the points from their lines.
-        lengths: (D, N) lengths of the lines' direction vectors, px.
-        costs: (D,) robust sums of squared distances.
-    """
-
-    changes: F64
-    across: F64
-    lengths: F64
-    costs: F64
+    changes: F64  # (D, 4) changes of rotation (rad) and log zoom
+    across: F64  # (D, N) px, distances of the points from their lines
+    lengths: F64  # (D, N) lengths of the lines' direction vectors, px
+    costs: F64  # (D,) robust sums of squared distances
 
 
 def _best(tried: _TranslationFits) -> _TranslationFits:

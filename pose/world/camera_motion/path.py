@@ -20,24 +20,14 @@ _BRIDGED_SIGMA_RAD = np.radians(3.0)  # rad/s, uncertainty of an interpolated vi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraPath:
-    """Orientation, zoom and position of a camera in F frames.
+    """Orientation, zoom and position of a camera in F frames; positions have an arbitrary unit until people give it."""
 
-    Attributes:
-        times: (F,) s.
-        rotations: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
-        zooms: (F,) ratio of the focal length to that of the intrinsics.
-        sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
-        scenes: (F,) number of the scene, counted from 0.
-        positions: (F, 3) m, camera centre in the axes of the first frame; None without translation. Until people give
-            the scale, the unit is arbitrary.
-    """
-
-    times: F64
-    rotations: F64
-    zooms: F64
-    sigmas: F64
-    scenes: NDArray[np.int64]
-    positions: F64 | None = None
+    times: F64  # (F,) s
+    rotations: F64  # (F, 3, 3), from each frame's camera axes to those of the first frame of its scene
+    zooms: F64  # (F,) ratio of the focal length to that of the intrinsics
+    sigmas: F64  # (F,) rad, standard deviation of the rotation; NaN if the view is unknown
+    scenes: NDArray[np.int64]  # (F,) number of the scene, counted from 0
+    positions: F64 | None = None  # (F, 3) m, camera centre in the axes of the first frame; None without translation
 
     def view(self, time: float) -> CameraView:
         """Return the view of the frame at `time` (s)."""
@@ -46,13 +36,7 @@ class CameraPath:
         return CameraView(self.rotations[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), position)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
-        """Return a copy of the path in which the views in some time spans are unknown.
-
-        Unknown views have the identity as rotation, zoom 1 and position 0.
-
-        Args:
-            spans: Begin (inclusive) and end (exclusive) of each span, s.
-        """
+        """Return a copy in which views in time spans [begin, end) s are unknown: identity, zoom 1, position 0."""
         path = self
         for begin, end in spans:
             rows = (path.times >= begin) & (path.times < end)
@@ -71,14 +55,7 @@ class CameraPath:
 def find_path(
     times: F64, indices: Sequence[int], cuts: Sequence[int], measured: Sequence[tuple[int, Background]]
 ) -> CameraPath:
-    """Interpolate the camera path of a run from its measured frames.
-
-    Args:
-        times: (F,) s, times of the frames.
-        indices: (F,) `Frame.index` of the frames, to which `links` of the backgrounds refer.
-        cuts: Numbers of the frames that start another scene, counted from the first of the F frames.
-        measured: Number and background of each measured frame, in order; numbers are counted likewise.
-    """
+    """Interpolate the camera path of a run from its measured frames; frame numbers count from the first of F."""
     count = len(times)
     rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)
     scenes = np.zeros(count, np.int64)
@@ -109,18 +86,7 @@ def _fill(
     times: F64, first: int, end: int, at: NDArray[np.int64], rotations: F64, zooms: F64, sigmas: F64,
     out: tuple[F64, F64, F64],
 ) -> None:  # fmt: skip
-    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`.
-
-    Args:
-        times: (F,) s, times of all frames.
-        first: Index of the first frame of the scene.
-        end: Index after its last frame.
-        at: (N,) indices of the measured frames.
-        rotations: (N, 3, 3) measured rotations.
-        zooms: (N,) measured zooms.
-        sigmas: (N,) rad, standard deviations of the rotations.
-        out: Rotations, zooms and standard deviations of all frames; changed in place.
-    """
+    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`."""
     all_rotations, all_zooms, all_sigmas = out
     all_rotations[at], all_zooms[at], all_sigmas[at] = rotations, zooms, sigmas
     speeds = _speeds(times[at], rotations)
@@ -150,10 +116,7 @@ def _fill(
 
 
 def _speeds(times: F64, rotations: F64) -> F64:
-    """Return the angular velocity (N, 3) rad/s about the axes of each frame, from both neighbouring frames.
-
-    The first and the last frame have one neighbour. 0 next to gaps longer than `MAX_BRIDGED_S`.
-    """
+    """Return the angular velocity (N, 3) rad/s about the axes of each frame; 0 next to gaps."""
     speeds = np.zeros((len(times), 3))
     if len(times) < 2:
         return speeds
@@ -167,17 +130,7 @@ def _speeds(times: F64, rotations: F64) -> F64:
 
 
 def _hermite(share: F64, between: F64, start_velocity: F64, end_velocity: F64) -> F64:
-    """Interpolate a rotation vector (3,) from 0 to `between` with a cubic Hermite spline.
-
-    Args:
-        share: (N,) positions in the interval, from 0 to 1.
-        between: (3,) rad, rotation vector at the end.
-        start_velocity: (3,) rad per interval, velocity at the start.
-        end_velocity: (3,) rad per interval, velocity at the end.
-
-    Returns:
-        (N, 3) rad, rotation vectors.
-    """
+    """Interpolate a rotation vector (N, 3) rad from 0 to `between` with a cubic Hermite spline."""
     s = share[:, None]
     return np.asarray(
         (s**3 - 2 * s**2 + s) * start_velocity + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * end_velocity

@@ -53,17 +53,13 @@ def reduce(image: U8) -> U8:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """N points of an image that can be tracked.
+    """N points of an image that can be tracked."""
 
-    Attributes:
-        points: (N, 2) px.
-        axes: (N, 2, 2) directions of each point: the first row is across the edge at the point, the second along it.
-            The length of a row, 0 to 1, says how well motion in this direction can be measured; along a straight edge
-            it is 0.
-    """
+    # The first row of `axes` is across the edge at the point, the second along it. The length of a row, 0 to 1, says
+    # how well motion in this direction can be measured; along a straight edge it is 0.
 
-    points: F32
-    axes: F64
+    points: F32  # (N, 2) px
+    axes: F64  # (N, 2, 2) directions of each point: the first row is across the edge at the point, the second along it
 
     def __len__(self) -> int:
         return len(self.points)
@@ -73,16 +69,7 @@ class Features:
 
 
 def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: Skeleton) -> U8:
-    """Return a mask (h, w) that is 0 where people may be, and 255 elsewhere.
-
-    Trunk, head and limbs are masked with a margin, or the box if the joints are invalid.
-
-    Args:
-        shape: (h, w) of the reduced image.
-        scale: Ratio of the reduced to the original size.
-        people: People in pixels of the original image.
-        skeleton: Joint set of the people.
-    """
+    """Return a mask (h, w), 0 where people may be, else 255; their boxes if the joints are invalid."""
     mask = np.full(shape, 255, np.uint8)
     trunk = [skeleton.names.index(name) for name in _TRUNK if name in skeleton.names]
     head = [skeleton.names.index(name) for name in _HEAD if name in skeleton.names]
@@ -114,10 +101,8 @@ def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
 
 
 def find_features(grey: U8, mask: U8) -> Features:
-    """Find corners where `mask` is not 0, outside black bars at the borders and with contrast above noise.
-
-    Source: J. Shi and C. Tomasi, "Good features to track", CVPR 1994.
-    """
+    """Find corners where `mask` is not 0, outside black bars at the borders and with contrast above noise."""
+    # Source: J. Shi and C. Tomasi, "Good features to track", CVPR 1994.
     allowed = np.zeros_like(mask)
     rows, columns = (np.flatnonzero(~_bars(grey, axis)) for axis in (1, 0))
     if len(rows) and len(columns):
@@ -141,12 +126,7 @@ def _bars(grey: U8, axis: int) -> NDArray[np.bool_]:
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
-    """Make trackable features at given points.
-
-    Args:
-        grey: (h, w) grey image.
-        points: (N, 2) px.
-    """
+    """Make trackable features at points (N, 2) px."""
     points = np.asarray(points, np.float32)
     height, width = grey.shape
     offsets = np.arange(-(WINDOW_PX // 2) - 1, WINDOW_PX // 2 + 2)
@@ -192,12 +172,7 @@ def track(one: U8, other: U8, features: Features, expected: F32, levels: int = L
 
 
 def thumbnail(grey: U8, mask: U8) -> F32:
-    """Return a small image for `shift_between`, without people and with mean 0.
-
-    Args:
-        grey: (h, w) grey image.
-        mask: (h, w) mask, 0 on people.
-    """
+    """Return a small image for `shift_between`, without people and with mean 0."""
     size = max(8, grey.shape[1] // _THUMBNAIL_SCALE), max(8, grey.shape[0] // _THUMBNAIL_SCALE)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128
@@ -206,16 +181,7 @@ def thumbnail(grey: U8, mask: U8) -> F32:
 
 
 def shift_between(one: F32, other: F32) -> tuple[F64, float]:
-    """Find the translation between two thumbnails by phase correlation.
-
-    Args:
-        one: Thumbnail of the first image, from `thumbnail`.
-        other: Thumbnail of the second image.
-
-    Returns:
-        Shift (x, y) of the content from the first to the second image, in px of the reduced images. Peak of the phase
-        correlation, 0 to 1.
-    """
+    """Return the shift (x, y) px from the first to the second thumbnail, and the phase correlation's peak, 0 to 1."""
     shift, response = cv2.phaseCorrelate(one, other)
     return np.array(shift) * _THUMBNAIL_SCALE, float(response)
 

@@ -29,29 +29,14 @@ _MIN_SHIFT_PX, _SHIFT_PERCENTILE = 5.0, 70  # px, minimum motion of the points, 
 
 
 class ReplacedKey:
-    """Tracker of the points of a key frame after its replacement.
-
-    Attributes:
-        key: The key frame.
-        ended: Whether tracking has ended.
-    """
+    """Tracker of the points of a key frame after its replacement."""
 
     def __init__(self, key: KeyFrame, time: float) -> None:
-        """Start at the replacement of a key frame.
-
-        Args:
-            key: The key frame.
-            time: Time of the replacement, s.
-        """
+        """Start at the replacement of a key frame at `time` (s)."""
         self.key, self._end, self._next, self.ended = key, time + _MAX_TRACKING_S, time, False
 
     def step(self, image: ReducedFrame, view: View) -> Parallax | None:
-        """Track the points to the next frame and test for parallax; return None if it is too early.
-
-        Args:
-            image: The frame.
-            view: View of the frame relative to the key frame.
-        """
+        """Track the points to the next frame and test for parallax; return None if it is too early."""
         points = track_points(self.key, image, view)
         self.ended = points is None or len(points.rows) < _MIN_SEEN_SHARE * len(self.key.rays) or image.time > self._end
         if points is None or image.time < self._next:
@@ -61,16 +46,7 @@ class ReplacedKey:
 
 
 def measure_parallax(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
-    """Test points for parallax; return None without a result.
-
-    A result needs enough points, enough time since the key frame, and a minimum displacement of the points.
-
-    Args:
-        key: The key frame.
-        points: Points of the key frame, found in a later frame.
-        view: View of the later frame, relative to the key frame.
-        image: The later frame.
-    """
+    """Test points for parallax; None with too few points, too little time or too small displacements."""
     rows, seen = points.rows, points.seen
     if image.time - key.time > LARGE_RESIDUALS_S:
         near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
@@ -88,13 +64,7 @@ def measure_parallax(key: KeyFrame, points: Points, view: View, image: ReducedFr
 
 
 def track_points(key: KeyFrame, image: ReducedFrame, view: View) -> Points | None:
-    """Find the features of a key frame in a later frame, near their last positions; return None if there are too few.
-
-    Args:
-        key: The key frame; the residuals of its features are updated.
-        image: The later frame.
-        view: View of the later frame, relative to the key frame.
-    """
+    """Find a key frame's features in a later frame near their last positions; return None if there are too few."""
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
     guess = (plain + key.residuals).astype(np.float32)

@@ -38,50 +38,28 @@ def has_colmap() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeyImage:
-    """Key frame for structure from motion.
+    """Key frame for structure from motion."""
 
-    Attributes:
-        grey: (h, w) uint8 image.
-        mask: (h, w) uint8, 0 on people, 255 elsewhere.
-    """
-
-    grey: U8
-    mask: U8
+    grey: U8  # (h, w) uint8 image
+    mask: U8  # (h, w) uint8, 0 on people, 255 elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Poses of K key frames, up to scale.
+    """Poses of K key frames, up to scale."""
 
-    Attributes:
-        rows: (K,) indices of the key frames with a pose, increasing.
-        rotations: (K, 3, 3) rotations from the axes of each camera to those of the first.
-        positions: (K, 3), camera centres in the axes of the first camera.
-        error: Mean reprojection error, px.
-        share: Fraction of the given key frames that have a pose.
-        angle: Median triangulation angle, degrees.
-        depth: Median distance of points from their cameras, in units of `positions`.
-        focal: Ratio of the refined to the given focal length.
-    """
-
-    rows: NDArray[np.int64]
-    rotations: F64
-    positions: F64
-    error: float
-    share: float
-    angle: float
-    depth: float
-    focal: float
+    rows: NDArray[np.int64]  # (K,) indices of the key frames with a pose, increasing
+    rotations: F64  # (K, 3, 3) rotations from the axes of each camera to those of the first
+    positions: F64  # (K, 3), camera centres in the axes of the first camera
+    error: float  # mean reprojection error, px
+    share: float  # fraction of the given key frames that have a pose
+    angle: float  # median triangulation angle, degrees
+    depth: float  # median distance of points from their cameras, in units of `positions`
+    focal: float  # ratio of the refined to the given focal length
 
 
 def reconstruct(images: Sequence[KeyImage], matrix: F64, focal_known: bool) -> Structure | str:
-    """Reconstruct the camera poses of key images, or return the reason why there is no reliable result.
-
-    Args:
-        images: The key images.
-        matrix: (3, 3) px, intrinsics of these images.
-        focal_known: Whether the focal length is known; otherwise it is refined.
-    """
+    """Reconstruct the camera poses of key images, or return the reason why there is no reliable result."""
     steps = len(images) + sum(1 for _ in _pairs(len(images))) + len(images)
     with (
         tempfile.TemporaryDirectory(prefix="pose-slam-") as folder,
@@ -100,15 +78,7 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, focal_known: bool) -> S
 def _mapped(
     folder: Path, images: Sequence[KeyImage], matrix: F64, focal_known: bool, advance: Callable[[], None]
 ) -> Any:  # fmt: skip
-    """Return COLMAP's largest model; None without one.
-
-    Args:
-        folder: Folder for temporary files.
-        images: The key images.
-        matrix: (3, 3) px, intrinsics of these images.
-        focal_known: Whether the focal length is known; otherwise it is refined.
-        advance: Function called after each image, pair and registered image, to show progress.
-    """
+    """Return COLMAP's largest model, or None; `advance` is called after each image, pair and registered image."""
     import pycolmap
 
     pycolmap.logging.minloglevel = pycolmap.logging.FATAL.value
@@ -178,10 +148,7 @@ def _fill(database: Any, camera: Any, points: Sequence[NDArray[np.float32]]) -> 
 
 
 def _features(sift: Any, image: KeyImage) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return features (N, 2) px in COLMAP's convention, and their descriptors (N, 128) of unit length.
-
-    The descriptors are square roots of SIFT's normalised ones (Hellinger kernel).
-    """
+    """Return features (N, 2) px in COLMAP's convention and unit descriptors (N, 128) in the Hellinger kernel."""
     found, descriptors = sift.detectAndCompute(image.grey, image.mask)
     if descriptors is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)

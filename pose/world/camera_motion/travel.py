@@ -25,9 +25,7 @@ _MIN_KEYS = 6  # minimum number of key frames
 
 
 def choose_keys(path: CameraPath) -> I64 | str:
-    """Choose the key frames of a run; return their indices (K,), or the reason why structure from motion is not
-    possible.
-    """
+    """Return the indices (K,) of the key frames of a run, or the reason why there is no structure from motion."""
     if path.scenes[-1] > 0:
         return "the clip has cuts; cut it into its scenes"
     seconds = float(path.times[-1] - path.times[0])
@@ -41,13 +39,7 @@ def choose_keys(path: CameraPath) -> I64 | str:
 
 
 def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skeleton) -> tuple[list[KeyImage], float]:
-    """Return the reduced images of the key frames, and their scale relative to the original images.
-
-    Args:
-        frames: All frames of the run with their people, in order.
-        rows: Indices of the key frames.
-        skeleton: Joint set of the people.
-    """
+    """Return the reduced images of the key frames, and their scale relative to the original images."""
     wanted, images, scale = set(rows.tolist()), [], 1.0
     for row, (frame, people) in enumerate(frames):
         if row not in wanted:
@@ -72,13 +64,7 @@ def scaled_matrix(matrix: F64, scale: float) -> F64:
 
 
 def with_translation(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
-    """Combine the background's path with the rotations and positions (up to scale) of structure from motion.
-
-    Args:
-        path: Rotations estimated from the background.
-        keys: (K,) indices of the key frames.
-        found: The structure.
-    """
+    """Combine the background's path with the rotations and positions (up to scale) of structure from motion."""
     at = keys[found.rows]
     times = path.times[at]
     # Corrections that convert rotations of the background to those of the structure.
@@ -93,10 +79,7 @@ def with_translation(path: CameraPath, keys: I64, found: Structure) -> CameraPat
 
 
 def _between(wanted: F64, times: F64, rotations: F64) -> F64:
-    """Return rotations (F, 3, 3) at times `wanted` (F,), interpolated from `rotations` (K, 3, 3) at `times` (K,).
-
-    Rotations are constant before the first and after the last of `times`.
-    """
+    """Interpolate rotations (K, 3, 3) at `times` to (F, 3, 3) at `wanted`; constant beyond the ends."""
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     share = np.clip((wanted - times[left]) / (times[left + 1] - times[left]), 0, 1)
     steps = to_vector(np.swapaxes(rotations[left], 1, 2) @ rotations[left + 1])

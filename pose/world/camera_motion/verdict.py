@@ -127,16 +127,9 @@ class SceneMotion:
 
 
 def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
-    """Classify the motion of a path.
-
-    Each scene is classified separately. The kind for the clip is the worst one of all scenes: unknown, translating,
-    zooming, rotating, shaking, static. Many scenes therefore do not outvote one in which the camera is carried.
-
-    Args:
-        path: Path with F frames.
-        measured: Number of each measured frame, counted from the first of the F frames, and its background.
-        peopled: (F,) whether each frame has people. If any has, scenes and unknown views without people are ignored.
-    """
+    """Classify the motion of a path: the worst kind of its scenes, each classified separately."""
+    # Many scenes therefore do not outvote one in which the camera is carried. If any frame has people, scenes and
+    # unknown views without people are ignored.
     found = []
     for scene in np.unique(path.scenes).tolist():
         rows = np.flatnonzero(path.scenes == scene)
@@ -156,12 +149,7 @@ def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopl
 
 
 def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
-    """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together.
-
-    Args:
-        scenes: The scenes.
-        step: Time between frames, s.
-    """
+    """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together."""
     frames = sum(one.frames for one in scenes)
     missing = sum((1 - one.motion.known) * one.frames for one in scenes)
     if missing <= _MAX_UNKNOWN_SHARE * frames or missing * step <= _MAX_UNKNOWN_S:
@@ -173,15 +161,9 @@ def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotio
 
 
 def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
-    """Summarise the motion in the scenes of a clip with cuts.
-
-    The result has the worst kind of all scenes, in the order of `classify`. `known` is the mean over the frames, the
-    focal length is the one that deviates most, and other values are the largest. Scenes without a world are ignored,
-    unless none has a world.
-
-    Args:
-        found: All scenes with people.
-    """
+    """Summarise the motion in the scenes of a clip with cuts: the worst kind and the largest values."""
+    # `known` is the mean over the frames, the focal length is the one that deviates most. Scenes without a world are
+    # ignored, unless none has a world.
     chosen = [one for one in found if one.world] or found
     scenes = [one.motion for one in chosen]
     if len(scenes) == 1:
@@ -200,9 +182,7 @@ def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
 
 
 def _focal_deviation(focal_ratio: float, focal_sigma: float) -> float:
-    """Return the deviation of the focal length from that of a pure rotation, relative to its limits; infinite if
-    unknown.
-    """
+    """Return the deviation of the focal length from a pure rotation's, relative to its limits; infinite if unknown."""
     worst = max(abs(np.log(focal_ratio)) / _MAX_FOCAL_LOG, focal_sigma / _MAX_FOCAL_SPREAD_LOG)
     return float("inf") if np.isnan(focal_ratio) else float(worst)
 
@@ -256,14 +236,7 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
 
 
 def _tested_kind(kind: str, tests: F64, span: float) -> str:
-    """Return the kind if the absence of translation is plausible, otherwise 'translating' or 'unknown'.
-
-    Args:
-        kind: Kind of a moving camera, such as 'rotating'.
-        tests: (N, 4) results of the parallax tests: time in s, and `parallax`, `focal_ratio` and `focal_sigma` of
-            `Background`.
-        span: Range of the rotation, degrees.
-    """
+    """Return the kind if no translation is plausible, else 'translating' or 'unknown'; `tests` is (N, 4)."""
     for time in tests[:, 0]:
         part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WALK_S), 1]
         if len(part) >= _WALK_TESTS and np.median(part) > _WALK_PARALLAX_RAD:
@@ -274,14 +247,8 @@ def _tested_kind(kind: str, tests: F64, span: float) -> str:
 
 
 def median_focal_ratio(tests: F64) -> tuple[float, float]:
-    """Return the weighted median of the focal length ratios of parallax tests, and the spread of their logarithms.
-
-    The spread is the 75th percentile of the distances from the median. Uncertain tests are left out; both results are
-    NaN if no test remains.
-
-    Args:
-        tests: (N, 2) `focal_ratio` and `focal_sigma` of `Background`.
-    """
+    """Return the weighted median of focal length ratios (N, 2: ratio, sigma), and the spread of their logarithms."""
+    # The spread is the 75th percentile of the distances from the median. Both are NaN if no certain test remains.
     tests = tests[tests[:, 1] < _MAX_FOCAL_SIGMA]
     if not len(tests):
         return float("nan"), float("nan")
@@ -293,12 +260,7 @@ def median_focal_ratio(tests: F64) -> tuple[float, float]:
 
 
 def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
-    """Return whether the parallax tests agree on the expected focal length, as they do only for a rotation.
-
-    Args:
-        focal_ratio: Ratio of the measured to the expected focal length.
-        focal_sigma: Spread of its logarithm, from `median_focal_ratio`.
-    """
+    """Return whether the parallax tests agree on the expected focal length, as they do only for a rotation."""
     return bool(abs(np.log(focal_ratio)) < _MAX_FOCAL_LOG and focal_sigma < _MAX_FOCAL_SPREAD_LOG)
 
 

@@ -27,10 +27,7 @@ class Compared:
 
 
 class Distribution(nn.Module):
-    """Softmax from scores to weights, and the base class of other distributions.
-
-    Weights are 0 where `seen` is False, and all 0 for a query that sees no key.
-    """
+    """Softmax from scores to weights, and the base class of other distributions; 0 where `seen` is False."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -40,13 +37,7 @@ class Distribution(nn.Module):
         """Prepare for a training step; a random distribution samples from `generator` here."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
-        """Compute the weights (B, H, T, S).
-
-        Args:
-            scores_BHTS: Scores.
-            seen: Mask, True where the query sees the key; broadcasts to the scores.
-            compared: Queries and keys.
-        """
+        """Compute the weights (B, H, T, S)."""
         centred = below_the_largest(scores_BHTS, seen)
         odds = centred.exp().where(seen, 0)
         return odds / odds.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(odds.dtype).tiny)
@@ -70,15 +61,7 @@ class Ratio(Distribution):
 
 
 def below_the_largest(scores: Tensor, seen: Tensor) -> Tensor:
-    """Subtract each query's largest visible score from its scores to prevent overflow; return 0 for other keys.
-
-    Args:
-        scores: (..., S), scores of S keys.
-        seen: Mask, True where the query sees the key; broadcasts to the scores.
-
-    Returns:
-        (..., S), at most 0.
-    """
+    """Subtract each query's largest visible score to prevent overflow; 0 for keys that are not seen."""
     lowest = torch.finfo(scores.dtype).min
     largest = scores.detach().masked_fill(~seen, lowest).amax(dim=-1, keepdim=True)
     return (scores - largest.where(largest > lowest, 0)).where(seen, 0)

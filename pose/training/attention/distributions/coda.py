@@ -12,11 +12,10 @@ from pose.training.attention.distributions.base import Compared, Distribution
 
 
 class Coda(Distribution):
-    """Weights tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) between -1 and 1 (Tay et al., 2019). Memory is O(T^2 K).
+    """Weights tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) between -1 and 1 (Tay et al., 2019). Memory is O(T^2 K)."""
 
-    The distance |q - k| is the sum of the distances of rotated feature pairs. The paper sums over single features,
-    which would depend on a rotation that both share.
-    """
+    # |q - k| is the sum of the distances of rotated feature pairs. The paper sums over single features, which would
+    # depend on a rotation that both share.
 
     EPS = 1e-12  # added under the root, whose slope at 0 is infinite
 

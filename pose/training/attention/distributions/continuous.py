@@ -15,13 +15,12 @@ _NODE_SHARES: list[float] = (0.75 * (1 - _nodes**2) * _shares).tolist()  # quadr
 
 
 class Continuous(Distribution):
-    """A normal density over the visible time span (Martins et al., 2020). O(T^2 N) memory.
+    """A normal density over the visible time span (Martins et al., 2020). O(T^2 N) memory."""
 
-    Softmax weights a_s of keys at times t_s give the mean mu = sum a_s t_s and the variance sum a_s (t_s - mu)^2.
-    Values become a function of time, V(t) = B psi(t), by ridge regression on N Gaussian basis functions psi over the
-    visible span. The output is B E[psi(t)]: a sum of values with weights E[psi]^T (F F^T + l I)^-1 F for F_ns =
-    psi_n(t_s). Weights may be negative, and sum to about 1.
-    """
+    # Softmax weights a_s of keys at times t_s give the mean mu = sum a_s t_s and the variance sum a_s (t_s - mu)^2.
+    # Values become V(t) = B psi(t), by ridge regression on N Gaussian basis functions psi over the visible span. The
+    # output is B E[psi(t)]: a sum of values with weights E[psi]^T (F F^T + l I)^-1 F for F_ns = psi_n(t_s). Weights may
+    # be negative, and sum to about 1.
 
     BASIS = 8
     RIDGE = 1e-2
@@ -50,10 +49,7 @@ class Continuous(Distribution):
         return torch.exp(-apart.square() / 2)
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """Compute the expected value of each of the N basis functions under the normal density, (B, H, T, N).
-
-        Times are relative to the visible span, which is 0 to 1.
-        """
+        """Return the expected values (B, H, T, N) of the basis functions; times are 0 to 1 over the visible span."""
         width = 1 / (self.BASIS - 1)
         wider = (1 + variance_BHT1 / width**2).sqrt()
         centres = torch.linspace(0, 1, self.BASIS, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
@@ -61,17 +57,12 @@ class Continuous(Distribution):
 
 
 class ContinuousSparse(Continuous):
-    """Continuous attention with a truncated parabola as the density, as for 2-entmax (sparsemax).
-
-    The density is 0 beyond sqrt(5) standard deviations.
-    """
+    """Continuous attention with a truncated parabola as the density, as for 2-entmax (sparsemax)."""
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """Compute the expected values (B, H, T, N) of the N basis functions by Gauss-Legendre quadrature.
-
-        The density is 3 (1 - (t / r)^2) / (4 r) at the distance t from the mean, for t from -r to r. Its variance is
-        r^2 / 5, so r is sqrt(5) standard deviations.
-        """
+        """Return the expected values (B, H, T, N) of the basis functions by Gauss-Legendre quadrature."""
+        # The density is 3 (1 - (t / r)^2) / (4 r) at the distance t from the mean, for t from -r to r. Its variance is
+        # r^2 / 5, so r is sqrt(5) standard deviations.
         node_G = torch.tensor(_NODES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         share_G = torch.tensor(_NODE_SHARES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         place_BHTG = mean_BHT1 + (5 * variance_BHT1).sqrt() * node_G
@@ -89,10 +80,8 @@ def _places(compared: Compared, seen: Tensor) -> Tensor:
 
 
 def solve_positive(matrix_NN: Tensor, right_NS: Tensor) -> Tensor:
-    """Compute matrix^-1 right for positive definite matrices (..., N, N) and right sides (..., N, S).
-
-    Gauss-Jordan elimination needs no pivoting for such matrices, and uses only operators that all exporters support.
-    """
+    """Compute matrix^-1 right for positive definite matrices (..., N, N) and right sides (..., N, S)."""
+    # Gauss-Jordan elimination needs no pivoting for such matrices, and uses only operators that all exporters support.
     size = matrix_NN.shape[-1]
     joined = torch.cat((matrix_NN, right_NS), dim=-1)
     for i in range(size):

@@ -13,10 +13,7 @@ from pose.training.attention.distributions.base import Compared, Distribution
 
 
 class _OneKey(Distribution):
-    """Base class that samples one key from the softmax.
-
-    The noise depends only on the training step, so resumed runs give equal results.
-    """
+    """Base class that samples one key from the softmax, with noise that depends only on the training step."""
 
     def __init__(self, heads: int) -> None:
         super().__init__(heads)
@@ -37,10 +34,7 @@ class _OneKey(Distribution):
 
 
 class StraightThrough(_OneKey):
-    """One sampled key with the gradient of the softmax (Bengio et al., 2013): biased, with low variance.
-
-    In evaluation mode the most probable key is chosen, without a gradient.
-    """
+    """One sampled key with the gradient of the softmax (Bengio et al., 2013); the most probable in evaluation."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         share = super().forward(scores_BHTS, seen, compared)
@@ -49,13 +43,12 @@ class StraightThrough(_OneKey):
 
 
 class Hard(_OneKey):
-    """One sampled key with the score-function gradient (Xu et al., 2015): unbiased, with high variance.
+    """One sampled key with the score-function gradient (Xu et al., 2015): unbiased, with high variance."""
 
-    No gradient flows through a choice. After the loss of each sequence is known, `penalty` gives the term (loss -
-    baseline) ln(probability of the choices), whose gradient is that of the expected loss. The moving baseline adds no
-    bias. As in the authors' code, the term has weight 0.1, entropy is rewarded, and half of the steps use the softmax
-    itself.
-    """
+    # No gradient flows through a choice. After the loss of each sequence is known, `penalty` gives the term (loss -
+    # baseline) ln(probability of the choices), whose gradient is that of the expected loss. The moving baseline adds no
+    # bias. As in the authors' code, the term has weight 0.1, entropy is rewarded, and half of the steps use the softmax
+    # itself.
 
     KEEP = 0.9
     STRENGTH = 0.1
@@ -88,11 +81,7 @@ class Hard(_OneKey):
         return chosen
 
     def penalty(self, loss_B: Tensor) -> Tensor:
-        """Return the term that training adds to the loss, and update the baseline.
-
-        Args:
-            loss_B: Loss (B,) of each sequence in the same step.
-        """
+        """Return the term that training adds for the losses (B,) of one step, and update the baseline."""
         assert self._said is not None, "a training step calls forward first"
         (probability_B, entropy_B), self._said = self._said, None
         ahead_B = (loss_B - self.baseline).detach()

@@ -34,10 +34,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDepthSettings(lifters.LifterSettings):
-    """Settings for one condition of an `adaptive-depth` experiment, whose model must be a transformer.
-
-    A model of fixed depth is trained and measured too, but its steps are not counted.
-    """
+    """Settings of an `adaptive-depth` condition with a transformer; steps of a fixed depth are not counted."""
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
@@ -49,17 +46,11 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
 @dataclass(frozen=True, slots=True)
 class FrameMeasurements:
-    """Measurements of N valid frames.
+    """Measurements of N valid frames."""
 
-    Attributes:
-        steps: (N,) number of steps.
-        speeds: (N,) mean speed of the joints, m/s.
-        errors: (N,) MPJPE, mm.
-    """
-
-    steps: np.ndarray
-    speeds: np.ndarray
-    errors: np.ndarray
+    steps: np.ndarray  # (N,) number of steps
+    speeds: np.ndarray  # (N,) mean speed of the joints, m/s
+    errors: np.ndarray  # (N,) MPJPE, mm
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
@@ -78,13 +69,7 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
 
 
 def measure_steps(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
-    """Compute mean numbers of steps on the validation subjects, and their correlation with the error.
-
-    Returns:
-        `steps`, `steps_detector`: mean for exact and for detected 2D. `steps_slow`, `steps_fast`: mean for the slowest
-            and the fastest quarter of the frames. `steps_hidden`, `steps_seen`: mean for the middle 15 frames of
-            sequences, without and with their keypoints. `to_error`: correlation of steps and MPJPE.
-    """
+    """Return mean steps on the validation subjects by condition, and their correlation with the error."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
@@ -121,13 +106,7 @@ def measure_frames(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Fram
 
 
 def steps_in_gap(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps for the middle 15 frames of sequences, without and with the keypoints of these frames.
-
-    Only sequences that continue after these frames are used.
-
-    Returns:
-        Numbers of steps of N frames, (N,) each: without the keypoints, as if the person were occluded, and with them.
-    """
+    """Return the steps (N,) for the middle 15 frames of longer sequences, without and with their keypoints."""
     first = (batch.valid.shape[1] - GAP_FRAMES) // 2
     frames = slice(first, first + GAP_FRAMES)
     continues = batch.valid[:, : frames.stop + 1].all(axis=1)  # visible after the occlusion

@@ -33,25 +33,15 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchGradientsSettings:
-    """Settings for one condition of a `branch-gradients` experiment.
+    """Settings for one condition of a `branch-gradients` experiment."""
 
-    Attributes:
-        method: One of `METHODS`.
-        depth: Number of blocks.
-        dim: Width of the tokens.
-        heads: Number of attention heads.
-        frames: Number of frames of a sequence.
-        sequences: Number of sequences of the batch.
-        rate: Learning rate of the step of Adam.
-    """
-
-    method: str
-    depth: int
-    dim: int = 64
-    heads: int = 4
-    frames: int = 27
-    sequences: int = 16
-    rate: float = 1e-3
+    method: str  # one of `METHODS`
+    depth: int  # number of blocks
+    dim: int = 64  # width of the tokens
+    heads: int = 4  # number of attention heads
+    frames: int = 27  # number of frames of a sequence
+    sequences: int = 16  # number of sequences of the batch
+    rate: float = 1e-3  # learning rate of the step of Adam
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

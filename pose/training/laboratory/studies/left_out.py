@@ -14,13 +14,9 @@ EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutSettings(lifters.LifterSettings):
-    """Settings for one condition of a `left-out` experiment. All its trainings have equal length.
+    """Settings for one condition of a `left-out` experiment. All its trainings have equal length."""
 
-    Attributes:
-        subjects: Names of training subjects, each left out in turn.
-    """
-
-    subjects: list[str] = field(default_factory=list)
+    subjects: list[str] = field(default_factory=list)  # names of training subjects, each left out in turn
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)

@@ -49,10 +49,7 @@ RIDGE = "ridge"
 
 
 class CubeLifter(LifterNetwork):
-    """Lifter that predicts the joints' coordinates relative to the pelvis directly, instead of along the observed rays.
-
-    The depth of the root follows from the predicted size of the body and its spread in the image.
-    """
+    """Lifter of joints relative to the pelvis, instead of along rays; the body's size gives the root's depth."""
 
     def decode(self, outputs: Tensor, observations: LifterInput) -> Lifted:
         along_rays = super().decode(outputs, observations)
@@ -68,39 +65,22 @@ OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterSettings:
-    """Settings for one condition of a `lifters` experiment.
+    """Settings for one condition of a `lifters` experiment."""
 
-    Attributes:
-        model: Keys of a `LifterConfig`; or `model: ridge` with `before` and `after`, see `RidgeLifter`.
-        steps: Number of optimiser steps.
-        frames: Number of frames of a sequence.
-        sequences: Number of sequences of a batch.
-        optimizer: Name of the optimiser, see `pose.training.config.OptimizerConfig`.
-        rate: Peak learning rate.
-        beta2: Second coefficient of Adam's running averages.
-        warmup: Warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`.
-        warmup_steps: Length of the warm-up in steps.
-        decay: Decay of the learning rate, see `ScheduleConfig`.
-        weight_decay: Weight decay of matrices.
-        output: `rays`, as in the lifter (`pose.lifting.features.decode`), or `cube` (`CubeLifter`).
-        ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.training.forms.adaptive.ponder_cost`).
-        evaluated: Number of batches of the validation subjects in each measurement.
-    """
-
-    model: dict[str, Json]
-    steps: int = 400
-    frames: int = 81
-    sequences: int = 8
-    optimizer: str = "adamw"
-    rate: float = 2e-3
-    beta2: float = 0.98
-    warmup: str = "linear"
-    warmup_steps: int = 50
-    decay: str = "cosine"
-    weight_decay: float = 0.02
-    output: str = "rays"
+    model: dict[str, Json]  # keys of a `LifterConfig`; or `model: ridge` with `before` and `after`, see `RidgeLifter`
+    steps: int = 400  # number of optimiser steps
+    frames: int = 81  # number of frames of a sequence
+    sequences: int = 8  # number of sequences of a batch
+    optimizer: str = "adamw"  # name of the optimiser, see `pose.training.config.OptimizerConfig`
+    rate: float = 2e-3  # peak learning rate
+    beta2: float = 0.98  # second coefficient of Adam's running averages
+    warmup: str = "linear"  # warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`
+    warmup_steps: int = 50  # length of the warm-up in steps
+    decay: str = "cosine"  # decay of the learning rate, see `ScheduleConfig`
+    weight_decay: float = 0.02  # weight decay of matrices
+    output: str = "rays"  # `rays`, as in the lifter (`pose.video.decode`), or `cube` (`CubeLifter`)
     ponder: float = 0.01
-    evaluated: int = 3
+    evaluated: int = 3  # number of batches of the validation subjects in each measurement
 
     def __post_init__(self) -> None:
         if self.model.get("model") != RIDGE:
@@ -114,11 +94,7 @@ class LifterSettings:
                 raise ValueError(f"{name}: must be at least 1")
 
     def recipe(self) -> tuple[LifterConfig, OptimizerConfig, ScheduleConfig]:
-        """Build the configurations of model, optimiser and schedule.
-
-        Raises:
-            ValueError: If settings are invalid.
-        """
+        """Build the configurations of model, optimiser and schedule."""
         config = LifterConfig.from_dict(self.model)
         optimizer = OptimizerConfig(
             name=self.optimizer, lr=self.rate, betas=(0.9, self.beta2), weight_decay=self.weight_decay
@@ -154,13 +130,7 @@ def run(settings: LifterSettings, setup: Setup) -> Outcome:
 
 
 def build_lifter(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
-    """Build the network with its initial weights.
-
-    Args:
-        settings: Settings of the condition.
-        example: Batch for data-dependent initialisation.
-        seed: Random seed.
-    """
+    """Build the network with its initial weights; `example` is for data-dependent initialisation."""
     torch.manual_seed(seed)
     config = settings.recipe()[0]
     network = OUTPUT_FORMS[settings.output](config)
@@ -205,17 +175,9 @@ def train_with_loss(
     *,
     stage: bool,
 ) -> TrainingStatistics:
-    """Train a network with any loss, and with the optimiser and schedule of the settings.
-
-    Args:
-        network: Network to train, modified in place.
-        batches: Function from step to training batch.
-        loss: Function from batch and step to the loss.
-        settings: Settings of the condition.
-        setup: Inputs of the trial.
-        name: Identifier of the training. A saved state is used only if it has the same one.
-        stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
-    """
+    """Train a network in place with any loss, and with the optimiser and schedule of the settings."""
+    # A saved state is used only if it has the same name. With `stage` it is kept after the end, for the trial's next
+    # training.
     _, optimizer_config, schedule_config = settings.recipe()
     optimizer = build_optimizer(network, optimizer_config)
     training = Training(
@@ -232,10 +194,7 @@ def train_with_loss(
 
 
 def learned_statistics(network: LifterNetwork) -> dict[str, float]:
-    """Return statistics of the attention's learned parameters over all heads and blocks, as far as there are any.
-
-    `span` and `span_longest` are the mean and the longest adaptive span in s, `alpha` is the mean alpha of entmax.
-    """
+    """Return mean and longest adaptive span in s, and the mean alpha of entmax, as far as there are any."""
     spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
     free = [part for part in network.modules() if type(part) is Entmax]
     found: dict[str, float] = {}
@@ -264,12 +223,7 @@ def metrics(
 
 
 def measure_errors(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Measure the errors of a lifter on exact and detected 2D of the validation subjects.
-
-    Returns:
-        `gt`, `gt_aligned`: MPJPE and P-MPJPE on exact 2D, mm. `detector`, `acceleration`: MPJPE in mm and acceleration
-            error in mm/frame^2 on detected 2D.
-    """
+    """Return MPJPE (mm) on exact and detected 2D of the validation subjects, P-MPJPE and acceleration error."""
     exact, detected = (
         measure(
             network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)

@@ -39,13 +39,9 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSharingSettings(lifters.LifterSettings):
-    """Settings for one condition of a `map-sharing` experiment. Every training has `steps` steps.
+    """Settings for one condition of a `map-sharing` experiment. Every training has `steps` steps."""
 
-    Attributes:
-        threshold: Minimum similarity of maps for blocks to be merged, see `merged`.
-    """
-
-    threshold: float = 0.9
+    threshold: float = 0.9  # minimum similarity of maps for blocks to be merged, see `merged`
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)

@@ -73,13 +73,7 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
-    """Compute the mean MPJPE in mm of the last frame of streams that are `frames` frames long.
-
-    Args:
-        network: Streaming lifter.
-        batch: Sequences of 324 frames, from which the streams are cut.
-        frames: Number of frames of a stream.
-    """
+    """Return the mean MPJPE in mm of the last frame of streams of `frames` frames, cut from 324-frame sequences."""
     length, errors = batch.valid.shape[1], []
     for target in TARGETS:
         last = max(CONTEXTS) + target
@@ -92,9 +86,5 @@ def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> floa
 
 
 def effective_context(errors: dict[int, float]) -> int:
-    """Return the shortest context, in frames, whose error is at most 1 % above the smallest.
-
-    Args:
-        errors: Error by context in frames.
-    """
+    """Return the shortest context, in frames, whose error is at most 1 % above the smallest."""
     return min(frames for frames, error in errors.items() if error <= MAX_ERROR_RATIO * min(errors.values()))

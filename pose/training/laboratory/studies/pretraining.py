@@ -30,21 +30,12 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingSettings:
-    """Settings for one condition of a `pretraining` experiment.
-
-    Attributes that are not listed are those of `lifters.LifterSettings`.
-
-    Attributes:
-        objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.
-        first: Number of steps of pre-training.
-        steps: Number of steps of fine-tuning, which starts from the same pre-trained weights for each of `shares`.
-        shares: Fractions of the training subjects whose 3D poses are used, keys of `SHARES`.
-    """
+    """Settings for one condition of a `pretraining` experiment; further ones as in `lifters.LifterSettings`."""
 
     model: dict[str, Json]
-    objective: str = "none"
-    first: int = 400
-    steps: int = 200
+    objective: str = "none"  # `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects
+    first: int = 400  # number of steps of pre-training
+    steps: int = 200  # number of steps of fine-tuning
     shares: list[str] = field(default_factory=lambda: list(SHARES))
     frames: int = 54
     sequences: int = 6
@@ -66,11 +57,7 @@ class PretrainingSettings:
         self.lifter(self.steps)
 
     def lifter(self, steps: int) -> lifters.LifterSettings:
-        """Return the settings for training a lifter with this number of steps.
-
-        Raises:
-            ValueError: If the settings are invalid.
-        """
+        """Return the settings for training a lifter with this number of steps."""
         return lifters.LifterSettings(
             model=self.model, steps=steps, frames=self.frames, sequences=self.sequences, optimizer=self.optimizer,
             rate=self.rate, warmup=self.warmup, warmup_steps=self.warmup_steps, evaluated=self.evaluated,

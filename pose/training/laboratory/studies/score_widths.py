@@ -23,21 +23,13 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWidthsSettings:
-    """Settings for one condition of a `score-widths` experiment.
+    """Settings for one condition of a `score-widths` experiment."""
 
-    Attributes:
-        score: Score function, a key of `pose.training.attention.scores.SCORES`.
-        width: Number of features of a head.
-        distribution: Function from scores to weights, a key of `pose.training.attention.distributions.DISTRIBUTIONS`.
-        keys: Number of random keys.
-        queries: Number of random queries.
-    """
-
-    score: str
-    width: int
-    distribution: str = "softmax"
-    keys: int = 81
-    queries: int = 512
+    score: str  # score function, a key of `pose.training.attention.scores.SCORES`
+    width: int  # number of features of a head
+    distribution: str = "softmax"  # function from scores to weights
+    keys: int = 81  # number of random keys
+    queries: int = 512  # number of random queries
 
     def __post_init__(self) -> None:
         for name, table in (("score", SCORES), ("distribution", DISTRIBUTIONS)):

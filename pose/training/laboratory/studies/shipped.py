@@ -144,21 +144,13 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings for one condition of a `groups` experiment.
+    """Settings for one condition of a `groups` experiment."""
 
-    Attributes:
-        by: Property by which sequences are grouped: `subject`, `exercise`, `size` or `speed`.
-        condition: Kind of 2D input: `gt` (exact) or `detector`.
-        lifter: Name of a shipped lifter, or path of a checkpoint.
-        frames: Maximum length of a sequence, frames.
-        batches: Number of batches per group.
-    """
-
-    by: str
-    condition: str = "gt"
-    lifter: str = DEFAULT_LIFTER
-    frames: int = SEQUENCE_FRAMES
-    batches: int = 2
+    by: str  # property by which sequences are grouped: `subject`, `exercise`, `size` or `speed`
+    condition: str = "gt"  # kind of 2D input: `gt` (exact) or `detector`
+    lifter: str = DEFAULT_LIFTER  # name of a shipped lifter, or path of a checkpoint
+    frames: int = SEQUENCE_FRAMES  # maximum length of a sequence, frames
+    batches: int = 2  # number of batches per group
 
     def __post_init__(self) -> None:
         if self.by not in ("subject", "exercise", "size", "speed"):

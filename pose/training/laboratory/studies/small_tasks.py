@@ -36,43 +36,24 @@ CHUNK = 500  # questions per batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallTasksSettings:
-    """Settings for one condition of a `small-tasks` experiment.
+    """Settings for one condition of a `small-tasks` experiment."""
 
-    Attributes:
-        task: One of `TASKS`.
-        letters: Number of letters of a word, for the task of the free group.
-        variant: Form of the answer, one of `pose.training.laboratory.tasks.free_group.VARIANTS`, for the same task.
-        model: Keys of a `LifterConfig` for the blocks, which are made causal.
-        form: `decoder` for one stack of blocks, `encoder-decoder` for two stacks, each with the blocks of `model`.
-        positions: Position encoding, see `TokenModel`.
-        examples: Number of training questions.
-        asked: Number of unseen questions in the evaluation.
-        steps: Number of optimiser steps.
-        batch: Number of questions of a batch.
-        optimizer: `gd` (plain gradient descent) or a name of `pose.training.config.OptimizerConfig`.
-        rate: Peak learning rate.
-        beta2: Second coefficient of Adam's running averages.
-        warmup: Warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`.
-        warmup_steps: Length of the warm-up in steps.
-        decay: Decay of the learning rate, see `ScheduleConfig`.
-    """
-
-    task: str
-    letters: int = 6
+    task: str  # one of `TASKS`
+    letters: int = 6  # number of letters of a word, for the task of the free group
     variant: str = "answer"
     model: dict[str, Json] = field(default_factory=lambda: {"dim": 32, "depth": 1, "heads": 1, "expansion": 2})
-    form: str = "decoder"
-    positions: str = "learned"
-    examples: int = 3000
-    asked: int = 2000
-    steps: int = 1500
-    batch: int = 64
-    optimizer: str = "adamw"
-    rate: float = 1e-3
-    beta2: float = 0.999
-    warmup: str = "none"
-    warmup_steps: int = 100
-    decay: str = "none"
+    form: str = "decoder"  # `decoder` for one stack of blocks, `encoder-decoder` for two stacks
+    positions: str = "learned"  # position encoding, see `TokenModel`
+    examples: int = 3000  # number of training questions
+    asked: int = 2000  # number of unseen questions in the evaluation
+    steps: int = 1500  # number of optimiser steps
+    batch: int = 64  # number of questions of a batch
+    optimizer: str = "adamw"  # `gd` (plain gradient descent) or a name of `pose.training.config.OptimizerConfig`
+    rate: float = 1e-3  # peak learning rate
+    beta2: float = 0.999  # second coefficient of Adam's running averages
+    warmup: str = "none"  # warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`
+    warmup_steps: int = 100  # length of the warm-up in steps
+    decay: str = "none"  # decay of the learning rate, see `ScheduleConfig`
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -175,11 +156,9 @@ def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
-    """Return a mask (N,), True for examples whose questions greedy decoding answers completely correctly.
-
-    A single pass with the correct answers as input gives the same result: as long as all earlier tokens are correct,
-    the inputs are those of greedy decoding.
-    """
+    """Return a mask (N,), True for examples that greedy decoding answers completely correctly."""
+    # One pass with the correct answers as input is equivalent: as long as all earlier tokens are correct, the inputs
+    # are those of greedy decoding.
     rights = []
     for first in range(0, len(examples), CHUNK):
         batch = Batch.of(examples[first : first + CHUNK], task.length)
@@ -189,15 +168,7 @@ def answers_right(network: nn.Module, examples: list[Example], task: Task) -> ND
 
 
 def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
-    """Compute the accuracy of the simple baseline rules of a task.
-
-    Args:
-        task: Task whose rules are `task.guesses`.
-        examples: Questions with their correct answers.
-
-    Returns:
-        Fraction of the questions that a rule answers correctly, 0 to 1, by name of the rule.
-    """
+    """Return the fraction of questions that each simple rule of a task answers correctly, by its name."""
     return {
         name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
         for name, guess in task.guesses.items()

@@ -23,17 +23,11 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCostSettings:
-    """Settings for one condition of a `step-cost` experiment.
+    """Settings for one condition of a `step-cost` experiment."""
 
-    Attributes:
-        model: Keys of the `LifterConfig` of a streaming lifter.
-        past: Number of frames so far, including the newest.
-        times: Number of repetitions in each of five rounds; the fastest round counts.
-    """
-
-    model: dict[str, Json]
-    past: int
-    times: int = 20
+    model: dict[str, Json]  # keys of the `LifterConfig` of a streaming lifter
+    past: int  # number of frames so far, including the newest
+    times: int = 20  # number of repetitions in each of five rounds; the fastest round counts
 
     def __post_init__(self) -> None:
         if self.past < 2 or self.times < 1:

@@ -26,17 +26,11 @@ LAST_NORMS = ("as it is", "layer", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutNormSettings(lifters.LifterSettings):
-    """Settings for one condition of a `without-norm` experiment.
+    """Settings for one condition of a `without-norm` experiment."""
 
-    Attributes:
-        centred: Whether a bias removes the mean of the initial tokens.
-        token_size: Root mean square of the initial tokens; 0 keeps that of the initialisation.
-        last_norm: Normalisation before the head: `layer` for LayerNorm, `none`, or `as it is` in the model.
-    """
-
-    centred: bool = False
-    token_size: float = 0.0
-    last_norm: str = "as it is"
+    centred: bool = False  # whether a bias removes the mean of the initial tokens
+    token_size: float = 0.0  # root mean square of the initial tokens; 0 keeps that of the initialisation
+    last_norm: str = "as it is"  # normalisation before the head
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)

@@ -73,10 +73,7 @@ def flat(question: Sequence[int]) -> tuple[int, ...]:
 
 
 def by_operator(question: Sequence[int]) -> tuple[int, ...]:
-    """Return the answer of the simple rule that looks only at the outer operator.
-
-    The answer is 9 for MAX, 0 for MIN, 4 for the mean, and 0 for the sum.
-    """
+    """Return the answer from the outer operator only: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the sum."""
     return (DIGIT + {"MAX(": 9, "MIN(": 0, "MEAN(": 4, "SUM(": 0}[VOCABULARY[question[0]]],)
 
 

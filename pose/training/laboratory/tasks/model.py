@@ -21,15 +21,7 @@ TOKEN_SECONDS = 0.05  # times in s between tokens for `rotary`, where the fastes
 
 
 class TokenModel(nn.Module):
-    """A causal network that predicts the next token.
-
-    Args:
-        config: Configuration of the stack, which is made causal.
-        words: Size of the vocabulary.
-        length: Length of the longest sequence, tokens.
-        positions: Position encoding, one of `POSITIONS`. Attention knows the positions only with `rotary`. Recurrent
-            cells need no encoding.
-    """
+    """A causal network that predicts the next token; attention knows positions only with `rotary`."""
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str) -> None:
         super().__init__()
@@ -60,16 +52,9 @@ class TokenModel(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """An encoder for the question, and a decoder that writes the answer (Vaswani et al., 2017).
+    """An encoder for the question, and a decoder that writes the answer (Vaswani et al., 2017)."""
 
-    Args:
-        config: Configuration of both stacks, with softmax attention.
-        words: Size of the vocabulary.
-        length: Length of the longest sequence, tokens.
-        positions: Position encoding, one of `POSITIONS`.
-        equals: Token that ends a question. For the decoder, padding replaces the question, so that positions in
-            encoder and decoder agree.
-    """
+    # For the decoder, padding replaces the question up to `equals`, so that positions in encoder and decoder agree.
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str, equals: int) -> None:
         super().__init__()
@@ -152,10 +137,7 @@ def token_context(tokens_BN: Tensor, head_dim: int, rotary: bool) -> Context:
 
 
 def sinusoids(length: int, dim: int) -> Tensor:
-    """Compute position encodings (length, dim): sines and cosines of wavelengths from 2 pi to 20,000 pi tokens.
-
-    Source: Vaswani et al., 2017.
-    """
+    """Return position encodings (length, dim): sines and cosines of wavelengths 2 pi to 20,000 pi (Vaswani, 2017)."""
     rates = torch.exp(-math.log(10_000.0) * torch.arange(0, dim, 2) / dim)
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :dim]

@@ -14,17 +14,11 @@ from pose.structures.types import I64
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its answer.
+    """A question with its answer."""
 
-    Attributes:
-        question: Tokens of the question, with the equals sign at the end.
-        answer: Tokens of the answer, with the end token at the end if the task has one.
-        tags: Categories of the question, which are counted separately.
-    """
-
-    question: tuple[int, ...]
-    answer: tuple[int, ...]
-    tags: frozenset[str] = frozenset()
+    question: tuple[int, ...]  # tokens of the question, with the equals sign at the end
+    answer: tuple[int, ...]  # tokens of the answer, with the end token at the end if the task has one
+    tags: frozenset[str] = frozenset()  # categories of the question, which are counted separately
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +62,10 @@ def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Examples padded to equal length.
+    """Examples padded to equal length."""
 
-    Attributes:
-        tokens: (B, N) questions and answers.
-        answers: (B, N - 1) bool, True where the next token is part of the answer.
-    """
-
-    tokens: I64
-    answers: NDArray[np.bool_]
+    tokens: I64  # (B, N) questions and answers
+    answers: NDArray[np.bool_]  # (B, N - 1) bool, True where the next token is part of the answer
 
     @classmethod
     def of(cls, examples: Sequence[Example], length: int) -> "Batch":
