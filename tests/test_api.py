@@ -53,7 +53,7 @@ def arrays_of(path):
         return {name: arrays[name] for name in arrays}
 
 
-def test_process_gives_what_pose_run_writes(processed, tmp_path):
+def test_process_equals_pose_run(processed, tmp_path):
     folder, result = processed
     mine, theirs = arrays_of(result.save(tmp_path / "poses.npz")), arrays_of(folder / "poses.npz")
     assert mine.keys() == theirs.keys()
@@ -62,14 +62,14 @@ def test_process_gives_what_pose_run_writes(processed, tmp_path):
         np.testing.assert_array_equal(mine[name], theirs[name], name)
 
 
-def test_process_has_the_defaults_of_pose_run():
+def test_process_defaults_equal_pose_run():
     ours = inspect.signature(Pipeline.process).parameters
     theirs = {entry.name: entry.default for entry in fields(RunConfig)}
     names = ("world", "pitch", "roll", "smooth", "fill_gaps", "join_tracks", "foot_lock", "start", "end")
     assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
 
 
-def test_lift_has_the_defaults_of_pose_lift():
+def test_lift_defaults_equal_pose_lift():
     ours = inspect.signature(lift).parameters
     theirs = {entry.name: entry.default for entry in fields(LiftConfig)}
     names = (ours.keys() & theirs.keys()) - {"keypoints"}
@@ -77,7 +77,7 @@ def test_lift_has_the_defaults_of_pose_lift():
     assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
 
 
-def test_joints_are_those_of_the_file_in_either_space(processed):
+def test_joints_equal_the_file_in_both_spaces(processed):
     folder, result = processed
     arrays = arrays_of(folder / "poses.npz")
     assert result.people == tuple(np.unique(arrays["id"]))
@@ -91,7 +91,7 @@ def test_joints_are_those_of_the_file_in_either_space(processed):
     np.testing.assert_array_equal(result.joints(), result.joints("world"))
 
 
-def test_conversion_is_that_of_pose_convert(processed, tmp_path):
+def test_convert_equals_pose_convert(processed, tmp_path):
     folder, result = processed
     made = convert(result, ["bvh", "csv"], tmp_path / "python")
     words = ["--to", "bvh,csv", "--out", str(tmp_path / "command"), "--quiet"]
@@ -121,7 +121,7 @@ def test_saving_replaces_what_it_wrote_and_no_other_file(processed, tmp_path):
     assert load(result.save(path)).people == result.people
 
 
-def test_a_table_of_everything(processed):
+def test_data_frame_contains_all_columns(processed):
     pandas = pytest.importorskip("pandas")
     folder, result = processed
     table, written = result.to_dataframe(), pandas.read_csv(folder / "poses.csv")
@@ -131,7 +131,7 @@ def test_a_table_of_everything(processed):
     assert set(table["space"]) == {"world"}
 
 
-def test_angles_have_names(processed):
+def test_angles_are_named(processed):
     _, result = processed
     angles = result.angles()
     assert angles.degrees.shape == (len(result.people), len(result.times), len(angles.names))
@@ -140,7 +140,7 @@ def test_angles_have_names(processed):
         angles["knee"]
 
 
-def test_people_who_are_missing_are_nan(flat):
+def test_missing_people_are_nan(flat):
     assert flat.people == (7, 8)
     joints = flat.joints()
     assert np.isfinite(joints).all(axis=(2, 3)).tolist() == [[True, True, False], [True, False, False]]
@@ -148,7 +148,7 @@ def test_people_who_are_missing_are_nan(flat):
     assert np.isnan(flat.angles()["trunk_lean"]).tolist() == [[False, False, True], [False, True, True]]
 
 
-def test_a_result_without_a_world_says_so(flat):
+def test_world_of_a_result_without_one_is_an_error(flat):
     assert not flat.has_world
     assert flat.heights == {}
     with pytest.raises(UsageError, match=r"has no world \(world=False, or the camera moved\); give space='camera'"):
@@ -170,19 +170,19 @@ def test_a_result_without_a_world_says_so(flat):
         ({"detector": "nosuch"}, "detector: 'nosuch' is unknown; known: auto, blazepose"),
     ],
 )
-def test_a_wrong_option_is_one_line(options, message):
+def test_invalid_option_gives_a_one_line_error(options, message):
     with pytest.raises(UsageError) as caught:
         Pipeline.from_preset("fast", **options)
     assert str(caught.value).startswith(message)
 
 
-def test_a_detector_can_be_named():
+def test_detector_is_selected_by_name():
     assert Pipeline.from_preset("fast", detector="full-frame").config.detector == "full-frame"
     assert Pipeline.from_preset("fast", max_people=np.int64(2), detect_every=1).config.max_people == 2
 
 
 @pytest.mark.parametrize("source", [None, np.zeros((4, 4, 3), np.uint8), ["a.mp4"]])
-def test_a_source_of_a_wrong_type_is_named(source):
+def test_source_of_wrong_type_is_rejected(source):
     kind = type(source).__name__
     with pytest.raises(UsageError, match=f"^source: expected a path, an address or a camera number, got {kind}$"):
         Pipeline.from_preset("fast").process(source)
@@ -202,7 +202,7 @@ def test_a_video_without_people_has_an_empty_result(tmp_path):
 
 
 @pytest.mark.parametrize("world", [False, True])
-def test_lift_gives_what_pose_lift_writes(tmp_path, world, capsys):
+def test_lift_equals_pose_lift(tmp_path, world, capsys):
     rng = np.random.default_rng(0)
     keypoints = (100 + 20 * rng.random((40, 17, 2)) + 200 * rng.random((17, 2))).astype(np.float32)
     path = tmp_path / "seen.npz"
@@ -222,7 +222,7 @@ def test_lift_gives_what_pose_lift_writes(tmp_path, world, capsys):
         written.save(tmp_path / "again.npz")
 
 
-def test_what_is_public_is_listed_and_there():
+def test_public_names_are_listed_and_exist():
     assert sorted(pose.__all__) == pose.__all__
     assert {getattr(pose, name).__name__ for name in pose.__all__} == set(pose.__all__)
     assert set(pose.__all__) <= set(dir(pose))
@@ -233,7 +233,7 @@ def test_what_is_public_is_listed_and_there():
 
 
 @pytest.mark.slow
-def test_a_users_script_passes_mypy_strict(tmp_path):
+def test_user_script_passes_mypy_strict(tmp_path):
     from mypy import api
 
     script = tmp_path / "script.py"

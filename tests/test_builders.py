@@ -35,14 +35,14 @@ def picture(seed=0):
 
 
 @pytest.mark.parametrize("name", ["blazepose", "rtmdet", "yolox", "mobilenet", "full-frame"])
-def test_detectors_are_built_by_name_with_their_usual_weights(name):
+def test_detectors_are_built_by_name_with_default_weights(name):
     detector = build(DETECTORS, name, config(detector=name).stage_options)
     assert detector.name == name
     assert len(detector.detect([picture()])) == 1
 
 
 @pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet"])
-def test_estimators_are_built_by_name_with_their_usual_weights(name):
+def test_estimators_are_built_by_name_with_default_weights(name):
     estimator = build(ESTIMATORS, name, config().stage_options)
     boxes = build(DETECTORS, "full-frame", config().stage_options).detect([picture()])
     keypoints = estimator.estimate([picture()], [estimator.regions(boxes[0])])[0]
@@ -50,12 +50,12 @@ def test_estimators_are_built_by_name_with_their_usual_weights(name):
 
 
 @pytest.mark.parametrize(("name", "file"), [("yolo", YOLO), ("yolo-pose", YOLO_POSE)])
-def test_weights_of_the_users_own(name, file, weights_dir, tmp_path):
+def test_own_weight_files_are_used(name, file, weights_dir, tmp_path):
     own = shutil.copy(weights_dir / file, tmp_path / "mine.onnx")
     assert build(DETECTORS, name, config(detector=name).stage_options, str(own)).name == name
 
 
-def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
+def test_equal_detector_and_estimator_names_run_in_one_pass(weights_dir):
     pose = str(weights_dir / YOLO_POSE)
     both = {"detector": "yolo-pose", "estimator": "yolo-pose"}
     assert is_one_pass(config(**both, detector_model=pose))
@@ -75,14 +75,14 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
 
 
 @pytest.mark.parametrize("name", ["blazepose", "mobilenet", "movenet-multipose"])
-def test_what_runs_on_the_cpu_only_says_so(name):
+def test_cpu_only_networks_reject_cuda_and_precision(name):
     with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
         build(DETECTORS, name, PipelineConfig(device="cuda").stage_options)
     with pytest.raises(PoseError, match=f"precision: {name} supports only the precision of its weight file"):
         build(DETECTORS, name, PipelineConfig(precision="float16").stage_options)
 
 
-def test_wrong_models_are_named():
+def test_unknown_models_are_named():
     with pytest.raises(UsageError, match=r"nowhere\.onnx is neither a file nor a name"):
         build(DETECTORS, "yolo", config().stage_options, "nowhere.onnx")
     with pytest.raises(UsageError, match="has no effect, because this stage has no network"):
@@ -103,7 +103,7 @@ def test_options_reach_the_network():
 
 
 @pytest.mark.parametrize("key", ["detector_model", "estimator_model"])
-def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
+def test_missing_model_names_its_option(key):
     one_pass = config(detector="yolo-pose", estimator="yolo-pose", **{key: "nope.pt"})
     for chosen in (one_pass, config(**{key: "nope.pt"})):
         for use in (
@@ -122,12 +122,12 @@ def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
         ({"detector": "full-frame", "detection_score": 0.4}, "detection_score: full-frame has no network"),
     ],
 )
-def test_what_the_networks_make_no_use_of_is_refused(changes, message):
+def test_options_unused_by_the_networks_are_rejected(changes, message):
     with pytest.raises(UsageError, match=message):
         config(**changes)
 
 
-def test_another_preset_changes_the_networks_and_nothing_else():
+def test_preset_change_replaces_only_the_networks():
     before = config(
         tracker="botsort", repair=False, precision="float16", detect_every=1.0, detection_score=0.3, max_people=3
     )
@@ -144,7 +144,7 @@ def test_another_preset_changes_the_networks_and_nothing_else():
 @pytest.mark.parametrize(
     ("name", "score", "used"), [("movenet", None, 0.45), ("movenet", 0.6, 0.6), ("blazepose", None, 0.5)]
 )
-def test_presence_is_the_estimators_own_or_the_users(name, score, used):
+def test_presence_threshold_is_the_users_or_the_estimators(name, score, used):
     _, make = people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
     assert make()._config.min_presence == used
 
@@ -164,7 +164,7 @@ def onnx_of(path, shape, kind="FLOAT"):
      (DETECTORS, "yolo"), (ESTIMATORS, "blazepose"), (ESTIMATORS, "movenet"), (ESTIMATORS, "rtmpose-t"),
      (ESTIMATORS, "yolo-pose"), (ONE_PASS, "yolo-pose")],
 )  # fmt: skip
-def test_a_network_for_something_else_is_one_line_that_names_the_option(table, name, weights_dir, tmp_path, capfd):
+def test_unrelated_network_file_names_its_option(table, name, weights_dir, tmp_path, capfd):
     onnx_of(tmp_path / "picture.onnx", [1, 3, 320, 320])
     onnx_of(tmp_path / "whole.onnx", [1, 3, 8, 8], "INT64")
     onnx_of(tmp_path / "scalar.onnx", [])

@@ -106,14 +106,14 @@ def test_the_name_of_an_entry_occurs_in_two_files_at_most(probe):
     assert 1 <= len(files) <= 2, files
 
 
-def test_the_page_has_the_colours_of_body_sides():
+def test_live_page_uses_the_side_colours():
     style = (ROOT / "pose" / "live" / "web" / "static" / "style.css").read_text(encoding="utf-8")
     for side in ("left", "right"):
         red, green, blue = SIDE_COLOURS[side]
         assert f"--side-{side}: rgb({red} {green} {blue});" in style
 
 
-def test_the_colours_of_body_sides_occur_in_two_files():
+def test_side_colours_occur_in_two_files():
     files, colours = set(), set(SIDE_COLOURS.values())
     for file, tree in trees().items():
         tuples = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple))
@@ -126,7 +126,7 @@ def test_the_colours_of_body_sides_occur_in_two_files():
     assert files == {"pose/structures/colours.py", "pose/live/web/static/style.css"}
 
 
-def test_what_a_command_prints_is_written_in_one_file():
+def test_printed_summary_is_defined_in_one_file():
     printed = {}
     for file, tree in trees().items():
         for node in ast.walk(tree) if file.startswith("apps/") else ():
@@ -137,7 +137,7 @@ def test_what_a_command_prints_is_written_in_one_file():
     assert {text: files for text, files in printed.items() if len(files) > 1} == {}
 
 
-def test_an_experiment_is_one_file(tmp_path):
+def test_experiment_is_defined_in_one_file(tmp_path):
     name = "error-by-subject"
     assert files_with(name) == []
     (tmp_path / "new.yaml").write_bytes((ROOT / "configs" / "lab" / f"{name}.yaml").read_bytes())

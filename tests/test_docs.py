@@ -100,7 +100,7 @@ def wrong_in(line):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name):
+def test_links_in_pages_resolve(name):
     broken = []
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", PAGES[name]):
         path, _, anchor = link.partition("#")
@@ -111,14 +111,14 @@ def test_links_lead_somewhere(name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_files_named_exist(name):
+def test_files_named_in_pages_exist(name):
     named = re.findall(rf"(?<!--out )(?<!--json )(?<![\w./-]){OURS}/[\w./-]*\w", "\n".join(code(PAGES[name])))
     missing = {path for path in named if "." in Path(path).name and "NAME" not in path and not (ROOT / path).exists()}
     assert missing == set()
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_and_their_options_exist(name):
+def test_commands_and_options_in_pages_exist(name):
     assert [wrong for line in code(PAGES[name]) for wrong in wrong_in(line)] == []
 
 
@@ -130,7 +130,7 @@ def test_options_mentioned_exist(name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_python_examples_import_what_is_there(name):
+def test_python_examples_import_existing_names(name):
     missing = []
     for block in re.findall(r"^```python\n(.*?)^```", PAGES[name], re.DOTALL | re.MULTILINE):
         for node in ast.walk(ast.parse(block)):
@@ -151,5 +151,5 @@ def test_python_examples_import_what_is_there(name):
         ("python -m benchmarks.memory --nothing", "memory.py has no --nothing"),
     ],
 )
-def test_the_check_finds_what_is_wrong(line, complaint):
+def test_page_check_finds_wrong_names(line, complaint):
     assert wrong_in(line) == [complaint]

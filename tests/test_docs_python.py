@@ -96,7 +96,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # a block leaves it to the end of its process to close sockets
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page}-{place}" for place, (page, _) in enumerate(BLOCKS)])
-def test_a_block_runs(page, block, shared, at_hand, tmp_path, monkeypatch):
+def test_python_block_of_a_page_runs(page, block, shared, at_hand, tmp_path, monkeypatch):
     """In this process: to load torch, OpenCV and ONNX Runtime again for each block takes longer than most blocks."""
     known = [entry for line, entry in PREPARED.items() if line in block]
     assert len(known) == 1, f"docs/{page} has a Python block that PREPARED does not know"

@@ -42,34 +42,34 @@ def run(monkeypatch, clip):
     return run_example
 
 
-def test_read_poses_npz(run, poses, capsys):
+def test_example_read_poses_npz_runs(run, poses, capsys):
     run("read_poses_npz.py", poses)
     assert "12 frames" in capsys.readouterr().out
 
 
-def test_knee_angle(run, poses, tmp_path):
+def test_example_knee_angle_runs(run, poses, tmp_path):
     run("knee_angle.py", poses, tmp_path / "knee.png")
     assert (tmp_path / "knee.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_lift_keypoints(run, poses, capsys):
+def test_example_lift_keypoints_runs(run, poses, capsys):
     run("lift_keypoints.py", poses)
     assert capsys.readouterr().out.startswith("12 frames lifted")
 
 
-def test_compare_lifters(run, poses, capsys):
+def test_example_compare_lifters_runs(run, poses, capsys):
     run("compare_lifters.py", poses, "offline", "offline")
     assert "MPJPE 0.0 mm, P-MPJPE 0.0 mm" in capsys.readouterr().out
 
 
-def test_custom_detector(run, clip, capsys):
+def test_example_custom_detector_runs(run, clip, capsys):
     run("custom_detector.py", clip)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 12
     assert lines[-1].endswith("1 people")
 
 
-def test_the_name_of_an_own_detector_is_recorded(clip, monkeypatch):
+def test_name_of_a_custom_detector_is_recorded(clip, monkeypatch):
     class Nobody:
         name = "nobody"
 
@@ -84,7 +84,7 @@ def test_the_name_of_an_own_detector_is_recorded(clip, monkeypatch):
     assert [model.role for model in result.table.run.models] == ["estimator", "lifter"]
 
 
-def test_live_callback(run, clip, capsys):
+def test_example_live_callback_runs(run, clip, capsys):
     run("live_callback.py", clip)
     assert "pelvis at" in capsys.readouterr().out
 
@@ -122,7 +122,7 @@ assert abs(target.pose.bones["Hips"].head.z - 0.7) < 1e-5
 
 
 @pytest.mark.slow
-def test_retarget_in_blender():
+def test_example_retarget_in_blender_runs():
     script = EXAMPLES / "retarget_in_blender.py"
     assert script.name == "retarget_in_blender.py"
     python = environment("bpy") / "bin" / "python"
@@ -131,7 +131,7 @@ def test_retarget_in_blender():
     assert done.returncode == 0, done.stderr
 
 
-def test_new_attention(run, monkeypatch, capsys):
+def test_example_new_attention_runs(run, monkeypatch, capsys):
     from pose.lifting.attention import ATTENTIONS
 
     monkeypatch.delitem(ATTENTIONS, "mean", raising=False)
@@ -141,7 +141,7 @@ def test_new_attention(run, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
-def test_notebook(path, poses, monkeypatch):
+def test_example_notebook_runs(path, poses, monkeypatch):
     monkeypatch.chdir(poses.parent)
     names = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -151,7 +151,7 @@ def test_notebook(path, poses, monkeypatch):
 
 
 @pytest.mark.slow
-def test_train_small_lifter(run, tmp_path, capsys):
+def test_example_train_small_lifter_runs(run, tmp_path, capsys):
     path = tmp_path / "clips.npz"
     save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39", "08")], path)
     run("train_small_lifter.py", path, tmp_path / "run", 3)
@@ -159,7 +159,7 @@ def test_train_small_lifter(run, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_batch_ray(run, clip, tmp_path, capsys):
+def test_example_batch_ray_runs(run, clip, tmp_path, capsys):
     pytest.importorskip("ray", reason="the extra [ray] is not installed")
     run("batch_ray.py", clip.parent, tmp_path / "results")
     assert "clip.mp4: 1 people" in capsys.readouterr().out

@@ -34,15 +34,15 @@ def unknown_joints(skeleton: Skeleton) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)
-def test_every_table_knows_every_joint(skeleton):
+def test_joint_tables_cover_every_joint(skeleton):
     assert unknown_joints(skeleton) == {}
 
 
-def test_keypoint_files_know_every_joint_set():
+def test_keypoint_reader_knows_every_joint_set():
     assert {name for name, _ in LAYOUTS.values()} | NOT_IN_JSON == set(SKELETONS)
 
 
-def test_an_unknown_joint_is_named():
+def test_unknown_joint_is_named():
     odd = Skeleton("odd", ("left_hip", "right_hip", "left_wing", "right_wing"), ((0, 1), (0, 2)), derived=True)
     assert unknown_joints(odd) == {
         "pose.tracking.similarity.SIGMAS": ["left_wing", "right_wing"],

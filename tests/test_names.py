@@ -32,7 +32,7 @@ def defined_twice(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return {name: where for name, where in modules.items() if len(where) > 1}
 
 
-def test_a_public_class_name_has_one_meaning():
+def test_public_class_names_are_unique():
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = defined_twice((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
     assert {name: where for name, where in found.items() if name not in ALLOWED} == {}

@@ -76,7 +76,7 @@ def test_prefetch_ends_when_it_is_told_to_stop():
     assert given == list(range(len(given)))
 
 
-def test_time_in_an_inner_stage_counts_once(monkeypatch):
+def test_nested_stage_time_counts_once(monkeypatch):
     now = [100.0]
     clocks = SimpleNamespace(perf_counter=lambda: now[0], thread_time=lambda: now[0] / 4, process_time=None)
     monkeypatch.setattr("pose.utils.times.time", clocks)
@@ -117,7 +117,7 @@ print(json.dumps([times.seconds, times.processor, spent]))
 """
 
 
-def test_processor_time_goes_to_the_stage_that_worked_and_what_others_did_to_the_rest():
+def test_processor_time_is_attributed_to_its_stage():
     done = subprocess.run([sys.executable, "-c", TIMED], capture_output=True, text=True, timeout=200, check=True)
     seconds, processor, spent = json.loads(done.stdout)
     assert processor["inner"] == pytest.approx(spent["inner"], abs=0.05)  # 0.2 more with what the other thread did
@@ -126,7 +126,7 @@ def test_processor_time_goes_to_the_stage_that_worked_and_what_others_did_to_the
     assert seconds["others"] == 0
 
 
-def test_fast_is_the_default():
+def test_fast_is_the_default_preset():
     assert choose_networks(PipelineConfig(device="cpu")) == load_preset("fast", device="cpu", lifter="offline")
 
 
@@ -146,7 +146,7 @@ def test_every_preset_is_valid_and_can_be_changed(name):
         ({"max_peple": 3}, "unknown key 'max_peple'; known: detector, estimator"),
     ],
 )
-def test_config_names_the_key_and_what_is_allowed(changes, message):
+def test_invalid_config_names_key_and_allowed_values(changes, message):
     with pytest.raises(UsageError) as error:
         load_preset("fast", **changes)
     assert message in str(error.value)
@@ -157,7 +157,7 @@ def test_unknown_preset_lists_the_known():
         load_preset("quick")
 
 
-def test_device_is_honoured_or_refused(monkeypatch):
+def test_device_is_used_or_rejected(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert resolve_device("cpu") == resolve_device("auto") == "cpu"
     with pytest.raises(PoseError, match="device: cuda was requested"):
@@ -190,7 +190,7 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch)
     assert given + len(session.flush()) == 450
 
 
-def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):
+def test_session_rejects_invalid_frames(pipeline):
     session = pipeline.session((64, 48))
     session.push(Frame(np.zeros((48, 64, 3), np.uint8), 0, 0.0))
     with pytest.raises(UsageError, match=r"time 0 s after 0 s"):
@@ -199,7 +199,7 @@ def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):
         session.push(Frame(np.zeros((64, 48, 3), np.uint8), 1, 0.1))
 
 
-def test_a_session_draws_the_frame_of_the_result(weights_dir, videos, monkeypatch):
+def test_session_draws_on_the_frame_of_the_result(weights_dir, videos, monkeypatch):
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     with open_source(str(videos / "dance.mp4"), end=0.1) as source:
         frames = list(source)
@@ -243,7 +243,7 @@ sys.exit("the child hangs")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("live", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_forked_child_runs_a_pipeline_of_its_own(live, videos, weights_dir):
+def test_forked_process_runs_its_own_pipeline(live, videos, weights_dir):
     program = FORKED.replace("LIVE", repr(live)).replace("CLIP", repr(str(videos / "dance.mp4")))
     environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", program]
@@ -269,6 +269,6 @@ def test_models_are_named_with_their_hashes(pipeline, weights_dir):
     assert len(hashes["lifter"]) == 64
 
 
-def test_unknown_camera_is_said(pipeline):
+def test_assumed_camera_is_reported(pipeline):
     assert not pipeline.camera((640, 480)).known
     assert pipeline.camera((640, 480)).fov_degrees == pytest.approx(55)

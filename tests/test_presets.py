@@ -31,7 +31,7 @@ def _no_network(*arguments):
     raise TimeoutError
 
 
-def test_the_presets_that_are_promised_are_there():
+def test_documented_presets_exist():
     assert set(preset_names()) == USUAL
 
 
@@ -48,7 +48,7 @@ def test_cuda_gets_accurate_and_a_cpu_fast(cuda):
     assert [default_preset(device) for device in ("auto", "cuda", "cpu")] == ["accurate", "accurate", "fast"]
 
 
-def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, monkeypatch):
+def test_cuda_driver_without_runtime_keeps_the_cpu_preset(cuda, monkeypatch):
     monkeypatch.setattr(config, "onnx_has_cuda", lambda: False)
     assert default_preset("auto") == "fast"
 
@@ -65,7 +65,7 @@ def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, m
         (["--detector", "mobilenet"], "blazepose"),
     ],
 )
-def test_the_command_runs_what_was_chosen_else_what_the_device_is_for(arguments, estimator, cuda, monkeypatch):
+def test_command_uses_the_chosen_or_device_preset(arguments, estimator, cuda, monkeypatch):
     asked = []
     monkeypatch.setattr("pose_apps.run.run", lambda run_config, pipeline_config, loaded: asked.append(pipeline_config))
     main(["clip.mp4", *arguments])
@@ -73,7 +73,7 @@ def test_the_command_runs_what_was_chosen_else_what_the_device_is_for(arguments,
     assert chosen.estimator == estimator
 
 
-def test_what_was_chosen_beside_the_networks_stays(cuda):
+def test_auto_preset_keeps_other_settings(cuda):
     asked = PipelineConfig(tracker="bytetrack", detector_size=640, max_people=2)
     assert choose_networks(asked) == load_preset(
         "accurate", tracker="bytetrack", detector_size=640, max_people=2, lifter="offline"
@@ -89,7 +89,7 @@ def test_what_was_chosen_beside_the_networks_stays(cuda):
         ("best", "blazepose-landmark-heavy.tflite"),
     ],
 )
-def test_a_missing_weight_is_one_line_with_file_and_folder(name, file, offline, at_hand):
+def test_missing_weight_names_file_and_folder(name, file, offline, at_hand):
     with pytest.raises(PoseError) as error:
         model_files(load_preset(name))
     assert "\n" not in str(error.value)
@@ -98,7 +98,7 @@ def test_a_missing_weight_is_one_line_with_file_and_folder(name, file, offline, 
 
 
 @pytest.mark.parametrize("name", sorted(USUAL - {"fast"}))
-def test_the_command_says_it_in_one_line(name, offline, videos, tiny_lifter, tmp_path, capsys):
+def test_missing_weight_gives_a_one_line_error(name, offline, videos, tiny_lifter, tmp_path, capsys):
     video = ["--video", str(videos / "dance.mp4"), "--out", str(tmp_path / "out")]
     assert main([*video, "--config", name, "--lifter", str(tiny_lifter)]) == 1
     assert f"into {offline} or into a folder named in POSE_WEIGHTS_DIR" in error_line(capsys)

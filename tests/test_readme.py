@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_every_command_is_there():
+def test_command_reference_lists_every_command():
     """What each is called with is held to its --help by test_docs.py."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_every_command_is_there():
 
 
 @pytest.mark.parametrize("command", tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"])
-def test_every_command_tells_its_version(command, capsys):
+def test_every_command_prints_its_version(command, capsys):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     module, function = project["scripts"][command].split(":")
     with pytest.raises(SystemExit) as end:
@@ -38,7 +38,7 @@ def test_every_command_tells_its_version(command, capsys):
     assert (end.value.code, capsys.readouterr().out) == (0, f"{command} {version('pose-run')}\n")
 
 
-def test_changelog_tells_of_this_version():
+def test_changelog_has_the_current_version():
     versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert versions[0] == tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
@@ -62,7 +62,7 @@ def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path):
 
 
 @pytest.mark.slow
-def test_live_example_draws_on_every_frame_of_its_own(videos, weights_dir, tmp_path):
+def test_live_example_draws_on_every_frame(videos, weights_dir, tmp_path):
     page = (ROOT / "docs" / "guides" / "python.md").read_text(encoding="utf-8")
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "drawn.mp4" in code)
     short = beginning(videos / "squats.mp4", tmp_path / "squats.mp4", 3)

@@ -67,7 +67,7 @@ def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
         assert answered == set(GROUPS) or answered == {ALL}
 
 
-def test_a_person_with_a_gap_has_one_score_of_ergonomics(tmp_path):
+def test_ergonomics_score_spans_a_gap_in_the_track(tmp_path):
     """Each part of the motion adds to the same figures."""
     mover = resting()
     path = write(tmp_path / "poses.npz", {1: mover}, partial=range(60, 90))

@@ -57,7 +57,7 @@ def result(tmp_path):
     return write(tmp_path / "poses.npz", {1: squats(3)[0], 4: walk(seconds=8)[0]})
 
 
-def test_each_person_gets_figures_or_a_reason(result):
+def test_each_person_gets_metrics_or_an_omission_reason(result):
     analysis = analyse(load_poses(result))
     answered = {(row.person, row.group) for row in (*analysis.metrics, *analysis.omissions)}
     assert answered == {(person, group) for person in (1, 4) for group in GROUPS}
@@ -66,7 +66,7 @@ def test_each_person_gets_figures_or_a_reason(result):
     assert (count.person, count.value) == (1, 3)
 
 
-def test_tables_hold_the_same_figures(result, tmp_path, capsys):
+def test_csv_and_json_tables_contain_equal_metrics(result, tmp_path, capsys):
     assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "csv,json,parquet"]) == 0
     document = json.loads((tmp_path / "out" / "analysis.json").read_text())
     with (tmp_path / "out" / "analysis-figures.csv").open() as file:
@@ -82,7 +82,7 @@ def test_tables_hold_the_same_figures(result, tmp_path, capsys):
     assert "person 1, gait: none (no walk of two strides or more)" in said
 
 
-def test_events_lie_in_c3d(result, tmp_path):
+def test_c3d_contains_gait_events(result, tmp_path):
     import ezc3d
 
     assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "csv,c3d", "--quiet"]) == 0
@@ -95,7 +95,7 @@ def test_events_lie_in_c3d(result, tmp_path):
     assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "c3d", "--quiet"]) == 2
 
 
-def test_existing_tables_are_kept(result, tmp_path, capsys):
+def test_existing_tables_are_not_overwritten(result, tmp_path, capsys):
     assert main([str(result), "--quiet", "--only", "jumps"]) == 0
     before = (tmp_path / "analysis.json").read_bytes()
     assert main([str(result), "--quiet"]) == 2
@@ -113,12 +113,12 @@ def test_existing_tables_are_kept(result, tmp_path, capsys):
         (["--load", "7"], "load"),
     ],
 )
-def test_wrong_calls_are_one_line(result, words, message, capsys):
+def test_invalid_arguments_give_a_one_line_error(result, words, message, capsys):
     assert main([str(result), *words]) == 2
     assert message in error_line(capsys)
 
 
-def test_a_result_without_a_world_is_refused(tmp_path):
+def test_result_without_world_coordinates_is_rejected(tmp_path):
     path = write(tmp_path / "flat.npz", {1: squats(2)[0]}, world=False)
     with pytest.raises(UsageError, match="analysis needs world coordinates"):
         analyse(load_poses(path))

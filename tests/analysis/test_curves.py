@@ -49,14 +49,14 @@ UPPER = ["spine", "thorax", "neck", "head", *ARMS]
         (UPPER, "y", 20, "pelvis", "trunk rotation", ""),
     ],
 )
-def test_angles_have_their_signs(names, axis, degrees, centre, angle_name, side):
+def test_joint_angle_signs_follow_the_convention(names, axis, degrees, centre, angle_name, side):
     """Flexion, adduction, bending to the right and rotation to the left are positive."""
     at_rest = angle(standing(TIMES), angle_name, side)
     moved = angle(turned(standing(TIMES), names, axis, degrees, centre), angle_name, side)
     assert moved - at_rest == pytest.approx(20, abs=1.5)
 
 
-def test_pelvis_is_measured_for_each_side():
+def test_pelvis_curves_exist_for_each_side():
     joints = standing(TIMES)
     joints[:, H36M17.index("left_hip"), 1] += 0.02
     joints[:, H36M17.index("right_hip"), 1] -= 0.02
@@ -79,7 +79,7 @@ def test_a_walk_has_curves_for_both_sides_beside_norms():
 
 
 @pytest.mark.parametrize(("camera", "seen"), [((5, 1, 0), "hip flexion"), ((0, 1, 5), "hip adduction")])
-def test_a_camera_shows_one_plane_of_a_squat_well(camera, seen):
+def test_squat_curves_out_of_the_image_plane_have_lower_quality(camera, seen):
     """From the side flexion, from the front adduction; arms may move in any plane."""
     metrics, _, _ = angle_curves(1, replace(squats(3)[0], camera=np.array(camera, float)))
     doubts = {metric.name: metric.doubt for metric in metrics if "less" not in metric.name}
@@ -103,7 +103,7 @@ def test_ankles_have_curves_where_feet_are_seen():
     assert with_interval_quality(metric).quality == "red", "the error of the method is as large as the movement"
 
 
-def test_norms_are_those_of_the_publication():
+def test_reference_norms_equal_the_published_values():
     mean, deviation = walking_norm("knee flexion")
     assert (mean[0], mean[72], deviation[60]) == pytest.approx((5.6, 59.1, 6.6))
     hip, _ = walking_norm("hip flexion")

@@ -24,7 +24,7 @@ def one(*scores):
         ((6, 3, 4, 2, 6, 6, 2), {}, 7),  # A 9, B 9
     ],
 )
-def test_rula_worksheet(parts, extra, expected):
+def test_rula_scores_follow_the_worksheet(parts, extra, expected):
     assert rula(*one(*parts), **extra) == [expected]
 
 
@@ -37,18 +37,18 @@ def test_rula_worksheet(parts, extra, expected):
         ((3, 5, 4, 6, 2, 3), {"load": 3, "coupling": 3, "activity": 3}, 15),
     ],
 )
-def test_reba_worksheet(parts, extra, expected):
+def test_reba_scores_follow_the_worksheet(parts, extra, expected):
     assert reba(*one(*parts), **extra) == [expected]
 
 
 @pytest.mark.parametrize("table", [RULA_B, RULA_C, REBA_B, REBA_C], ids=["rula-b", "rula-c", "reba-b", "reba-c"])
-def test_the_last_cell_is_the_worst(table):
+def test_score_tables_end_with_the_highest_score(table):
     assert table.max() == table[(-1,) * table.ndim]
     assert table.min() == table[(0,) * table.ndim] == 1
 
 
 @pytest.mark.parametrize("table", [RULA_A, REBA_A, RULA_C, REBA_C], ids=["rula-a", "reba-a", "rula-c", "reba-c"])
-def test_scores_do_not_fall_where_a_part_gets_worse(table):
+def test_scores_are_monotonic_in_each_body_part(table):
     for axis in range(table.ndim):
         assert (np.diff(table, axis=axis) >= 0).all()
 
@@ -70,7 +70,7 @@ def test_scores_grow_with_the_lean_of_the_trunk():
     assert means[-1].rula[0] > means[0].rula[0]
 
 
-def test_figures_state_the_inputs():
+def test_metrics_list_observed_and_assumed_inputs():
     """A score without them cannot be judged."""
     mover = motion(TIMES, standing(TIMES))
     metrics, _, _ = ergonomic_metrics(1, [mover], Inputs(load=2, coupling=1))
@@ -79,7 +79,7 @@ def test_figures_state_the_inputs():
 
 
 @pytest.mark.parametrize(("values", "near"), [([1, 1, 1, 1], 1.0), ([2, 2, 2, 2], 0.0)])
-def test_the_lowest_level_is_certain_only_below_its_threshold(values, near):
+def test_lowest_risk_level_needs_an_interval_below_its_threshold(values, near):
     """RULA 1 may be 2, which is the same level; RULA 2 may be 3, which is not."""
     shares = dict(_shares(np.array(values), RULA_LEVELS))
     assert shares["acceptable"] == (1.0, near, 1.0)

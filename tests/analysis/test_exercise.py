@@ -29,7 +29,7 @@ def test_noise_does_not_change_the_count():
     assert len(find_repetitions(motion(mover.times, noisy)).items) == 4
 
 
-def test_raised_arms_have_their_name_and_difference():
+def test_arm_raises_are_named_with_their_side_difference():
     times = np.arange(0, 13, 1 / 30)
     joints = standing(times)
     lift = 1.1 * (1 - np.cos(2 * np.pi * times / 3)) / 2 * (times < 12)
@@ -44,7 +44,7 @@ def test_raised_arms_have_their_name_and_difference():
     assert difference[0] > 0.1 > 0.01 > difference[1]
 
 
-def test_standing_and_walking_are_no_repetitions():
+def test_standing_and_walking_count_no_repetitions():
     times = np.arange(0, 6, 1 / 30)
     noise = np.random.default_rng(2).normal(0, 0.01, (len(times), 17, 3))
     assert repetition_metrics(1, motion(times, standing(times) + noise)) == (
@@ -57,7 +57,7 @@ def test_standing_and_walking_are_no_repetitions():
 
 @pytest.mark.parametrize("height", [0.12, 0.3, 0.5])
 @pytest.mark.parametrize("rate", [30.0, 60.0])
-def test_jumps_have_their_height(height, rate):
+def test_jump_height_is_measured(height, rate):
     jumper, takeoff, landing = jump(height, rate)
     (found,) = find_jumps(jumper)
     assert found.flight_height == pytest.approx(height, abs=0.03)
@@ -70,7 +70,7 @@ def test_jumps_have_their_height(height, rate):
     assert all(metric.low < metric.value < metric.high for metric in metrics)
 
 
-def test_a_floor_that_drifts_with_the_depth_hides_no_jump():
+def test_jump_is_found_despite_floor_drift_with_depth():
     jumper, *_ = jump(0.3, 60.0)
     drift = 0.08 * np.sin(2 * np.pi * jumper.times / 8)
     (found,) = find_jumps(
@@ -79,7 +79,7 @@ def test_a_floor_that_drifts_with_the_depth_hides_no_jump():
     assert found.flight_height == pytest.approx(0.3, abs=0.05)
 
 
-def test_a_lift_without_gravity_is_not_a_jump():
+def test_rise_without_free_fall_is_not_a_jump():
     times = np.arange(0, 4, 1 / 30)
     joints = standing(times)
     rise = 0.3 * ((times > 1) & (times < 3)) * np.sin(np.pi * (times - 1) / 2) ** 2
@@ -134,7 +134,7 @@ def test_squats_have_tempo_and_depth():
     assert metrics["squat: depth"].value == pytest.approx(0.4, rel=0.1)
 
 
-def test_jumping_jacks_have_their_name():
+def test_jumping_jacks_are_classified():
     times = np.arange(0, 9, 1 / 30)
     joints = standing(times)
     open_ = (1 - np.cos(2 * np.pi * times / 1.5)) / 2 * (times < 7.5)
@@ -147,7 +147,7 @@ def test_jumping_jacks_have_their_name():
     assert not any(metric.name.endswith("depth") for metric in metrics), "the pelvis does not sink"
 
 
-def test_two_different_movements_are_no_repetitions():
+def test_two_different_movements_are_not_repetitions():
     """Both resemble their own median; they do not resemble each other."""
     times = np.arange(0, 8, 1 / 30)
     joints = standing(times)

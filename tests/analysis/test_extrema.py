@@ -21,7 +21,7 @@ def test_turning_points_alternate_and_swing_enough(signal, swing):
 
 
 @given(SIGNALS, st.floats(0.1, 5), st.floats(0.05, 1))
-def test_points_at_the_ends_keep_the_others(signal, swing, share):
+def test_extrema_at_the_ends_do_not_remove_inner_ones(signal, swing, share):
     inner = turning_points(signal, swing)
     every = turning_points(signal, swing, share * swing)
     assert [point for point in every if point in inner] == inner
@@ -29,7 +29,7 @@ def test_points_at_the_ends_keep_the_others(signal, swing, share):
     assert [kind for _, kind in every] == [(-1) ** i * every[0][1] for i in range(len(every))]
 
 
-def test_the_vertex_of_a_parabola_is_exact():
+def test_parabola_vertex_is_interpolated_exactly():
     times = np.array([0.0, 0.1, 0.2, 0.3])
     signal = -((times - 0.13) ** 2)
     assert refined_time(signal, times, int(np.argmax(signal))) == pytest.approx(0.13)

@@ -11,14 +11,14 @@ from pose.analysis.walking import gait_metrics
 
 
 @pytest.mark.parametrize("rate", [15.0, 30.0, 50.0, 120.0])
-def test_strikes_are_where_the_ankle_is_farthest_ahead(rate):
+def test_heel_strikes_are_where_the_ankle_is_farthest_ahead(rate):
     walker, farthest = walk(rate=rate)
     found = analyse_gait(walker).strikes
     for side, true in farthest.items():
         np.testing.assert_allclose(np.array(found[side]) - STRIKE_SHIFT_S, true, atol=0.5 / rate + 0.005)
 
 
-def test_steps_have_the_length_and_time_that_they_were_made_with():
+def test_step_length_and_time_equal_the_synthetic_walk():
     walker, _ = walk(step_s=0.6, step_m=0.7)
     strides = analyse_gait(walker).strides
     assert len(strides) >= 6
@@ -31,7 +31,7 @@ def test_steps_have_the_length_and_time_that_they_were_made_with():
         assert stride.stance == pytest.approx(0.5 + (OFF_SHIFT_S - STRIKE_SHIFT_S) / 1.2, abs=0.03)
 
 
-def test_direction_of_walking_makes_no_difference():
+def test_gait_metrics_do_not_depend_on_walking_direction():
     walker, _ = walk()
     turn = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
     turned = motion(walker.times, walker.joints @ turn.T)
@@ -49,7 +49,7 @@ def test_a_treadmill_walker_has_the_speed_of_the_belt():
     assert speed.value == pytest.approx(0.65 / 0.55, rel=0.15)
 
 
-def test_strides_in_turns_are_left_out():
+def test_strides_during_turns_are_excluded():
     walker, _ = walk(seconds=8)
     bend = np.cumsum(np.where((walker.times > 3) & (walker.times < 5), np.pi / 2 / 60, 0))
     joints = walker.joints.copy()
@@ -64,7 +64,7 @@ def test_strides_in_turns_are_left_out():
     assert any(3 < event.time < 5 for event in events)
 
 
-def test_intervals_hold_the_truth_and_events_are_named():
+def test_confidence_intervals_contain_the_true_gait_values():
     walker, farthest = walk()
     metrics, events, reason = gait_metrics(7, walker)
     assert reason == ""
@@ -96,7 +96,7 @@ def test_a_runner_has_the_events_and_figures_of_a_run():
     assert by_name["cadence"].note == "running"
 
 
-def test_no_person_walks_who_stands_or_shakes():
+def test_standing_or_shaking_is_not_walking():
     times = np.arange(0, 5, 1 / 30)
     still = standing(times)
     noise = np.random.default_rng(0).normal(0, 0.03, still.shape)
@@ -106,7 +106,7 @@ def test_no_person_walks_who_stands_or_shakes():
         assert reason == "no walk of two strides or more"
 
 
-def test_contacts_are_compared_with_zeni():
+def test_foot_contacts_agree_with_zeni_events():
     """Feet whose contacts begin 0.1 s after the strikes, and end with the offs."""
     mover, _ = walk(seconds=8)
     gait = analyse_gait(mover)

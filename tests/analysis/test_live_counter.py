@@ -33,19 +33,19 @@ def counted(mover):
 
 
 @pytest.mark.parametrize("count", [3, 6])
-def test_squats_are_counted_while_they_happen(count):
+def test_live_counter_counts_squats(count):
     counts = [seen[7].count for seen in counted(squats(count)[0]) if seen]
     assert counts == sorted(counts), "a count never falls"
     assert set(counts) == set(range(2, count + 1)), "the first counts with the second"
 
 
-def test_standing_and_walking_count_nothing():
+def test_live_counter_ignores_standing_and_walking():
     times = np.arange(0, 8, 1 / 30)
     assert not any(counted(motion(times, standing(times))))
     assert not any(counted(walk(seconds=8)[0]))
 
 
-def test_messages_and_page_have_the_count():
+def test_live_messages_and_page_contain_the_count():
     frame = next(frames(squats(2)[0]))
     image = np.zeros((480, 640, 3), np.uint8)
     live = LiveResult(image, frame, H36M17, 0.0, 0.1, counts={7: Count("squat", 4)})

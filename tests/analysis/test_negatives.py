@@ -23,7 +23,7 @@ def reasons(analysis):
     return [(row.person, row.group, row.reason) for row in analysis.omissions]
 
 
-def test_no_person_walks(tmp_path):
+def test_without_a_walk_there_are_no_gait_metrics(tmp_path):
     analysis = analysed(tmp_path, {1: motion(TIMES, standing(TIMES))}, ["gait"])
     assert (analysis.metrics, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
 
@@ -37,19 +37,19 @@ def test_no_person_walks(tmp_path):
         ("angles", "fewer than 2 strides or complete repetitions"),
     ],
 )
-def test_reasons_of_groups(tmp_path, group, reason):
+def test_omission_reasons_are_given_per_metric_group(tmp_path, group, reason):
     slow = np.arange(0, 8, 1 / 5)
     analysis = analysed(tmp_path, {1: motion(slow, standing(slow))}, [group])
     assert (analysis.metrics, reasons(analysis)) == ([], [(1, group, reason)])
 
 
-def test_frames_too_far_apart(tmp_path):
+def test_low_frame_rate_omits_metrics(tmp_path):
     slow = np.arange(0, 8, 0.5)
     analysis = analysed(tmp_path, {1: motion(slow, standing(slow))})
     assert (analysis.metrics, reasons(analysis)) == ([], [(1, "all", "frames are more than 0.25 s apart")])
 
 
-def test_angles_that_no_result_has(tmp_path):
+def test_impossible_angles_are_rejected(tmp_path):
     """The reason depends on what the 2D network sees, not on the lifted skeleton alone."""
     table = load_poses(write(tmp_path / "poses.npz", {1: motion(TIMES, standing(TIMES))}))
     seen = replace(table, skeleton=BLAZEPOSE33).with_columns(
@@ -64,14 +64,14 @@ def test_angles_that_no_result_has(tmp_path):
 
 
 @pytest.mark.parametrize(("heights", "small"), [({1: (1.1, 0.0)}, True), ({1: (1.25, 0.15)}, False), ({}, False)])
-def test_a_child(tmp_path, heights, small):
+def test_child_proportions_flag_ergonomics(tmp_path, heights, small):
     analysis = analysed(tmp_path, {1: walk()[0]}, heights=heights)
     line = [(1, "all", "body height 1.10 m: the errors of small children are not known")]
     assert (reasons(analysis) == line) == small
     assert bool(analysis.metrics) != small
 
 
-def test_a_wheelchair(tmp_path):
+def test_wheelchair_user_has_no_gait_or_jump_metrics(tmp_path):
     joints = standing(TIMES)
     zero = np.zeros_like(TIMES)
     move(joints, UPPER, np.stack([zero, zero - 0.4, zero - 0.4], axis=1))
@@ -86,14 +86,14 @@ def test_a_wheelchair(tmp_path):
     assert reason.startswith("moves without steps, seated (wheelchair or vehicle)")
 
 
-def test_a_person_who_leaves_the_image(tmp_path):
+def test_person_leaving_the_image_has_no_jump(tmp_path):
     analysis = analysed(tmp_path, {1: walk(seconds=3)[0]}, partial=range(12, 90))
     assert analysis.metrics == []
     assert reasons(analysis) == [(1, "all", "the person is fully visible for less than 0.5 s at a time")]
 
 
 @pytest.mark.parametrize("swapped", [True, False])
-def test_two_people_who_swap_places(tmp_path, swapped):
+def test_swapped_tracks_are_flagged(tmp_path, swapped):
     """They walk towards each other, and pass at half a metre."""
     one = walk(seconds=6)[0]
     joints = one.joints.copy()

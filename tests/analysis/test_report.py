@@ -28,14 +28,14 @@ def page(table, tmp_path_factory):
     return target.read_text(encoding="utf-8")
 
 
-def test_the_page_needs_nothing_else(page):
+def test_report_page_is_self_contained(page):
     assert not re.findall(r"<script|<link|https?://|src=\"(?!data:)", page.replace("http://www.w3.org/2000/svg", ""))
     assert "&lt;walk&gt; &amp; run.mp4" in page
     assert 'name="viewport"' in page
     assert "size: A4" in page
 
 
-def test_every_figure_states_unit_frames_and_quality(table, page):
+def test_every_metric_states_unit_frames_and_quality(table, page):
     metrics = [metric for metric in analyse(table).metrics if metric.group not in ("angles", "jumps")]
     tables = re.findall(r"<p class=\"quiet\">([^<]*)</p><table class='wide'>(.*?)</table>", page)
     assert all(re.match(r"[\d.]+ to [\d.]+ s \(frames \d+ to \d+\)", above) for above, _ in tables)
@@ -48,7 +48,7 @@ def test_every_figure_states_unit_frames_and_quality(table, page):
         assert ">\u22120<" not in row, "no negative zero"
 
 
-def test_every_jump_is_one_row(table, page):
+def test_report_lists_each_jump_in_one_row(table, page):
     jumps = {metric.name.partition(":")[0] for metric in analyse(table).metrics if metric.group == "jumps"}
     body = re.search(r"<table class='narrow'><tr><th>jump</th>.*?</table>", page)[0]
     assert body.count("<tr><td>") == len(jumps) > 0
@@ -66,7 +66,7 @@ def test_every_chart_has_units_and_its_frames(page):
         ElementTree.fromstring(re.search(r"<svg.*</svg>", chart)[0])
 
 
-def test_key_moments_have_images(table, page):
+def test_key_moments_show_images(table, page):
     analysis = analyse(table)
     events = [event for person in (1, 2, 3) for event in key_events(analysis, person)]
     names = {event.name for event in events}

@@ -60,7 +60,7 @@ def raw(tmp_path, monkeypatch):
     return tmp_path / "raw.npy"
 
 
-def test_it_is_prepared_and_evaluated_on(raw, tmp_path, capsys):
+def test_new_data_set_needs_a_reader_a_class_and_one_table_line(raw, tmp_path, capsys):
     toy = tmp_path / "toy.npy"
     assert prepare(["toy", "--source", str(raw), "--out", str(toy), "--scale", "0.001"]) == 0
     (one,) = read(toy)
@@ -75,7 +75,7 @@ def test_it_is_prepared_and_evaluated_on(raw, tmp_path, capsys):
     assert f"{50 * 16 / 17:.1f}" in said  # the pelvis is where it was
 
 
-def test_its_mistakes_are_said_like_any_others(raw, tmp_path, capsys):
+def test_new_data_set_reports_option_errors_like_others(raw, tmp_path, capsys):
     assert prepare(["toy", "--source", str(tmp_path / "none"), "--out", "x"]) == 2
     assert prepare(["toy", "--source", str(raw), "--out", "x", "--scale", "0"]) == 2
     assert evaluation.main(["toy"]) == 2

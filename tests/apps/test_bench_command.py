@@ -23,7 +23,7 @@ def tiny_stream(tmp_path):
     return path
 
 
-def test_the_lifter_is_timed(tiny_lifter, tiny_stream, tmp_path, capsys, monkeypatch):
+def test_lifter_benchmark_reports_times(tiny_lifter, tiny_stream, tmp_path, capsys, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)  # of this process, which other tests share
@@ -71,12 +71,12 @@ def test_attention_is_timed_in_a_process_of_its_own():
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
-def test_hidden_units_of_all_pairs_are_never_there_at_once():
+def test_multi_dimensional_attention_memory_is_bounded():
     _, megabytes = measured_apart("multi-dimensional", 512, 64)
     assert megabytes < 4 * 512 * 512 * 64 / 2**20 / 2  # half of what one feature each of all pairs takes
 
 
-def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
+def test_sequence_lengths_over_the_time_budget_are_skipped(monkeypatch):
     from pose_apps.bench import attention_costs
 
     quick = {"softmax": 1.0, "local": 30.0}  # ms at 10 frames, and as the square of the length
@@ -91,14 +91,14 @@ def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["softmax, map shared by 2", "blocks, 17 joints, 1 bone"])
-def test_forms_of_several_layers_or_joints_answer_for_each_frame(name):
+def test_multi_layer_and_joint_variants_return_every_frame(name):
     from pose_apps.bench.attention_costs import LayerCase, prepare
 
     y = prepare(LayerCase(name=name, length=30, batch=1, dim=16, heads=2, device="cpu"))()
     assert y.shape == (17 if "joints" in name else 1, 30, 16)
 
 
-def test_exports_are_timed_beside_the_lifter(tmp_path, capsys):
+def test_export_benchmark_reports_formats_and_lifter(tmp_path, capsys):
     out = tmp_path / "figures.json"
     assert main(["exports", "--frames", "60", "--formats", "bvh,csv", "--json", str(out)]) == 0
     figures, printed = json.loads(out.read_text()), capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
         pytest.param(ONE_PASS, "yolo-pose", one_pass, "yolo26n-pose-256-int8.onnx", marks=pytest.mark.slow),
     ],
 )
-def test_figures_belong_together(table, name, prepare, model, weights_dir, videos):
+def test_network_metrics_are_consistent(table, name, prepare, model, weights_dir, videos):
     file = model and str(weights_dir / model)
     figures = measure_in_process(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
     assert [figure.people for figure in figures] == list(PEOPLE)
@@ -71,7 +71,7 @@ def test_figures_belong_together(table, name, prepare, model, weights_dir, video
 
 
 @pytest.mark.parametrize("people", PEOPLE)
-def test_every_person_has_a_place_and_a_box(people, rng):
+def test_tiled_image_has_one_box_per_person(people, rng):
     frame = rng.integers(1, 100, (400, 200, 3), np.uint8)
     image, boxes = tiled(frame, people)
     assert image.shape == (IMAGE_SIZE[1], IMAGE_SIZE[0], 3)
@@ -85,7 +85,7 @@ def test_every_person_has_a_place_and_a_box(people, rng):
     assert (image[shown == 1] != 114).all()
 
 
-def test_the_table_has_a_row_for_each_network():
+def test_benchmark_table_has_a_row_per_network():
     usual = {"network": "a", "weights": "a.onnx", "device": "cpu", "found": 1}
     figures = [
         NetworkMetrics(people=people, milliseconds=ms, frames_per_second=1000 / ms, megabytes=memory, **usual)
@@ -96,7 +96,7 @@ def test_the_table_has_a_row_for_each_network():
     assert lines[2:] == ["| a | a.onnx | cpu | 2.0 ms, 500/s, 10 MB | 8.0 ms, 125/s, 12 MB | 40.0 ms, 25.0/s |"]
 
 
-def test_the_gpu_is_named(monkeypatch):
+def test_machine_description_names_the_gpu(monkeypatch):
     monkeypatch.setattr(networks, "resolve_device", lambda device: "cuda")
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a GPU")
     assert networks.describe_machine("auto")["gpu"] == "a GPU"

@@ -28,12 +28,12 @@ def clips(tmp_path):
         ([], 1, "left.mp4"),
     ],
 )
-def test_what_is_refused_is_one_line(clips, more, status, message, capsys):
+def test_invalid_arguments_give_a_one_line_error(clips, more, status, message, capsys):
     assert main([*clips, *more, "--quiet"]) == status
     assert message in error_line(capsys)
 
 
-def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
+def test_missing_videos_and_existing_output_are_rejected(clips, tmp_path, capsys):
     assert main([]) == 2
     assert "no videos" in capsys.readouterr().err
     assert main([clips[0]]) == 2
@@ -44,7 +44,7 @@ def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_calibration_of_two_real_views_is_refined(videos, at_hand, tmp_path, capsys):
+def test_given_calibration_of_two_real_views_is_refined(videos, at_hand, tmp_path, capsys):
     views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
     cache = ["--cache", str(tmp_path / "cache"), "--quiet"]
     assert main([*views, "--out", str(tmp_path / "new.json"), *cache]) == 0
@@ -57,7 +57,7 @@ def test_a_calibration_of_two_real_views_is_refined(videos, at_hand, tmp_path, c
     assert refined[0]["K"][0][0] != new[0]["K"][0][0]
 
 
-def test_the_python_function_checks_its_arguments(clips):
+def test_python_several_validates_its_arguments(clips):
     for arguments, message in (
         ({"videos": clips[:1]}, "videos: got 1; allowed: 2 to 8"),
         ({"videos": clips, "offsets": [0.0]}, "offsets: got 1 for 2 videos"),
@@ -70,7 +70,7 @@ def test_the_python_function_checks_its_arguments(clips):
 
 
 @pytest.mark.slow
-def test_two_real_views_in_python(videos, at_hand):
+def test_python_several_calibrates_two_real_views(videos, at_hand):
     result = several([videos / "two-people" / f"view-{name}.mp4" for name in "ab"], height=1.75)
     assert result.people == (1, 2)
     assert result.has_world

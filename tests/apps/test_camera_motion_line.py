@@ -16,16 +16,16 @@ def line(kind, path=PATH, **numbers):
     return motion_line(Decision(CameraMotion(kind, **NUMBERS | numbers), path))
 
 
-def test_what_is_not_measured_is_not_said():
+def test_fixed_camera_prints_no_motion_line():
     assert line(FIXED) == ""
 
 
 @pytest.mark.parametrize(("kind", "said"), [(STATIC, "none"), (UNKNOWN, "unknown, measured in 100% of the frames")])
-def test_a_camera_without_a_path(kind, said):
+def test_static_and_unknown_camera_motion_is_summarised(kind, said):
     assert line(kind, None).startswith(f"camera motion: {said}")
 
 
-def test_a_rotation_states_which_translation_it_does_not_exclude():
+def test_rotation_summary_states_the_undetectable_translation():
     text = line(ROTATING)
     assert "pan 20.0, tilt 5.0, roll 1.0 degrees" in text
     assert "compensated (+- 0.1 degrees); a translation slower than 0.3 m/s may remain unnoticed" in text

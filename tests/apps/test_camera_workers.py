@@ -37,7 +37,7 @@ def tracked(clips, pipeline, folder, workers, stop=None, shown=lambda results, s
         return track_cameras(clips, pipeline, folder, stack, context, stop or threading.Event(), workers), warned
 
 
-def test_workers_change_nothing(clips, pipeline, tmp_path):
+def test_parallel_camera_workers_give_equal_results(clips, pipeline, tmp_path):
     one, _ = tracked(clips, pipeline, tmp_path, 1)
     several, _ = tracked(clips, pipeline, tmp_path, 2)
     assert len(one) == len(several) == 3
@@ -49,7 +49,7 @@ def test_workers_change_nothing(clips, pipeline, tmp_path):
             np.testing.assert_array_equal(found.joints, expected.joints)
 
 
-def test_the_error_of_one_camera_ends_all(clips, pipeline, tmp_path):
+def test_error_of_one_camera_ends_all_workers(clips, pipeline, tmp_path):
     (tmp_path / "b.mp4").write_text("no video")
     before = threading.active_count()
     with pytest.raises(PoseError, match=r"b\.mp4: not a video"):
@@ -72,7 +72,7 @@ def test_stop_ends_all_workers(clips, pipeline, tmp_path):
     assert tracked(clips, pipeline, tmp_path, 3, stop)[0] == []
 
 
-def test_the_same_images_twice_end_all(clips, pipeline, tmp_path):
+def test_duplicate_camera_videos_are_rejected(clips, pipeline, tmp_path):
     (tmp_path / "c.mp4").write_bytes((tmp_path / "a.mp4").read_bytes())
     before = threading.active_count()
     with pytest.raises(PoseError, match=r"c\.mp4: has the same images as .*a\.mp4"):
@@ -91,7 +91,7 @@ def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, 
     assert with_threads(PipelineConfig(threads=2), workers).threads == threads
 
 
-def test_a_gpu_has_one_worker(monkeypatch):
+def test_gpu_uses_one_camera_worker(monkeypatch):
     monkeypatch.setattr("pose.cameras.resolve_device", lambda device: "cuda")
     assert camera_workers(4, "auto") == 1
 

@@ -37,7 +37,7 @@ def raising(error: BaseException):
         ),
     ],
 )
-def test_an_error_is_one_line_and_a_status(error, status, line, capsys):
+def test_errors_print_one_line_and_set_the_exit_status(error, status, line, capsys):
     assert raising(error)([]) == status
     assert capsys.readouterr() == ("", f"error: {line}\n")
 
@@ -46,7 +46,7 @@ def test_an_error_is_one_line_and_a_status(error, status, line, capsys):
     ("interrupt", "line"),
     [(KeyboardInterrupt(), "interrupted"), (KeyboardInterrupt("9 frames kept"), "interrupted: 9 frames kept")],
 )
-def test_ctrl_c_is_no_error(interrupt, line, capsys):
+def test_ctrl_c_exits_with_130(interrupt, line, capsys):
     assert raising(interrupt)([]) == 130
     assert capsys.readouterr() == ("", f"{line}\n")
 
@@ -56,7 +56,7 @@ def test_the_status_of_the_command_is_kept(status):
     assert run_command(lambda argv=None: status)([]) == (status or 0)
 
 
-def test_a_bug_keeps_its_traceback():
+def test_unexpected_exceptions_keep_their_traceback():
     with pytest.raises(ZeroDivisionError):
         raising(ZeroDivisionError())([])
     with pytest.raises(OSError, match="no errno"):
@@ -113,13 +113,13 @@ def test_a_missing_option_is_named():
         asked()
 
 
-def test_a_value_that_is_not_allowed_is_named_as_it_was_typed(capsys):
+def test_out_of_range_value_is_quoted_as_typed(capsys):
     command = run_command(lambda argv=None: asked(*argv) and 0)
     assert command(["--video", "clip.mp4", "--at-most", "9"]) == 2
     assert capsys.readouterr().err == "error: --at-most: 9 is out of range; allowed: 1 to 4\n"
 
 
-def test_a_file_with_the_name_of_an_option_stays_a_file(capsys):
+def test_file_named_like_an_option_is_not_rewritten_in_messages(capsys):
     def fail(argv=None):
         asked(*argv)
         raise UsageError("at_most: no such file")
@@ -139,7 +139,7 @@ def test_a_file_with_the_name_of_an_option_stays_a_file(capsys):
         (["list", "--jsn"], "unknown option '--jsn': did you mean --json?"),
     ],
 )
-def test_a_wrong_subcommand_is_named_with_those_there_are(words, message, capsys):
+def test_unknown_subcommand_lists_the_known_ones(words, message, capsys):
     assert pose_weights(words) == 2
     assert capsys.readouterr().err == f"error: {message}\n"
 
@@ -171,7 +171,7 @@ def test_a_wrong_subcommand_is_named_with_those_there_are(words, message, capsys
         ("a: [1", "--config: FILE: not readable as YAML: line 1: expected ',' or ']', but got '<stream end>'"),
     ],
 )
-def test_a_config_file_is_checked_like_options(text, words, tmp_path):
+def test_config_files_are_validated_like_options(text, words, tmp_path):
     config = tmp_path / "run.yaml"
     config.write_text(text)
     with pytest.raises(UsageError) as caught:
@@ -180,7 +180,7 @@ def test_a_config_file_is_checked_like_options(text, words, tmp_path):
     assert str(caught.value) == words.replace("FILE", str(config)).replace("KEYS", known)
 
 
-def test_options_are_read_as_what_they_are(tmp_path):
+def test_options_are_parsed_to_their_types(tmp_path):
     config = tmp_path / "run.yaml"
     config.write_text("video: 0\nscore: 1\nsize: null\nloop: yes\n")
     assert asked("--config", str(config)) == Asked(video="0", score=1.0, loop=True)
@@ -191,14 +191,14 @@ def test_options_are_read_as_what_they_are(tmp_path):
     assert asked("--video", "a", "--size", "7", "--score", "1e-3", "--no-loop") == Asked(video="a", size=7, score=0.001)
 
 
-def test_help_is_no_error(capsys):
+def test_help_exits_with_0(capsys):
     with pytest.raises(SystemExit) as caught:
         run_command(lambda argv=None: asked(*argv) and 0)(["--help"])
     assert caught.value.code == 0
     assert "--people" in capsys.readouterr().out
 
 
-def test_a_path_may_begin_with_the_home_folder(monkeypatch, tmp_path):
+def test_tilde_in_paths_is_expanded(monkeypatch, tmp_path):
     """Also where the shell leaves it alone: behind `=`, in a file of settings."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))

@@ -44,17 +44,17 @@ def tab(call, scripts, tmp_path):
     return offered
 
 
-def test_options_are_offered(tab):
+def test_bash_completes_options(tab):
     assert tab("pose-run", "--max") == {"--max-people"}
     assert tab("pose-run", "clip.mp4", "--no-ov") == {"--no-overlay", "--no-overwrite"}
 
 
-def test_values_of_an_option_are_offered(tab):
+def test_bash_completes_option_values(tab):
     assert tab("pose-run", "--device", "") == {"auto", "cpu", "cuda"}
     assert "rtmpose-m" in tab("pose-run", "--estimator", "rtmpose-")
 
 
-def test_files_and_folders_are_offered(tab, tmp_path):
+def test_bash_completes_files_and_folders(tab, tmp_path):
     (tmp_path / "clip.mp4").touch()
     (tmp_path / "clips").mkdir()
     assert tab("pose-run", "--video", "cl") == {"clip.mp4", "clips"}
@@ -62,14 +62,14 @@ def test_files_and_folders_are_offered(tab, tmp_path):
     assert tab("pose-run", "--out", "cl") == {"clips"}
 
 
-def test_subcommands_and_their_options_are_offered(tab):
+def test_bash_completes_subcommands(tab):
     assert tab("pose-eval", "vi") == {"video"}
     assert tab("pose-eval", "video", "--trac") == {"--tracker"}
     assert tab("pose-weights", "fe") == {"fetch"}
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script_that_names_the_options(call, shell):
+def test_zsh_and_fish_scripts_name_the_options(call, shell):
     printed = call("webcam", "--print-completion", shell)
     assert printed.returncode == 0, printed.stderr
     assert "max-people" in printed.stdout

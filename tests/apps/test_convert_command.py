@@ -23,7 +23,7 @@ def poses(tmp_path):
     return path
 
 
-def test_files_appear_where_they_were_asked_for(poses, tmp_path, capsys):
+def test_converted_files_are_written_to_the_output_folder(poses, tmp_path, capsys):
     out = tmp_path / "deep" / "out"
     assert main([str(poses), "--to", "bvh,trc, csv", "--out", str(out)]) == 0
     assert sorted(path.name for path in out.iterdir()) == [
@@ -34,7 +34,7 @@ def test_files_appear_where_they_were_asked_for(poses, tmp_path, capsys):
     assert "poses-person2.bvh: 25 frames at 25 frames/s, the first at 1.000 s (frame 26 of the result)" in said
 
 
-def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
+def test_person_time_span_and_rate_options_select_frames(poses, tmp_path, capsys):
     assert main([str(poses), "--to", "trc", "--person", "2", "--start", "1.2", "--end", "1.6", "--fps", "50"]) == 0
     assert "19 frames at 50 frames/s, resampled, the first at 1.200 s" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".trc"] == ["poses-person2.trc"]
@@ -60,12 +60,12 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],
 )  # fmt: skip
-def test_wrong_calls_get_one_line(poses, capsys, words, complaint):
+def test_invalid_arguments_give_a_one_line_error(poses, capsys, words, complaint):
     assert main([str(poses), *words]) == 2
     assert error_line(capsys).startswith(complaint)
 
 
-def test_files_that_are_there_stay_until_they_may_go(poses, tmp_path, capsys):
+def test_existing_files_are_kept_without_overwrite(poses, tmp_path, capsys):
     there = tmp_path / "poses.csv"
     there.write_text("mine")
     assert main([str(poses), "--to", "bvh,csv"]) == 2
@@ -90,7 +90,7 @@ def test_formats_of_one_file_per_person_name_people_without_one(tmp_path, capsys
     assert "\nbvh: no file for person 2, who has no valid pose\n" in capsys.readouterr().out
 
 
-def test_an_answer_of_pose_lift_is_one_person(tmp_path):
+def test_pose_lift_output_converts_as_one_person(tmp_path):
     path = tmp_path / "lifted.npz"
     rng = np.random.default_rng(0)
     np.savez(
@@ -120,7 +120,7 @@ def test_a_result_without_a_world_is_exported_upright_by_pitch_and_roll(poses, t
     np.testing.assert_allclose(body[1], body[0] @ turn.T, atol=2e-3)
 
 
-def test_people_are_exported_as_tall_as_they_are(poses, tmp_path, capsys):
+def test_height_option_scales_exported_people(poses, tmp_path, capsys):
     for folder, height in (("a", "1.4"), ("b", "1:2.6,2:1.4")):
         words = ["--to", "trc", "--height", height, "--out", str(tmp_path / folder)]
         assert main([str(poses), *words]) == 0, capsys.readouterr().err
@@ -130,7 +130,7 @@ def test_people_are_exported_as_tall_as_they_are(poses, tmp_path, capsys):
     np.testing.assert_array_equal(*same)
 
 
-def test_overwrite_renames_what_it_did_not_write(poses, tmp_path, capsys):
+def test_overwrite_renames_files_it_did_not_write(poses, tmp_path, capsys):
     frames = tmp_path / "poses-openpose"
     call = [str(poses), "--to", "openpose,bvh", "--overwrite", "--quiet"]
     assert main(call) == 0
@@ -146,7 +146,7 @@ def test_overwrite_renames_what_it_did_not_write(poses, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
-def test_links_in_the_way_are_renamed_and_their_targets_safe(poses, tmp_path, target):
+def test_overwrite_renames_symlinks_and_keeps_their_targets(poses, tmp_path, target):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "thesis.txt").write_text("mine")
     (tmp_path / "poses-openpose").symlink_to(tmp_path / target)
@@ -158,7 +158,7 @@ def test_links_in_the_way_are_renamed_and_their_targets_safe(poses, tmp_path, ta
 
 
 @pytest.mark.parametrize(("pause", "step"), [(365 * 86_400.0, 1 / 25), (28 * 3600.0, 0.001), (86_400.0, 1 / 30)])
-def test_time_without_frames_is_filled_up_to_a_bound(tmp_path, capsys, pause, step):
+def test_long_time_gaps_are_filled_up_to_a_limit(tmp_path, capsys, pause, step):
     path = tmp_path / "poses.npz"
     with NpzWriter(path, run_info(H36M17)) as writer:
         for frame in range(20):
@@ -172,5 +172,5 @@ def test_time_without_frames_is_filled_up_to_a_bound(tmp_path, capsys, pause, st
     assert main([str(path), "--to", "bvh", "--quiet", "--end", "1"]) == 0
 
 
-def test_the_bound_holds_for_a_rate_that_is_asked_for(poses, capsys):
+def test_gap_limit_allows_a_high_requested_rate(poses, capsys):
     assert main([str(poses), "--to", "csv", "--fps", "1000", "--quiet"]) == 0

@@ -12,7 +12,7 @@ from pose.networks.weights.catalogue import DEMO_CLIP
 from pose.results import load_poses
 
 
-def test_the_clip_is_the_one_of_the_catalogue(demo_clip):
+def test_demo_clip_equals_its_catalogue_entry(demo_clip):
     assert (demo_clip.name, demo_clip.stat().st_size, sha256_of(demo_clip)) == (
         "demo.mp4",
         DEMO_CLIP.size,
@@ -29,7 +29,7 @@ def test_pose_run_finds_two_people(demo_clip, default_weights, tmp_path, monkeyp
     assert "2 people" in capsys.readouterr().out
 
 
-def test_pose_webcam_shows_it_again_and_again(demo_clip, default_weights, tmp_path, capsys):
+def test_pose_webcam_loops_the_demo_clip(demo_clip, default_weights, tmp_path, capsys):
     report = tmp_path / "report.json"
     call = ["--headless", "--demo", "--detector", "blazepose", "--seconds", "1", "--report", str(report)]
     assert webcam_main(call) == 0, capsys.readouterr().err
@@ -43,6 +43,6 @@ def test_pose_webcam_shows_it_again_and_again(demo_clip, default_weights, tmp_pa
         (webcam_main, ["--demo", "--source", "0"], "error: --demo and --source: give only one\n"),
     ],
 )
-def test_a_demo_takes_no_other_source(main, arguments, line, capsys):
+def test_demo_rejects_another_source(main, arguments, line, capsys):
     assert main(arguments) == 2
     assert capsys.readouterr().err == line

@@ -79,7 +79,7 @@ def shifted(data, path, millimetres, **changes):
     return path
 
 
-def test_lifter_on_protocol_v(run, data, tiny_lifter, tmp_path):
+def test_protocol_v_evaluation_writes_consistent_results(run, data, tiny_lifter, tmp_path):
     status, out, err = run(*v(data, "--2d", "cpn", "--lifter", tiny_lifter))
     assert (status, err) == (0, "")
     folder = tmp_path / "pose-eval-human36m-V-cpn"
@@ -103,7 +103,7 @@ def test_lifter_on_protocol_v(run, data, tiny_lifter, tmp_path):
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_predictions_with_a_known_error(run, data, tmp_path, relative):
+def test_known_prediction_error_gives_the_expected_mpjpe(run, data, tmp_path, relative):
     path = shifted(data, tmp_path / "theirs.npz", 30)
     if relative:
         with np.load(path) as archive:
@@ -121,7 +121,7 @@ def test_predictions_with_a_known_error(run, data, tmp_path, relative):
     assert "theirs, as given" in out
 
 
-def test_several_side_by_side(run, data, tiny_lifter, tmp_path):
+def test_candidates_are_compared_in_one_table(run, data, tiny_lifter, tmp_path):
     theirs = shifted(data, tmp_path / "theirs.npz", 17)
     status, out, _ = run(*v(data, "--lifter", tiny_lifter, "--compare", theirs, "--out", "o"))
     assert status == 0
@@ -167,7 +167,7 @@ def test_protocol_m_counts_its_clips_only(run, data, tiny_lifter, tmp_path):
         assert predictions["s_09_act_05_subact_01_ca_01"].shape == (300, 17, 3)
 
 
-def test_predictions_of_one_protocol_are_no_predictions_of_the_other(run, data, tmp_path):
+def test_predictions_of_another_protocol_are_rejected(run, data, tmp_path):
     theirs = shifted(data, tmp_path / "theirs.npz", 17)
     status, _, err = run("human36m", "--protocol", "M", "--data", data / "h36m", "--predictions", theirs)
     assert status == 1
@@ -177,7 +177,7 @@ def test_predictions_of_one_protocol_are_no_predictions_of_the_other(run, data, 
     )
 
 
-def test_mpi_inf_3dhp(run, data, tiny_lifter, tmp_path):
+def test_mpi_inf_3dhp_metrics_are_pooled_over_frames(run, data, tiny_lifter, tmp_path):
     status, out, _ = run("mpi-inf-3dhp", "--data", data / "mpi", "--lifter", tiny_lifter, "--out", "o")
     result = results_in(tmp_path / "o")[0]["variants"]["flip"]
     assert status == 0
@@ -220,7 +220,7 @@ def test_folders_of_sequences(run, tiny_lifter, tmp_path):
     assert set(results_in(tmp_path / "o")[0]["variants"]["flip"]["actions"]) == {"a", "b"}
 
 
-def test_accuracy_against_latency(run, data, streaming_lifter, tmp_path):
+def test_lookahead_curve_reports_accuracy_and_latency(run, data, streaming_lifter, tmp_path):
     status, out, _ = run(*v(data, "--lifter", streaming_lifter, "--lookahead", "4,0", "--out", "o", "--no-flip"))
     curve = results_in(tmp_path / "o")[0]["lookahead"]
     assert status == 0
@@ -235,7 +235,7 @@ def test_accuracy_against_latency(run, data, streaming_lifter, tmp_path):
     assert "an entry of lookahead is incomplete" in run("compare", "o")[2]
 
 
-def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path, real_plots):
+def test_report_page_is_self_contained(run, data, tiny_lifter, tmp_path, real_plots):
     run(*v(data, "--lifter", tiny_lifter, "--out", "o", "--quiet"))
     page = (tmp_path / "o" / "report.html").read_text()
     assert page.count("<svg") == 4  # per action, per joint, over time, error against uncertainty
@@ -244,7 +244,7 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path, real_plots)
         assert caption in page
 
 
-def test_results_are_not_replaced_unasked(run, data, tmp_path):
+def test_existing_results_are_kept_without_overwrite(run, data, tmp_path):
     theirs = shifted(data, tmp_path / "theirs.npz", 17)
     call = v(data, "--predictions", theirs, "--out", "o", "--quiet")
     assert run(*call)[0] == 0
@@ -323,7 +323,7 @@ BAD_INPUTS = {
 
 
 @pytest.mark.parametrize("case", BAD_INPUTS)
-def test_bad_input_gets_one_clear_line(run, data, tmp_path, case):
+def test_invalid_input_gives_a_one_line_error(run, data, tmp_path, case):
     make, expected, message = BAD_INPUTS[case]
     status, out, err = run(*make(data, tmp_path), "--out", "o")
     assert status == expected

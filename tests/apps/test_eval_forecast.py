@@ -33,7 +33,7 @@ def path(tmp_path_factory):
     return out
 
 
-def test_zero_velocity_by_hand(path, tmp_path, capsys):
+def test_zero_velocity_metrics_equal_hand_computed_values(path, tmp_path, capsys):
     assert not main(
         ["forecast", "--motions", str(path), "--out", str(tmp_path), "--quiet", "--forecasters", "zero-velocity"]
     )
@@ -57,7 +57,7 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     assert f"| MPJPE, mm, from the truth | {1000 * HORIZONS[0]:.0f} ms |" in printed
 
 
-def test_tables_tell_checkpoints_of_runs_with_equal_names_apart(path, tmp_path, capsys):
+def test_tables_distinguish_checkpoints_with_equal_run_names(path, tmp_path, capsys):
     config = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2, mlp_dim=16, mlp_depth=1)
     checkpoints = [tmp_path / parent / "run" / "final.safetensors" for parent in ("a", "b")]
     for checkpoint in checkpoints:
@@ -71,7 +71,7 @@ def test_tables_tell_checkpoints_of_runs_with_equal_names_apart(path, tmp_path, 
     assert [printed.count(f"| {name} |") for name in names] == [6, 6]
 
 
-def test_mistakes_are_one_line(path, tmp_path, capsys):
+def test_invalid_arguments_give_a_one_line_error(path, tmp_path, capsys):
     given = ["forecast", "--motions", str(path), "--out", str(tmp_path), "--quiet"]
     for more, said in [
         (["--forecasters", "oracle"], "oracle is neither a file nor one of"),

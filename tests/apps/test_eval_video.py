@@ -29,7 +29,7 @@ def truth(videos, tiny_lifter, tmp_path):
     return path
 
 
-def test_the_pipeline_against_given_3d(videos, truth, tiny_lifter, tmp_path, capsys):
+def test_video_evaluation_measures_a_known_3d_error(videos, truth, tiny_lifter, tmp_path, capsys):
     arguments = ["video", "--video", videos / "dance.mp4", "--gt", truth, "--lifter", tiny_lifter, "--end", END]
     status = main([str(argument) for argument in (*arguments, "--out", tmp_path / "o")])
     printed = capsys.readouterr()
@@ -45,7 +45,7 @@ def test_the_pipeline_against_given_3d(videos, truth, tiny_lifter, tmp_path, cap
     assert (tmp_path / "o" / "report.html").stat().st_size > 10_000
 
 
-def test_bad_input_gets_one_clear_line(videos, tmp_path, capsys):
+def test_invalid_input_gives_a_one_line_error(videos, tmp_path, capsys):
     np.savez(tmp_path / "truth.npz", joints3d=np.zeros((4, 5, 3)))
     for gt, status, message in (("none.npz", 2, "no such file; ground truth is"), ("truth.npz", 1, r"got (4, 5, 3)")):
         arguments = ["video", "--video", videos / "dance.mp4", "--gt", tmp_path / gt, "--out", tmp_path / "o"]

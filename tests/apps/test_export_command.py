@@ -11,7 +11,7 @@ from pose.lifting.torch_lifter import TorchLifter
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.load` is")  # of a category that depends on torch
-def test_a_window_is_lifted_without_this_program(tiny_lifter, tmp_path, capsys, rng):
+def test_exported_lifter_runs_without_the_package(tiny_lifter, tmp_path, capsys, rng):
     out = tmp_path / "lifter.ts"
     assert main([str(tiny_lifter), "--format", "torchscript", "--out", str(out)]) == 0
     assert "maximum difference to PyTorch" in capsys.readouterr().out
@@ -26,7 +26,7 @@ def test_a_window_is_lifted_without_this_program(tiny_lifter, tmp_path, capsys, 
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_a_file_is_replaced_only_when_asked(tiny_lifter, tmp_path, capsys):
+def test_existing_export_is_kept_without_overwrite(tiny_lifter, tmp_path, capsys):
     out = tmp_path / "lifter.ts"
     out.write_text("mine")
     arguments = [str(tiny_lifter), "--format", "torchscript", "--out", str(out)]
@@ -46,6 +46,6 @@ def test_a_file_is_replaced_only_when_asked(tiny_lifter, tmp_path, capsys):
         (["offline", "--format", "onnx"], "--out"),
     ],
 )
-def test_a_mistake_is_one_line(arguments, said, capsys):
+def test_invalid_arguments_give_a_one_line_error(arguments, said, capsys):
     assert main(arguments) == 2
     assert said in error_line(capsys)

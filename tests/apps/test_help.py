@@ -52,7 +52,7 @@ def calls_of(command: str) -> list[tuple[str, ...]]:
     return [(command,), *((command, name) for name in re.findall(rf"^  {command} ([a-z][\w-]*)", listed, re.MULTILINE))]
 
 
-def test_every_subcommand_is_found():
+def test_help_lists_every_subcommand():
     assert calls_of("pose-run") == [("pose-run",)]
     assert calls_of("pose-train")[1:] == [("pose-train", name) for name in train.MODELS]
     assert calls_of("pose-weights")[1:] == [("pose-weights", name) for name in weights.COMMANDS]
@@ -69,14 +69,14 @@ def test_help_is_short_and_plain(command, monkeypatch):
 
 
 @pytest.mark.parametrize("command", SCRIPTS)
-def test_an_example_comes_first(command):
+def test_help_starts_with_an_example(command):
     lines = told(command, "--help").splitlines()
     assert lines[0].startswith(f"{command}: ")
     assert any(line.startswith(f"  {command}") for line in lines[:6])
 
 
 @pytest.mark.parametrize("command", ["pose-run", "pose-webcam"])
-def test_options_stand_in_groups(command):
+def test_help_groups_the_options(command):
     text = told(command, "--help")
     assert re.findall(r"^(\w+)$", text, re.MULTILINE) == ["input", "output", "people", "networks", "speed"]
     hidden = set(re.findall(r"--[\w-]+", told(command, "--help-all"))) - set(re.findall(r"--[\w-]+", text))

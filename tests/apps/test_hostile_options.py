@@ -22,7 +22,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("max_people: &a 3", "no.mp4"),  # an anchor that nothing refers to is harmless
     ],
 )
-def test_settings_that_cannot_be_are_one_line(tmp_path, text, said, capsys):
+def test_invalid_config_files_give_a_one_line_error(tmp_path, text, said, capsys):
     (tmp_path / "a.yaml").write_text(text)
     assert main(["no.mp4", "--out", str(tmp_path / "out"), "--config", str(tmp_path / "a.yaml")]) == 2
     assert said in error_line(capsys)
@@ -32,7 +32,7 @@ def test_settings_that_cannot_be_are_one_line(tmp_path, text, said, capsys):
     ("text", "said"),
     [(BOMB, "uses an alias"), ("train: {seed: 18446744073709551616}", "seed: must be 0 to 2^63")],
 )
-def test_a_recipe_that_cannot_be_is_one_line(tmp_path, text, said, capsys):
+def test_invalid_recipes_give_a_one_line_error(tmp_path, text, said, capsys):
     (tmp_path / "a.yaml").write_text(text)
     arguments = ["lifter", "--data.mocap", "no.npz", "--out", str(tmp_path / "out"), "--quiet"]
     assert train([*arguments, "--config", str(tmp_path / "a.yaml")]) == 2
@@ -40,6 +40,6 @@ def test_a_recipe_that_cannot_be_is_one_line(tmp_path, text, said, capsys):
 
 
 @pytest.mark.parametrize("address", ["http://[::1", "http://", "http://x:99999999/", "http://x:port/", "rtsp://x:0/a"])
-def test_an_address_that_is_none_is_one_line(tmp_path, address, capsys):
+def test_invalid_addresses_give_a_one_line_error(tmp_path, address, capsys):
     assert main([address, "--out", str(tmp_path / "out")]) == 2
     assert error_line(capsys).startswith("error: cannot read this address: ")

@@ -15,7 +15,7 @@ def interrupt(times: int = 1) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_an_interrupt_only_sets_stop():
+def test_first_interrupt_only_sets_the_stop_event():
     with Interrupts() as interrupts:
         assert not interrupts.stop.is_set()
         interrupt(3)
@@ -23,7 +23,7 @@ def test_an_interrupt_only_sets_stop():
 
 
 @pytest.mark.parametrize("tolerated", [0, 1])
-def test_one_interrupt_more_than_tolerated_raises_and_no_other(tolerated):
+def test_only_one_interrupt_beyond_the_tolerated_raises(tolerated):
     def work(interrupts: Interrupts) -> None:
         with interrupts.raised_after(tolerated):
             try:
@@ -40,7 +40,7 @@ def test_one_interrupt_more_than_tolerated_raises_and_no_other(tolerated):
     assert interrupts.stop.is_set()
 
 
-def test_afterwards_ctrl_c_does_what_it_did_before():
+def test_signal_handler_is_restored_afterwards():
     before = signal.getsignal(signal.SIGINT)
     with Interrupts():
         assert signal.getsignal(signal.SIGINT) != before
@@ -52,12 +52,12 @@ def run(code: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_an_interrupt_while_a_command_is_loaded_is_one_line():
+def test_interrupt_during_import_prints_one_line():
     code = "import pose_apps, signal; signal.raise_signal(signal.SIGINT)"
     assert run(code) == (-signal.SIGINT, "", "interrupted\n")  # a shell reports 130
 
 
-def test_one_more_interrupt_does_not_break_into_the_end_of_the_process():
+def test_interrupt_during_exit_prints_no_traceback():
     code = """
 import signal, sys
 from pose_apps.support.command import run_command

@@ -40,7 +40,7 @@ def desk(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("skeleton", sorted(SKELETONS))
-def test_answer_holds_3d_for_every_frame(skeleton, desk, tiny_lifter, capsys):
+def test_lift_output_has_3d_for_every_frame(skeleton, desk, tiny_lifter, capsys):
     np.savez("in.npz", **keypoints(skeleton))
     assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter)]) == 0
     with np.load("out.npz", allow_pickle=False) as answer:
@@ -57,7 +57,7 @@ def test_answer_holds_3d_for_every_frame(skeleton, desk, tiny_lifter, capsys):
 
 
 @pytest.mark.parametrize(("options", "fitted"), [([], 60), (["--no-fit"], None)])
-def test_a_line_says_what_the_fit_did(options, fitted, desk, tiny_lifter, capsys):
+def test_summary_line_reports_the_2d_fit(options, fitted, desk, tiny_lifter, capsys):
     long = {name: np.concatenate([keypoints()[name]] * 3) for name in ("keypoints", "scores")}
     np.savez("in.npz", **keypoints(**long, timestamps=np.arange(3 * FRAMES) / 30))
     assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter), *options]) == 0
@@ -80,7 +80,7 @@ def test_shipped_lifter_puts_a_person_where_the_camera_sees_them(desk, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_keypoints_that_were_not_seen_may_be_anything(desk, tiny_lifter, capsys):
+def test_unseen_keypoint_coordinates_have_no_effect(desk, tiny_lifter, capsys):
     scores = np.ones((FRAMES, 17), np.float32)
     scores[5], scores[9, 3] = 0, 0
     answers = []
@@ -134,7 +134,7 @@ def with_nan() -> np.ndarray:
         ({"keypoints": np.array(["a"])}, "keypoints: expected numbers"),
     ],
 )
-def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
+def test_invalid_keypoints_give_a_one_line_error(changes, words, desk, tiny_lifter, capsys):
     arrays = keypoints() | changes
     np.savez("in.npz", **{name: value for name, value in arrays.items() if value is not None})
     assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter)]) == 1
@@ -144,7 +144,7 @@ def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
     assert not Path("out.npz").exists()
 
 
-def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
+def test_frame_numbers_given_as_times_give_a_warning(desk):
     np.savez("in.npz", **keypoints(timestamps=np.arange(FRAMES)))
     program = "import sys; from pose_apps.lift import main; sys.exit(main())"
     call = [sys.executable, "-c", program, "in.npz"]
@@ -179,7 +179,7 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
         (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere: "),
     ],
 )
-def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):
+def test_invalid_arguments_give_a_one_line_error(arguments, status, words, desk, tiny_lifter, capsys):
     np.savez("in.npz", **keypoints())
     Path("text.npz").write_text("hello")
     Path("sub").mkdir()
@@ -195,7 +195,7 @@ def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsy
     assert sorted(os.listdir()) == before
 
 
-def test_a_world_on_request(desk, capsys):
+def test_world_option_writes_world_coordinates(desk, capsys):
     """A standing figure before a camera that looks down, at a height that is known."""
     c, s = np.cos(np.radians(15)), np.sin(np.radians(15))
     tilt = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
@@ -228,7 +228,7 @@ def test_a_world_on_request(desk, capsys):
         (["--world", "--height", "1:1.8,1:1.7"], "--height: '1:1.8,1:1.7' contains two heights for 1"),
     ],
 )
-def test_what_is_said_wrong_of_the_world_is_one_line(options, words, desk, tiny_lifter, capsys):
+def test_invalid_world_options_give_a_one_line_error(options, words, desk, tiny_lifter, capsys):
     np.savez("in.npz", **keypoints())
     assert main(["in.npz", "--lifter", str(tiny_lifter), *options]) == 2
     assert capsys.readouterr().err == f"error: {words}\n"
@@ -242,7 +242,7 @@ def test_what_is_said_wrong_of_the_world_is_one_line(options, words, desk, tiny_
         ([], "contains no person"),
     ],
 )
-def test_a_result_of_pose_run_with_other_rows_than_frames_is_explained(ids, message, desk, capsys):
+def test_multi_person_result_as_input_explains_the_remedy(ids, message, desk, capsys):
     rows = {name: np.ones((len(ids), 17, *rest), np.float32) for name, rest in (("keypoints", (2,)), ("scores", ()))}
     np.savez("in.npz", **keypoints(**rows, id=np.array(ids, np.int64)))
     assert main(["in.npz", "--out", "out.npz"]) == 1
@@ -252,7 +252,7 @@ def test_a_result_of_pose_run_with_other_rows_than_frames_is_explained(ids, mess
 
 
 @pytest.mark.parametrize("out", ["out.txt", "new-folder"])
-def test_an_output_that_is_neither_npz_nor_a_folder_is_rejected(out, desk, capsys):
+def test_output_must_be_npz_or_an_existing_folder(out, desk, capsys):
     np.savez("in.npz", **keypoints())
     assert main(["in.npz", "--out", out]) == 2
     assert capsys.readouterr().err == f"error: --out {out}: expected a .npz file, or a folder that exists\n"

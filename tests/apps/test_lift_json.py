@@ -18,7 +18,7 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_each_person_gets_a_file_of_their_own(results, tiny_lifter, capsys):
+def test_json_input_writes_one_file_per_person(results, tiny_lifter, capsys):
     call = ["people.json", "--fps", "30", "--image-size", "640x480", "--lifter", str(tiny_lifter)]
     assert main(call) == 0
     assert capsys.readouterr().out == "people-3d-person4.npz: 9 frames\npeople-3d-person6.npz: 9 frames\n"
@@ -30,6 +30,6 @@ def test_each_person_gets_a_file_of_their_own(results, tiny_lifter, capsys):
 
 
 @pytest.mark.parametrize("size", ["640", "0x480", "640 x 480"])
-def test_a_size_that_is_none_is_told(results, capsys, size):
+def test_invalid_image_size_is_rejected(results, capsys, size):
     assert main(["people.json", "--fps", "30", "--image-size", size]) == 2
     assert "expected width x height in px, such as 1920x1080" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def lifted(keypoints: Path, tiny_lifter: Path, *words: str) -> int:
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_pose_lift_keeps_files_that_it_names_itself(keypoints, tiny_lifter, several, capsys):
+def test_pose_lift_renames_user_files_in_its_output_folder(keypoints, tiny_lifter, several, capsys):
     out = keypoints / "out"
     out.mkdir()
     words = [str(keypoints / "one.npz"), *([str(keypoints / "two.npz")] if several else []), "--out", str(out)]
@@ -86,7 +86,7 @@ def result(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["csv", "openpose"])
-def test_convert_of_python_keeps_what_others_wrote(result, tmp_path, name):
+def test_python_convert_renames_changed_files(result, tmp_path, name):
     out = tmp_path / "out"
     (made,) = convert(load(result), name, out)
     mine = made / "poses_000000000001_keypoints.json" if made.is_dir() else made
@@ -99,7 +99,7 @@ def test_convert_of_python_keeps_what_others_wrote(result, tmp_path, name):
     assert sorted(path.name for path in out.iterdir()) == [RECORD, made.name, kept.name]
 
 
-def test_pose_analyse_keeps_tables_of_others(tmp_path):
+def test_pose_analyse_renames_foreign_tables(tmp_path):
     source = write_result(tmp_path / "poses.npz", {1: squats(1)[0]})
     (tmp_path / "analysis.json").write_text(MINE)
     words = [str(source), "--formats", "json", "--overwrite", "--quiet"]
@@ -108,7 +108,7 @@ def test_pose_analyse_keeps_tables_of_others(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [RECORD, "analysis.json", "analysis.json.kept", "poses.npz"]
 
 
-def test_the_cache_keeps_files_that_no_cache_wrote(tmp_path):
+def test_cache_renames_foreign_files(tmp_path):
     key = "ab" * 32
     mine = tmp_path / f"{key}.entry"
     mine.write_text(MINE)

@@ -26,7 +26,7 @@ SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scrip
 
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_sigterm_and_sighup_end_a_run_as_ctrl_c_does(name):
+def test_sigterm_and_sighup_end_a_run_like_ctrl_c(name):
     number = getattr(signal, name)
     before = signal.getsignal(number)
     signal.signal(number, signal.SIG_DFL)
@@ -43,7 +43,7 @@ def test_sigterm_and_sighup_end_a_run_as_ctrl_c_does(name):
 
 
 @pytest.mark.usefixtures("usual_signals")
-def test_a_hang_up_that_is_ignored_stays_ignored():
+def test_ignored_sighup_stays_ignored():
     """As with nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -54,7 +54,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_other_threads_leave_signals_alone():
+def test_signal_handlers_are_not_installed_outside_the_main_thread():
     done = []
 
     def work() -> None:
@@ -77,13 +77,13 @@ def test_a_quiet_batch_names_what_failed(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("words", [["--detect-every", "inf"], ["--image-fps", "inf"], ["--start", "inf"]])
-def test_infinity_is_refused_where_it_means_nothing(words, tmp_path, capsys):
+def test_infinite_option_values_are_rejected(words, tmp_path, capsys):
     assert run(["no.mp4", "--out", str(tmp_path), *words]) == 2
     assert "inf is not a finite number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["1:1.82", "12:30", "-1:59.5"])
-def test_numbers_of_base_60_are_named_and_quotes_mend_them(value, tmp_path, capsys):
+def test_yaml_base_60_numbers_are_rejected_with_a_remedy(value, tmp_path, capsys):
     for text, said in ((value, "in quotes: YAML reads it as a base-60 number"), (f"'{value}'", "height")):
         (tmp_path / "a.yaml").write_text(f"height: {text}\n")
         status = run(["no.mp4", "--out", str(tmp_path / "out"), "--config", str(tmp_path / "a.yaml")])
@@ -111,7 +111,7 @@ def test_a_missing_library_names_the_extra_that_is_enough(module, advice, comman
     assert capsys.readouterr().err == f"error: {advice.format(extra)}\n"
 
 
-def test_names_cannot_control_the_terminal(tmp_path, capsys):
+def test_control_characters_in_file_names_are_escaped(tmp_path, capsys):
     assert run([str(tmp_path / "a\x1b]0;mine\x07\x1b[31m.mp4")]) != 0
     said = capsys.readouterr().err
     assert "\\x1b]0;mine\\x07" in said
@@ -119,7 +119,7 @@ def test_names_cannot_control_the_terminal(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("example", [line for lines in EXAMPLES.values() for line in lines])
-def test_examples_are_calls_that_their_commands_take(example, monkeypatch):
+def test_help_examples_are_valid_calls(example, monkeypatch):
     """As far as the parser: what an example names need not be there."""
     from pose_apps.support import command as support
 
@@ -154,7 +154,7 @@ def truth(tmp_path, joints):
     return ["sequence", "--keypoints", str(tmp_path / "in.npz"), "--gt", str(tmp_path / "truth.npz")]
 
 
-def test_no_frame_of_truth_is_an_error(tmp_path, capsys):
+def test_evaluation_without_ground_truth_frames_fails(tmp_path, capsys):
     call = truth(tmp_path, np.full((5, 17, 3), np.nan))
     assert evaluate([*call, "--out", str(tmp_path / "out")]) == 1
     assert "no frame has ground truth" in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_no_frame_of_truth_is_an_error(tmp_path, capsys):
         lambda content: content | {"version": "1"}, lambda content: content | {"results": [{"name": []}]},
     ],
 )  # fmt: skip
-def test_results_of_the_wrong_types_are_one_line(tmp_path, capsys, change):
+def test_invalid_results_json_gives_a_one_line_error(tmp_path, capsys, change):
     (tmp_path / "results.json").write_text(json.dumps(change({"format": "pose-eval", "version": 1, "results": []})))
     assert evaluate(["compare", str(tmp_path), str(tmp_path)]) == 1
     assert "not a results.json of pose-eval" in error_line(capsys)

@@ -30,7 +30,7 @@ def test_human36m_from_the_release(run, tmp_path):
     assert {key.rsplit("/", 1)[0] for key in keys} == {"S9/WalkDog", "S11/Sitting 1"}
 
 
-def test_motionberts_pickle_as_plain_arrays(run, tmp_path):
+def test_motionbert_pickle_is_converted_to_plain_arrays(run, tmp_path):
     folder = write_protocol_m(tmp_path / "m", [("S9", "Greeting", 1, 0, 20)])
     status, out, _ = run("human36m-m", "--source", folder / human36m_motionbert.FILE, "--out", tmp_path / "plain")
     assert (status, out) == (0, f"wrote {tmp_path / 'plain' / human36m_motionbert.PREPARED}\n")
@@ -58,7 +58,7 @@ def test_mpi_inf_3dhp_without_its_images(run, tmp_path, zipped):
     assert [len(one) for one in mpi_inf_3dhp.load_sequences(tmp_path / "out")] == [6, 4]
 
 
-def test_mocap(run, shared, tmp_path):
+def test_mocap_archives_are_prepared(run, shared, tmp_path):
     (tmp_path / "database").mkdir()
     smallest = min((shared / "mocap" / "cmu").glob("*.zip"), key=lambda path: path.stat().st_size)
     shutil.copy(smallest, tmp_path / "database")
@@ -92,7 +92,7 @@ def write_run(path, frames=10, known=True):
     return path
 
 
-def test_one_person_of_a_run(run, tmp_path):
+def test_sequence_extracts_one_person_of_a_result(run, tmp_path):
     from pose.results.keypoints import read_keypoints
 
     poses = write_run(tmp_path / "poses.npz")
@@ -131,7 +131,7 @@ def test_existing_results_are_replaced_only_on_request(run, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["human36m", "human36m-m", "mpi-inf-3dhp"])
-def test_an_interrupted_preparation_is_repeated_and_a_finished_one_kept(run, tmp_path, what):
+def test_interrupted_preparation_is_completed_by_a_second_call(run, tmp_path, what):
     match what:
         case "human36m":
             source = write_raw_release(tmp_path / "raw", {"S9": {"WalkingDog": 8}})
@@ -164,13 +164,13 @@ def test_a_file_of_the_user_stops_an_interrupted_preparation(run, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["human36m", "human36m-m", "mpi-inf-3dhp", "mocap", "sequence"])
-def test_missing_source(run, tmp_path, what):
+def test_missing_source_gives_a_one_line_error(run, tmp_path, what):
     status, out, err = run(what, "--source", tmp_path / "none", "--out", tmp_path / "out")
     assert (status, out) == (2, "")
     assert err == f"error: --source: {tmp_path / 'none'}: no such file or folder\n"
 
 
-def test_empty_source(run, tmp_path):
+def test_empty_source_gives_a_one_line_error(run, tmp_path):
     status, _, err = run("mpi-inf-3dhp", "--source", tmp_path, "--out", tmp_path / "out")
     assert status == 2
     assert "contains no TS1/annot_data.mat (see docs/reference/benchmark-data.md)" in err

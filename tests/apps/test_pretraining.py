@@ -23,7 +23,7 @@ def mocap(tmp_path_factory):
     return ["--data.mocap", str(path)]
 
 
-def test_a_lifter_goes_on_from_hidden_poses(mocap, tmp_path, capsys):
+def test_lifter_trains_from_a_pretrained_checkpoint(mocap, tmp_path, capsys):
     first, tuned = tmp_path / "first", tmp_path / "tuned"
     assert main(["pretraining", "--config", str(RECIPE), *mocap, *TINY, "--out", str(first)]) == 0
     printed = capsys.readouterr().out
@@ -44,6 +44,6 @@ def test_a_lifter_goes_on_from_hidden_poses(mocap, tmp_path, capsys):
         (["--data.mocap="], "--data.mocap is missing"),
     ],
 )
-def test_a_mistake_is_one_line(mocap, tmp_path, capsys, arguments, said):
+def test_invalid_arguments_give_a_one_line_error(mocap, tmp_path, capsys, arguments, said):
     assert main(["pretraining", *mocap, *TINY, "--out", str(tmp_path / "run"), *arguments]) == 2
     assert said in error_line(capsys)

@@ -12,7 +12,7 @@ def arguments(videos, at_hand, tiny_lifter, tmp_path):
     return [*clip, "--no-overlay", "--formats", "json", "--quiet"]
 
 
-def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_path):
+def test_analysis_tables_are_removed_by_a_run_without_them(arguments, tmp_path):
     assert main([*arguments, "--analyse", "--height", "1.75"]) == 0
     with (tmp_path / "analysis-omissions.csv").open() as file:
         reasons = {row["group"]: row["reason"] for row in csv.DictReader(file)}
@@ -29,6 +29,6 @@ def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_pa
         (["--stills"], "--analyse: not available for single images, which show no movement"),
     ],
 )
-def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, capsys):
+def test_analyse_is_rejected_without_world_or_time(arguments, words, message, capsys):
     assert main([*arguments, "--analyse", *words]) == 2
     assert capsys.readouterr().err == f"error: {message}\n"

@@ -7,7 +7,7 @@ from short_clips import beginning
 from pose.video import open_source
 
 
-def test_bodies_are_drawn_in_the_overlay_and_only_on_request(videos, tmp_path, tiny_lifter, capsys):
+def test_body_option_draws_bodies_in_the_overlay(videos, tmp_path, tiny_lifter, capsys):
     clip = beginning(videos / "dance.mp4", tmp_path / "clip.mp4", 0.2)
     drawn = []
     for name, words in (("plain", []), ("bodies", ["--body"])):
@@ -21,6 +21,6 @@ def test_bodies_are_drawn_in_the_overlay_and_only_on_request(videos, tmp_path, t
     assert (changed < 0.5).all()
 
 
-def test_several_cameras_refuse_bodies_in_one_line(capsys):
+def test_body_option_is_rejected_with_several_cameras(capsys):
     assert main(["left.mp4", "right.mp4", "--body"]) == 2
     assert "body: not supported with several cameras" in capsys.readouterr().err

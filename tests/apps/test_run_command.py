@@ -32,7 +32,7 @@ def decoded(path: Path) -> list[np.ndarray]:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
 
 
-def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
+def test_pose_run_writes_tracked_3d_of_a_clip(call, dance, tmp_path):
     done = call("run", dance, "--out", tmp_path / "out", "--end", 1.5, "--profile")
     assert (done.returncode, done.stderr) == (0, "")
     assert "45 frames, 1.5 s of video, 1 person" in done.stdout
@@ -78,7 +78,7 @@ def test_same_input_twice_gives_the_same_files(dance, tmp_path, tiny_lifter, cap
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
-def test_part_of_a_clip_keeps_the_clips_times(dance, tmp_path, tiny_lifter, capsys):
+def test_start_and_end_keep_the_clip_timestamps(dance, tmp_path, tiny_lifter, capsys):
     common = ["--video", dance, "--formats", "npz", "--lifter", str(tiny_lifter)]
     assert main([*common, "--out", str(tmp_path), "--start", "1", "--end", "1.2"]) == 0
     times = load_poses(tmp_path / "poses.npz").timestamps
@@ -86,7 +86,7 @@ def test_part_of_a_clip_keeps_the_clips_times(dance, tmp_path, tiny_lifter, caps
     assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "poses.npz"]
 
 
-def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lifter, capsys):
+def test_clip_without_people_succeeds_with_a_note(empty_clip, tmp_path, tiny_lifter, capsys):
     assert main(["--video", str(empty_clip), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 0
     printed = capsys.readouterr()
     assert "no person was detected" in printed.out
@@ -95,7 +95,7 @@ def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lif
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 12
 
 
-def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys):
+def test_summary_reports_low_confidence_and_untracked_people(videos, tmp_path, tiny_lifter, capsys):
     call = ["--video", str(videos / "street.mp4"), "--formats", "npz", "--lifter", str(tiny_lifter), "--overwrite"]
     assert main([*call, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys)
     )
 
 
-def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_path, tiny_lifter, monkeypatch, capsys):
+def test_fallback_detector_is_reported_in_the_summary(videos, weights_dir, tmp_path, tiny_lifter, monkeypatch, capsys):
     for name in ("blazepose-detector.tflite", "blazepose-landmark-full.tflite"):
         (tmp_path / name).symlink_to(weights_dir / name)
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path))
@@ -127,7 +127,7 @@ def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_
     assert document["settings"]["detector"] == "blazepose"
 
 
-def test_images_in_a_folder(dance, tmp_path, tiny_lifter, capsys):
+def test_image_folder_is_processed_at_the_given_rate(dance, tmp_path, tiny_lifter, capsys):
     folder = tmp_path / "frames"
     folder.mkdir()
     with av.open(dance) as container:
@@ -171,7 +171,7 @@ class IdsWriter(WriterContext):
             self._part.discard()
 
 
-def test_a_new_format_is_a_writer_and_its_line(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+def test_new_output_format_needs_one_writer_entry(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
     monkeypatch.setitem(WRITERS, "ids", IdsWriter)
     call = ["--video", str(dance), "--lifter", str(tiny_lifter), "--end", "0.1", "--no-overlay", "--quiet"]
     assert main([*call, "--out", str(tmp_path / "asked"), "--formats", "ids"]) == 0
@@ -182,7 +182,7 @@ def test_a_new_format_is_a_writer_and_its_line(dance, tmp_path, tiny_lifter, mon
     assert "'idz' is unknown; known: json, npz, ids, overlay" in capsys.readouterr().err
 
 
-def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, capsys):
+def test_existing_results_are_kept_without_overwrite(dance, tmp_path, tiny_lifter, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
     (tmp_path / "poses.json").write_text("mine")
     assert main(call) == 2
@@ -193,7 +193,7 @@ def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, ca
     assert capsys.readouterr().out == ""
 
 
-def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tiny_lifter, capsys):
+def test_output_folder_of_a_running_process_is_rejected(dance, tmp_path, tiny_lifter, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
     with folder_lock(tmp_path), work_folder(tmp_path, []) as anothers:
         assert main(call) == 2
@@ -206,7 +206,7 @@ def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tin
     assert main(call) == 0
 
 
-def test_an_older_result_goes_only_as_a_whole(dance, tmp_path, tiny_lifter, capsys):
+def test_overwrite_removes_all_files_of_the_older_result(dance, tmp_path, tiny_lifter, capsys):
     """No file of one run beside those of another."""
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
     assert main([*call, "--formats", "npz,overlay"]) == 0
@@ -219,7 +219,7 @@ def test_an_older_result_goes_only_as_a_whole(dance, tmp_path, tiny_lifter, caps
     assert f"results: {tmp_path / 'poses.json'}\n" in capsys.readouterr().out
 
 
-def test_files_that_no_run_wrote_stay_under_their_names_or_beside_them(dance, tmp_path, tiny_lifter, capsys):
+def test_overwrite_keeps_or_renames_user_files(dance, tmp_path, tiny_lifter, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "overlay.mp4").symlink_to(tmp_path / "elsewhere")
@@ -238,7 +238,7 @@ def test_files_that_no_run_wrote_stay_under_their_names_or_beside_them(dance, tm
     assert capsys.readouterr().err == ""
 
 
-def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+def test_older_result_stays_until_the_new_one_is_complete(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.2", "--lifter", str(tiny_lifter), "--overwrite"]
     assert main(call) == 0
     old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -260,7 +260,7 @@ def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_
     assert sorted(path.name for path in tmp_path.iterdir()) == [*sorted(old), "unfinished"]
 
 
-def test_printed_config_can_be_given_back(tmp_path, capsys):
+def test_printed_config_round_trips(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["--config", "fast", "--max-people", "3", "--end", "2", "--print_config"])
     assert end.value.code == 0
@@ -274,7 +274,7 @@ def test_printed_config_can_be_given_back(tmp_path, capsys):
 
 @pytest.mark.parametrize("config", [["--config", "mine.yaml"], ["--config=mine.yaml"]])
 @pytest.mark.parametrize("first", [True, False])
-def test_options_override_the_config_file_wherever_they_stand(config, first, tmp_path, monkeypatch, capsys):
+def test_options_override_the_config_file_in_any_order(config, first, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("max_people: 2\nthreads: 1\nvideo: null\n")
     own = ["--video", "clip.mp4", "--max-people", "3"]
@@ -329,7 +329,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--device", "cuda"], 1, "cuda was requested"),
     ],
 )
-def test_bad_input_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):
+def test_invalid_input_gives_a_one_line_error(arguments, status, words, desk, tiny_lifter, capsys):
     lifter = [] if "--lifter" in arguments else ["--lifter", str(tiny_lifter)]
     assert main([*arguments, *lifter]) == status
     printed = capsys.readouterr()
@@ -374,7 +374,7 @@ def desk(tmp_path, monkeypatch, videos) -> Path:
     return tmp_path
 
 
-def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+def test_damaged_weight_file_gives_a_one_line_error(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
     (tmp_path / "rtmdet-nano-person-320.onnx").write_bytes(b"damaged")
     monkeypatch.setenv("POSE_WEIGHTS_DIR", f"{tmp_path}{os.pathsep}{os.environ['POSE_WEIGHTS_DIR']}")
     assert main(["--video", dance, "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
@@ -382,7 +382,7 @@ def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, c
     assert not (tmp_path / "out").exists()
 
 
-def test_truncated_video_gives_what_decodes_and_reports_the_rest(dance, tmp_path, tiny_lifter, capsys):
+def test_truncated_video_keeps_decoded_frames_and_fails(dance, tmp_path, tiny_lifter, capsys):
     whole, cut = tmp_path / "whole.mp4", tmp_path / "cut.mp4"
     with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
         stream = target.add_stream_from_template(source.streams.video[0])

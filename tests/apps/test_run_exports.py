@@ -19,7 +19,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, capsys):
+def test_formats_option_writes_exports_beside_the_result(arguments, tmp_path, capsys):
     assert main(arguments) == 0
     assert names(tmp_path / "out") == [
         RECORD,
@@ -36,14 +36,14 @@ def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, cap
     assert "Frames: 9" in lines
 
 
-def test_the_space_of_the_files_can_be_chosen(arguments, tmp_path, capsys):
+def test_space_option_selects_the_export_frame(arguments, tmp_path, capsys):
     assert main([*arguments, "--space", "camera"]) == 0
     assert "space: camera frame with y up (x, -y, -z), not aligned with gravity" in capsys.readouterr().out
     assert main([*arguments, "--space", "world", "--no-world", "--overwrite"]) == 2
     assert capsys.readouterr().err == "error: --space: --no-world computes no world to export; give --space camera\n"
 
 
-def test_an_earlier_export_stays_unless_it_may_go_and_then_goes_as_a_whole(arguments, tmp_path, capsys):
+def test_overwrite_removes_earlier_exports(arguments, tmp_path, capsys):
     old = tmp_path / "out" / "poses-person7.bvh"
     old.parent.mkdir()
     old.write_text("of another run")
@@ -66,7 +66,7 @@ def test_overwrite_removes_the_exports_of_the_older_result(arguments, tmp_path):
     assert {path.name for path in out.iterdir()} == {"poses.npz", "poses-person9.bvh", RECORD}
 
 
-def test_files_of_the_user_survive_overwrite(arguments, tmp_path, capsys):
+def test_user_files_survive_overwrite(arguments, tmp_path, capsys):
     out = tmp_path / "out"
     assert main([*arguments, "--quiet"]) == 0
     mine = {name: f"mine: {name}" for name in ("poses-person1-cleaned-by-hand.bvh", "poses-person7.bvh", ".new-x")}
@@ -83,7 +83,7 @@ def test_files_of_the_user_survive_overwrite(arguments, tmp_path, capsys):
     assert (out / "overlay.mp4").is_symlink()
 
 
-def test_an_unknown_format_is_told_before_any_work(arguments, tmp_path, capsys):
+def test_unknown_format_is_rejected_before_processing(arguments, tmp_path, capsys):
     assert main([*arguments, "--formats", "json,xyz"]) == 2
     said = capsys.readouterr().err
     assert said == f"error: --formats: 'xyz' is unknown; known: json, npz, overlay, {', '.join(FORMATS)}\n"

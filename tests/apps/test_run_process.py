@@ -20,7 +20,7 @@ from pose.results import NpzWriter, load_poses
 from pose.utils.written_files import RECORD
 
 
-def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, at_hand, command_line):
+def test_closed_standard_streams_do_not_change_the_results(dance, tmp_path, at_hand, command_line):
     def results(out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
@@ -34,7 +34,7 @@ def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, at_hand, co
     assert results(tmp_path / "closed") == usual
 
 
-def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, at_hand, room_for, capsys):
+def test_full_disk_gives_a_one_line_error_and_no_files(dance, tmp_path, at_hand, room_for, capsys):
     with room_for(10_000):
         assert main(["--video", dance, "--out", str(tmp_path / "out"), "--end", "0.5", "--quiet"]) == 1
     error = error_line(capsys)
@@ -45,7 +45,7 @@ def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, at_hand, room
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["new", "overwrite"])
-def test_a_disk_that_fills_after_the_first_file_leaves_no_part_of_the_result(
+def test_disk_full_after_the_first_file_leaves_no_partial_result(
     dance, tmp_path, at_hand, monkeypatch, capsys, earlier
 ):
     """poses.json is complete when poses.npz fails."""
@@ -66,7 +66,7 @@ def test_a_disk_that_fills_after_the_first_file_leaves_no_part_of_the_result(
 
 
 @pytest.mark.usefixtures("usual_signals")
-def test_interrupt_keeps_what_is_finished(dance, tmp_path, at_hand, monkeypatch, capsys):
+def test_interrupt_keeps_finished_frames(dance, tmp_path, at_hand, monkeypatch, capsys):
     push, out = Session.push, tmp_path / "out"
 
     def push_and_interrupt(session, frame):

@@ -19,14 +19,14 @@ def package(**changes):
     return dataclasses.replace(setup.PACKAGES["mmpose"], **changes)
 
 
-def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
+def test_failed_install_prints_the_reason_of_pip(monkeypatch, capsys):
     monkeypatch.setitem(setup.PACKAGES, "mmpose", package(steps=(("--no-index", "pose-run-has-no-such-package"),)))
     assert setup.main(["mmpose"]) == 1
     assert "No matching distribution" in error_line(capsys)
 
 
 @pytest.mark.parametrize("name", setup.PACKAGES)
-def test_what_it_says_in_the_end_can_be_typed(name, monkeypatch, capsys, tmp_path):
+def test_printed_next_command_is_valid(name, monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(setup.PACKAGES, name, dataclasses.replace(setup.PACKAGES[name], steps=(), check="pass"))
     monkeypatch.setattr(setup, "OTHER_OPENCV", ())
     assert setup.main([name]) == 0
@@ -36,7 +36,7 @@ def test_what_it_says_in_the_end_can_be_typed(name, monkeypatch, capsys, tmp_pat
     assert "no such file" in capsys.readouterr().err
 
 
-def test_another_opencv_goes_and_ours_is_mended(monkeypatch, capsys):
+def test_conflicting_opencv_is_replaced(monkeypatch, capsys):
     installed = {"opencv-python": "5.0.1", "opencv-python-headless": "5.0.0"}
     calls = []
     monkeypatch.setattr(setup, "_release", installed.get)
@@ -53,7 +53,7 @@ def test_another_opencv_goes_and_ours_is_mended(monkeypatch, capsys):
 @pytest.mark.skipif(
     importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch (.ci/nightly)"
 )
-def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
+def test_mmpose_installs_into_a_fresh_environment(tmp_path):
     """The new environment sees the packages of this one, so that torch need not be installed again.
 
     `addsitedir` reads the .pth files of that folder as well, of which one finds an editable installation.

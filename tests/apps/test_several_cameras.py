@@ -40,12 +40,12 @@ def clips(tmp_path):
         (["--formats", "nothing"], "'nothing' is unknown"),
     ],
 )
-def test_options_that_do_not_go_together_are_one_line(clips, more, message, capsys):
+def test_incompatible_options_give_a_one_line_error(clips, more, message, capsys):
     assert main([*clips, *more]) == 2
     assert message in error_line(capsys)
 
 
-def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
+def test_duplicate_and_missing_videos_are_rejected(clips, tmp_path, capsys):
     assert main([clips[0], clips[0]]) == 2
     assert "given twice" in capsys.readouterr().err
     clip = Path(clips[0])
@@ -83,12 +83,12 @@ def test_a_folder_of_videos_is_a_camera_each(clips, tmp_path):
         camera_videos([str(tmp_path)], None)
 
 
-def test_names_and_folder_of_the_results():
+def test_camera_names_and_result_folder_are_derived_from_files():
     assert camera_names(["a/left.mp4", "b/left.mp4", "b/right.mp4"]) == ["left-1", "left-2", "right"]
     assert str(joint_folder(["a/left.mp4", "a/right.mp4"])) == "a/left+right"
 
 
-def test_distance_and_offsets_as_they_are_said():
+def test_distance_and_offsets_are_parsed():
     assert read_distance("cam1,cam2=3.4", ["left", "right"]) == (0, 1, 3.4)
     assert read_distance("right,left=2", ["left", "right"]) == (1, 0, 2.0)
     assert read_offsets("0,-1.25") == [0.0, -1.25]
@@ -102,12 +102,12 @@ def test_distance_and_offsets_as_they_are_said():
         (CameraMotion(TRANSLATING, pan=0.2, tilt=0.1, roll=0.2, zoom=1.0), "is carried"),
     ],
 )
-def test_a_camera_that_moves_is_refused(motion, message):
+def test_moving_camera_is_rejected(motion, message):
     with pytest.raises(PoseError, match=f"left.mp4: the camera {message}; several cameras must be static"):
         check_static("left.mp4", motion)
 
 
-def test_a_camera_that_stands_shakes_a_little_or_is_not_known_passes():
+def test_static_or_shaking_camera_is_accepted():
     check_static("left.mp4", CameraMotion(STATIC, pan=0.1, tilt=0.1, roll=0.0, zoom=1.0))
     check_static("left.mp4", CameraMotion(SHAKING, pan=0.5, tilt=0.4, roll=0.1, zoom=1.0))
     check_static("left.mp4", CameraMotion(UNKNOWN))
@@ -120,7 +120,7 @@ def test_the_summary_counts_the_2d_joints_of_all_cameras():
 
 
 @pytest.mark.slow
-def test_two_real_views_from_nothing(videos, at_hand, tmp_path, capsys):
+def test_two_real_views_are_calibrated_without_input(videos, at_hand, tmp_path, capsys):
     views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
     assert main([*views, "--out", str(tmp_path / "both"), "--quiet"]) == 0
     assert sorted(path.name for path in (tmp_path / "both").glob("[!.]*")) == [

@@ -85,7 +85,7 @@ for call in calls:
         ("cv2", ("eval", "bench", "convert", "weights")),
     ],
 )
-def test_help_loads_nothing_that_takes_long(command_line, missing, names):
+def test_help_imports_no_heavy_module(command_line, missing, names):
     """pose-train is not among them: what can be trained is known to torch's side only."""
     calls = [command_line(name)[2] for name in names]
     done = subprocess.run([sys.executable, "-c", HELP, missing, *calls], capture_output=True, text=True)
@@ -120,7 +120,7 @@ def test_help_loads_nothing_that_takes_long(command_line, missing, names):
     ],
     ids=lambda value: "-".join(value[:2]).replace("--", "") if isinstance(value, tuple) else "",
 )
-def test_a_line_comes_before_what_takes_long(on_a_terminal, keypoints, tmp_path, monkeypatch, words, first):
+def test_status_line_appears_before_heavy_imports(on_a_terminal, keypoints, tmp_path, monkeypatch, words, first):
     monkeypatch.chdir(tmp_path)
     written = CONTROL.sub("", on_a_terminal(*words))
     assert written.lstrip("\r\n").startswith(first), written
@@ -128,7 +128,7 @@ def test_a_line_comes_before_what_takes_long(on_a_terminal, keypoints, tmp_path,
     assert not re.search(rf"{first} \d\d:\d\d[^\r\n]*error", written)  # the line is taken away before others come
 
 
-def test_the_line_is_gone_when_the_command_is_done(on_a_terminal, keypoints):
+def test_status_line_is_erased_at_the_end(on_a_terminal, keypoints):
     written = on_a_terminal("lift", keypoints, before="")
     last = written.replace("\r\n", "\n").rstrip("\n").rpartition("\n")[2]
     assert last.rpartition("\r")[2].strip() in ("", f"{keypoints.with_name('in-3d.npz')}: 9 frames")
@@ -140,7 +140,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_it_goes_on_moving(monkeypatch):
+def test_status_line_keeps_updating(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setattr(module, "TICK_SECONDS", 3600.0)
     with StatusLine("working"):
@@ -159,7 +159,7 @@ def test_it_goes_on_moving(monkeypatch):
     assert ended.endswith("\r")
 
 
-def test_it_is_hidden_when_asked(monkeypatch):
+def test_status_line_can_be_hidden(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with StatusLine("working", hidden=True):
         pass

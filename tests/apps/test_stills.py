@@ -43,7 +43,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_images_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path, capsys):
+def test_images_of_different_sizes_are_processed_one_by_one(photos, run, tmp_path, capsys):
     (photos / "broken.jpg").write_text("no picture")
     out = tmp_path / "out"
     assert run(photos, "--out", out) == 0
@@ -72,14 +72,14 @@ def test_images_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path, c
     assert sheet.std() > 20, "an empty sheet"
 
 
-def test_an_image_gives_the_same_alone_and_among_others(photos, run, tmp_path, capsys):
+def test_still_result_does_not_depend_on_other_images(photos, run, tmp_path, capsys):
     assert run(photos, "--stills", "--formats", "npz", "--out", tmp_path / "all") == 0
     assert run(photos / "b.png", "--formats", "npz", "--out", tmp_path / "one") == 0
     assert names(tmp_path / "one") == [RECORD, "b.png.npz"]
     assert (tmp_path / "one" / "b.png.npz").read_bytes() == (tmp_path / "all" / "b.png.npz").read_bytes()
 
 
-def test_one_frame_says_that_it_is_less_sure(photos, tiny_lifter):
+def test_still_has_larger_sigma_than_video(photos, tiny_lifter):
     from pose_apps.stills import PASSES, still
 
     from pose.config import PipelineConfig
@@ -97,7 +97,7 @@ def test_one_frame_says_that_it_is_less_sure(photos, tiny_lifter):
     assert (alone.index, alone.time) == (0, 0.0)
 
 
-def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
+def test_existing_results_are_kept_without_overwrite(photos, run, tmp_path, capsys):
     out = tmp_path / "out"
     out.mkdir()
     (out / "b.png.npz").write_text("mine")
@@ -120,7 +120,7 @@ def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
         ),
     ],
 )
-def test_a_wrong_call_is_one_line(words, said, photos, videos, run, tmp_path, capsys):
+def test_invalid_arguments_give_a_one_line_error(words, said, photos, videos, run, tmp_path, capsys):
     import re
 
     assert run(*(word.format(photos=photos, videos=videos) for word in words), "--out", tmp_path / "out") == 2

@@ -66,7 +66,7 @@ def test_a_run_leaves_weights_logs_images_and_its_configuration(mocap, tmp_path,
     assert [row["loss"] for row in training_rows(again)] == [row["loss"] for row in training_rows(out)]
 
 
-def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkeypatch):
+def test_resume_continues_from_the_last_checkpoint(mocap, tmp_path, capsys, monkeypatch):
     """A run that is interrupted after 3 steps and goes on has the losses of one that was not."""
     from pose_datasets.training import MocapSource
 
@@ -107,12 +107,12 @@ def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkey
         (["--data.mocap=missing.npz"], 1, "missing.npz"),
     ],
 )
-def test_a_mistake_is_one_line(mocap, tmp_path, capsys, arguments, status, said):
+def test_invalid_arguments_give_a_one_line_error(mocap, tmp_path, capsys, arguments, status, said):
     assert train(mocap, tmp_path / "run", *arguments) == status
     assert said in error_line(capsys)
 
 
-def test_a_bad_key_in_a_recipe_is_one_line(mocap, tmp_path, capsys):
+def test_unknown_recipe_key_gives_a_one_line_error(mocap, tmp_path, capsys):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("train:\n  model: {dim: 16, wings: 2}\n")
     assert train(mocap, tmp_path / "run", "--config", str(recipe)) == 2
@@ -141,7 +141,7 @@ def test_every_recipe_takes_a_step(mocap, tmp_path, recipe):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_recipe_makes_a_model_that_may_ship(recipe):
+def test_every_recipe_model_is_within_the_size_limit(recipe):
     """At most 20 MB, also for a GPU, and of the width that the file says."""
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
     model = yaml.safe_load(path.read_text(encoding="utf-8"))["train"]["model"]
@@ -150,7 +150,7 @@ def test_every_recipe_makes_a_model_that_may_ship(recipe):
     assert (weights > 2_000_000) == recipe.endswith("gpu")
 
 
-def test_every_option_is_known_without_torch():
+def test_train_help_needs_no_torch():
     """The configuration is checked and described before anything heavy is loaded, and without the extra."""
     program = (
         "import sys; sys.modules |= dict.fromkeys(('torch', 'accelerate'))\n"

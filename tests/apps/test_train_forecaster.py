@@ -49,7 +49,7 @@ def losses(out: Path) -> list[str]:
 @pytest.mark.parametrize(
     "recipe", [pytest.param(name, marks=[] if name == "forecaster_mlp" else pytest.mark.slow) for name in RECIPES]
 )
-def test_every_recipe_takes_steps_and_predicts(motions, tmp_path, capsys, recipe):
+def test_every_forecaster_recipe_trains_and_predicts(motions, tmp_path, capsys, recipe):
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
     assert train(motions, tmp_path / "run", "--config", str(path), *TINY, "--train.steps=2") == 0
     printed = capsys.readouterr().out
@@ -65,7 +65,7 @@ def test_every_recipe_takes_steps_and_predicts(motions, tmp_path, capsys, recipe
     assert (found.sequence.sigma[:, 1:] > 0.1).all()  # mm, not m
 
 
-def test_resume_goes_on_from_the_last_checkpoint(motions, tmp_path, monkeypatch):
+def test_resume_continues_from_the_last_checkpoint(motions, tmp_path, monkeypatch):
     """A run that is interrupted and goes on has the losses of one that was not."""
     from pose_datasets.forecast_training import MotionSource
 
@@ -99,7 +99,7 @@ def test_resume_goes_on_from_the_last_checkpoint(motions, tmp_path, monkeypatch)
         (["--train.lookaheads=[1]"], 2, "train.lookaheads"),
     ],
 )
-def test_a_mistake_is_one_line(motions, tmp_path, capsys, arguments, status, said):
+def test_invalid_arguments_give_a_one_line_error(motions, tmp_path, capsys, arguments, status, said):
     assert train(motions, tmp_path / "run", *TINY, *arguments) == status
     assert said in error_line(capsys)
 
@@ -112,7 +112,7 @@ def test_a_mistake_is_one_line(motions, tmp_path, capsys, arguments, status, sai
         (["--source", "missing.npz"], 2, "missing.npz: no such file"),
     ],
 )
-def test_a_mistake_in_preparing_is_one_line(motions, tmp_path, capsys, arguments, status, said):
+def test_invalid_preparation_gives_a_one_line_error(motions, tmp_path, capsys, arguments, status, said):
     given = ["forecast", "--source", str(motions.parent / "one.npz"), "--out", str(tmp_path / "out.npz"), *arguments]
     assert prepare.main(given) == status
     assert said in capsys.readouterr().err

@@ -56,7 +56,7 @@ def error_of(lifter, data, recipe, out):
     "recipe",
     [pytest.param(name, marks=[] if name == "human36m_m" else pytest.mark.slow) for name in MEASURED],
 )
-def test_train_then_evaluate(recipe, data, tmp_path, capsys):
+def test_human36m_training_reduces_the_evaluation_error(recipe, data, tmp_path, capsys):
     def trained(steps):
         run = tmp_path / f"{steps}-steps"
         options = {**SMALL, "train.steps": steps, "train.evaluate_every": steps, "human36m.folder": data}

@@ -51,7 +51,7 @@ def _refusal(capsys, *arguments):
         ("OSError('libGL.so.1: cannot open shared object file')", "libusb-1.0-0 libgl1", ["--save", "clip.mp4"]),
     ],
 )
-def test_without_open3d_one_line_says_what_to_install(poses, tmp_path, error, advice, options):
+def test_missing_open3d_names_the_install_command(poses, tmp_path, error, advice, options):
     done = subprocess.run(
         [sys.executable, "-c", BLOCKER.format(error=error), str(poses), *options],
         cwd=tmp_path,
@@ -93,7 +93,7 @@ visualization = SimpleNamespace(gui=SimpleNamespace(Application=SimpleNamespace(
         ("print('Falling back to headless mode.')", "the display :7 cannot be reached"),
     ],
 )
-def test_a_window_that_cannot_be_drawn_is_one_line(poses, tmp_path, does, advice):
+def test_window_failure_gives_a_one_line_error(poses, tmp_path, does, advice):
     (tmp_path / "open3d.py").write_text(ABORTING.format(does=does))
     done = subprocess.run(
         [sys.executable, "-c", "import sys; from pose_apps.view import main; sys.exit(main(sys.argv[1:]))", str(poses)],
@@ -125,7 +125,7 @@ def test_a_window_that_cannot_be_drawn_is_one_line(poses, tmp_path, does, advice
         (["--colour"], "--colour"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_status_2(poses, capsys, monkeypatch, tmp_path, options, message):
+def test_invalid_arguments_exit_with_2(poses, capsys, monkeypatch, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     status, error = _refusal(capsys, poses, *options)
     assert status == 2
@@ -141,7 +141,7 @@ def test_an_existing_video_is_not_overwritten_unless_asked(poses, capsys, tmp_pa
     assert "--overwrite" in error
 
 
-def test_a_run_without_frames_is_one_line(capsys, tmp_path):
+def test_result_without_frames_gives_a_one_line_error(capsys, tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info()):
         pass
     status, error = _refusal(capsys, tmp_path / "poses.npz", "--save", tmp_path / "a.mp4")

@@ -80,7 +80,7 @@ def patient(monkeypatch, dance):
 
 
 @pytest.mark.usefixtures("patient")
-def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
+def test_headless_report_agrees_with_the_sent_messages(dance, tmp_path, capsys):
     """With a receiver of the messages, which sees what the report counts."""
     path = tmp_path / "report.json"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
@@ -121,7 +121,7 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert "latency from capture to 3D: median" in said
 
 
-def test_a_headless_run_ends_when_its_time_is_over(dance, tmp_path, monkeypatch):
+def test_seconds_option_ends_a_headless_run(dance, tmp_path, monkeypatch):
     """Its time begins when its loop has, and that here with a first frame, which a busy machine lets wait."""
     start = LiveLoop.start
 
@@ -140,7 +140,7 @@ def test_a_headless_run_ends_when_its_time_is_over(dance, tmp_path, monkeypatch)
     assert report["frames_in"] == report["processed"] + report["dropped"]
 
 
-def test_where_the_system_does_not_tell_of_memory_the_report_is_without_it(monkeypatch):
+def test_report_omits_memory_where_the_system_lacks_it(monkeypatch):
     """Windows has neither `resource` nor /proc: the module must load there."""
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr("pose_apps.support.memory._STATUS", Path("/nowhere"))
@@ -188,7 +188,7 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     assert 0 <= report["processed"] - len(poses) - lost <= 2
 
 
-def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, capsys):
+def test_stream_is_opened_after_the_networks_are_loaded(monkeypatch, capsys):
     done = []
 
     def connect(*_: object) -> None:
@@ -203,7 +203,7 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
 
 
 @pytest.mark.slow
-def test_a_recording_that_the_disk_cuts_short_is_a_failure_with_all_that_fits(dance, tmp_path, capsys, room_for):
+def test_recording_on_a_full_disk_fails_and_keeps_what_fits(dance, tmp_path, capsys, room_for):
     """Of `ulimit -f`; the run itself goes on to its end. A busy machine records few frames, of 5 kB each."""
     with room_for(40_000):
         status = main(["--headless", "--source", dance, "--seconds", "8", "--record", "--out", str(tmp_path)])
@@ -226,7 +226,7 @@ def test_a_recording_that_the_disk_cuts_short_is_a_failure_with_all_that_fits(da
         ("full", 1, "File too large"),
     ],
 )
-def test_a_report_that_cannot_be_written_is_said_at_the_start(path, status, words, dance, tmp_path, capsys, room_for):
+def test_unwritable_report_path_fails_at_the_start(path, status, words, dance, tmp_path, capsys, room_for):
     with room_for(1000 if path == "full" else 10**9):
         assert main(["--headless", "--source", dance, "--report", str(tmp_path / path)]) == status
     said = capsys.readouterr().err
@@ -235,7 +235,7 @@ def test_a_report_that_cannot_be_written_is_said_at_the_start(path, status, word
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_report_that_does_not_fit_in_the_end_is_printed(tmp_path, capsys, room_for):
+def test_report_that_cannot_be_saved_is_printed(tmp_path, capsys, room_for):
     with room_for(10), pytest.raises(PoseError, match=r"--report: .*report\.json: File too large"):
         write_report(tmp_path / "report.json", {"format": FORMAT})
     assert json.loads(capsys.readouterr().out) == {"format": FORMAT}
@@ -298,7 +298,7 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
         ([], 1, "cannot open a window (no display found): use --web"),
     ],
 )
-def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch, dance):
+def test_invalid_arguments_fail_before_networks_are_loaded(arguments, status, words, capsys, monkeypatch, dance):
     for module in ("live_outputs", "run"):
         monkeypatch.setattr(
             f"pose_apps.webcam.{module}.load_pipeline", lambda config, intrinsics: pytest.fail("networks were loaded")
@@ -317,15 +317,13 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
         (["--bridge", "3"], "--bridge: 3.0 is out of range; allowed: 0 to 1"),
     ],
 )
-def test_what_cannot_be_predicted_is_refused_in_one_line(dance, capsys, monkeypatch, way, options, words):
+def test_invalid_prediction_options_give_a_one_line_error(dance, capsys, monkeypatch, way, options, words):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     assert main([*way, "--source", dance, *options]) == 2
     assert error_line(capsys).startswith(f"error: {words}")
 
 
-def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_predicted(
-    dance, patient, tmp_path, capsys
-):
+def test_recording_with_ahead_contains_the_shown_predictions(dance, patient, tmp_path, capsys):
     words = ["--headless", "--source", dance, "--ahead", "66", "--record", "--out", str(tmp_path)]
     report = tmp_path / "report.json"
     assert main([*words, "--report", str(report)]) == 0
@@ -344,13 +342,13 @@ def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_pre
     assert json.loads(report.read_text())["ahead_ms"] == 66
 
 
-def test_an_option_that_cannot_work_is_one_line(dance, capsys):
+def test_offline_lifter_is_rejected_for_live_use(dance, capsys):
     assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
     words = "--lifter: offline processes whole windows and cannot stream; use lifter sliding"
     assert capsys.readouterr().err == f"error: {words}\n"
 
 
-def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
+def test_ongoing_problems_are_logged_once(capsys):
     log = ProblemLog()
     for trouble, lost in (("", 0), ("network is unreachable", 1), ("network is unreachable", 9), ("", 12), ("", 12)):
         log.update("--udp", trouble, lost)
@@ -389,7 +387,7 @@ TWO = ["--headless", "--source", "CLIP", "--source", "7"]
         (["--headless", "--source", "CLIP", "--cameras", "none.json"], "--cameras: needs several cameras"),
     ],
 )
-def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(arguments, words, dance, capsys):
+def test_options_unsupported_for_several_cameras_are_rejected(arguments, words, dance, capsys):
     clip = Path(dance)
     named = {"CLIP": dance, "AGAIN": str(clip.parent / ".." / clip.parent.name / clip.name)}
     assert main([named.get(word, word) for word in arguments]) == 2
@@ -407,7 +405,7 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
         ('{"cameras": [{"name": "view-a"}, {"name": "view-b"}]}', "'matrix' is missing"),
     ],
 )
-def test_a_broken_calibration_is_refused_before_any_network_is_loaded(
+def test_invalid_calibration_fails_before_networks_are_loaded(
     videos, tmp_path, monkeypatch, capsys, way, content, words
 ):
     monkeypatch.setattr("pose.pipeline.Pipeline", None)  # not needed yet

@@ -187,7 +187,7 @@ def usually(waits: list[float]) -> float:
     return sorted(waits)[len(waits) // 2]
 
 
-def test_good_guests_are_served_during_a_flood(serve, videos):
+def test_web_server_serves_clients_during_a_connection_flood(serve, videos):
     server = serve("--source", videos / "dance.mp4", "--loop")
     asyncio.run(follow(server, lambda pages, poses: pages > 10 and poses > 20))  # the networks have their memory now
     with flooded(server.port, BEGINNINGS, 1100) as opened:
@@ -217,7 +217,7 @@ async def answered(live: aiohttp.ClientWebSocketResponse, number: int, picture: 
     await live.send_str('{"type":"ack"}')
 
 
-def test_memory_of_greedy_browsers_is_bounded(serve):
+def test_memory_for_clients_that_never_read_is_bounded(serve):
     """Of 3 GB of images, three of 11 MB are kept for each at most, and what the C library makes of them.
 
     Images count and not seconds: each browser sends more than sockets (25) and the lifter's refinement (9) can hold.

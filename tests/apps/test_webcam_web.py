@@ -62,7 +62,7 @@ def start(command_line, weights_dir, tmp_path) -> Iterator[Callable[..., subproc
         (("--clients", "0"), "error: --clients: 0 is out of range; allowed: 1 to 64"),
     ],
 )
-def test_wrong_call_is_one_line(arguments, line, capsys):
+def test_invalid_arguments_give_a_one_line_error(arguments, line, capsys):
     assert main(["--web", *arguments]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -70,7 +70,7 @@ def test_wrong_call_is_one_line(arguments, line, capsys):
     assert said.err.count("\n") == 1
 
 
-def test_without_its_library_it_says_so_before_networks_are_loaded(monkeypatch, capsys):
+def test_missing_aiohttp_is_reported_before_networks_are_loaded(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "aiohttp", None)  # from here on `import aiohttp` is a ModuleNotFoundError
     monkeypatch.setattr("pose_apps.webcam.live_outputs.load_pipeline", None)
     assert main(["--web"]) == 1
@@ -79,7 +79,7 @@ def test_without_its_library_it_says_so_before_networks_are_loaded(monkeypatch, 
 
 
 @pytest.mark.usefixtures("usual_signals")
-def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
+def test_web_server_runs_until_interrupted(start, tmp_path):
     port = free_port()
     server = start("--port", port)
     address = f"http://127.0.0.1:{port}/"
@@ -95,7 +95,7 @@ def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
 
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_signal_ends_the_server_in_good_order(name):
+def test_signals_end_the_server_after_its_cleanup(name):
     """Whatever it does in `finally`, such as finishing recordings, is done."""
     if not hasattr(signal, name):
         pytest.skip(f"no {name} on this system")
@@ -121,7 +121,7 @@ def test_signal_ends_the_server_in_good_order(name):
     assert steps == ["finished"]
 
 
-def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):
+def test_token_from_the_environment_is_used_and_not_printed(start):
     server = start("--host", "0.0.0.0", "--port", 0, POSE_WEB_TOKEN=TOKEN)
     output = server.stdout.readline()
     assert re.match(r"open http://\S+:\d+/ in a browser", output)

@@ -86,7 +86,7 @@ def coloured(pixels: np.ndarray) -> int:
     return int((spread > 60).sum())
 
 
-def test_it_shows_the_person_and_the_status(demo):
+def test_window_shows_the_person_and_the_status(demo):
     pixels = demo()
     width = pixels.shape[1]
     assert coloured(pixels[:, : width // 2]) > 300  # the skeleton on the image
@@ -96,7 +96,7 @@ def test_it_shows_the_person_and_the_status(demo):
     assert "1 person" in demo.loop.status().line()
 
 
-def test_views_follow_each_other(demo):
+def test_view_key_cycles_the_views(demo):
     both = demo()
     picture_only = demo(pygame.K_v)
     space_only = demo(pygame.K_v)
@@ -108,7 +108,7 @@ def test_views_follow_each_other(demo):
     assert coloured(space_only) > 300
 
 
-def test_mirror_turns_the_image_round_and_back(demo):
+def test_mirror_key_flips_the_image(demo):
     straight = demo()
     mirrored = demo(pygame.K_m)
     again = demo(pygame.K_m)
@@ -117,7 +117,7 @@ def test_mirror_turns_the_image_round_and_back(demo):
     np.testing.assert_allclose(again[corner], straight[corner], atol=1)
 
 
-def test_pause_freezes_the_image_and_says_so(demo):
+def test_pause_key_freezes_the_image(demo):
     demo()
     demo(pygame.K_SPACE, frame=False)
     assert demo.loop.paused
@@ -142,7 +142,7 @@ def test_record_writes_files_and_shows_a_red_dot(demo, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
 
 
-def test_recording_that_cannot_start_is_said_and_the_window_goes_on(demo, tmp_path):
+def test_failed_recording_start_is_shown_and_the_window_continues(demo, tmp_path):
     os.rmdir(tmp_path)
     tmp_path.write_text("a file where the folder should be")
     demo(pygame.K_r)
@@ -152,7 +152,7 @@ def test_recording_that_cannot_start_is_said_and_the_window_goes_on(demo, tmp_pa
     assert demo.loop.status().processed == 2
 
 
-def test_snapshot_saves_what_is_seen(demo, tmp_path):
+def test_snapshot_saves_the_shown_image(demo, tmp_path):
     demo()
     demo(pygame.K_s)
     (path,) = tmp_path.iterdir()
@@ -182,7 +182,7 @@ def wait_for_preset(demo) -> None:
         time.sleep(0.01)
 
 
-def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
+def test_next_preset_loads_while_the_loop_runs(demo, monkeypatch):
     loaded = []
 
     def load(config, intrinsics):
@@ -203,7 +203,7 @@ def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
     demo()
 
 
-def test_preset_that_cannot_be_loaded_is_said_and_the_old_one_goes_on(demo, monkeypatch):
+def test_failed_preset_load_keeps_the_old_pipeline(demo, monkeypatch):
     def load(config, intrinsics):
         raise PoseError("its weights are not here")
 
@@ -224,7 +224,7 @@ def test_message_of_the_source_is_shown(demo):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_canvas_has_the_size_that_it_says(view):
+def test_canvas_size_equals_the_drawn_image(view):
     canvas = FrameRenderer(SIZE, H36M17, view)
     image = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
     live = LiveResult(image, seen_result(ROOT), H36M17, 0.0, 0.1)
@@ -234,20 +234,20 @@ def test_canvas_has_the_size_that_it_says(view):
     assert not canvas.fits(LiveResult(image[:100], live.result, H36M17, 0.0, 0.1), view)
 
 
-def test_without_a_display_one_line_names_what_works(monkeypatch):
+def test_missing_display_names_the_alternatives(monkeypatch):
     for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(PoseError, match=r"cannot open a window .*--web .*--headless"):
         Display("test")
 
 
-def test_without_pygame_one_line_says_what_to_install(monkeypatch):
+def test_missing_pygame_names_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(PoseError, match=r"pip install 'pose-run\[webcam\]'.*--web .*--headless"):
         Display("test")
 
 
-def test_bodies_are_drawn_as_captured_and_mirrored_with_the_image():
+def test_mirrored_window_mirrors_the_drawn_bodies():
     """The mirrored window shows the mirrored body, not the body of a mirrored pose."""
     image = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
     turned = STANDING @ np.array([[0.8, 0, 0.6], [0, 1, 0], [-0.6, 0, 0.8]], np.float32)
@@ -276,7 +276,7 @@ def test_only_the_nearest_people_get_a_live_body():
     assert [mesh.person for mesh in bodies.of(result)] == result.people.ids[2:].tolist()
 
 
-def test_headless_and_several_cameras_refuse_bodies():
+def test_body_option_is_rejected_headless_and_with_several_cameras():
     with pytest.raises(UsageError, match="--body"):
         check_several(WebcamConfig(body=True, source=["0", "1"]), PipelineConfig())
     with pytest.raises(UsageError, match="--body"):

@@ -30,7 +30,7 @@ def at_hand(weights_dir, monkeypatch) -> Path:
     return weights_dir
 
 
-def test_list_shows_every_weight_and_what_is_here(at_hand, cache, capsys):
+def test_list_shows_every_weight_and_its_state(at_hand, cache, capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[0].rstrip("*"): line for line in lines if line}
@@ -58,7 +58,7 @@ def test_list_json_has_every_field(at_hand, capsys):
     }
 
 
-def test_weights_travel_in_a_bundle_to_a_machine_without_network(at_hand, cache, tmp_path, monkeypatch, capsys):
+def test_bundle_installs_weights_without_a_network(at_hand, cache, tmp_path, monkeypatch, capsys):
     bundle = str(tmp_path / "weights.zip")
     assert main(["bundle", "--out", bundle]) == 0
     assert main(["bundle", "--out", bundle]) == 2
@@ -71,12 +71,12 @@ def test_weights_travel_in_a_bundle_to_a_machine_without_network(at_hand, cache,
     assert sorted(path.name for path in cache.iterdir()) == sorted([RECORD, *files])
 
 
-def test_fetch_says_where_the_file_is(at_hand, capsys):
+def test_fetch_prints_the_file_path(at_hand, capsys):
     assert main(["fetch", "blazepose-detector", "--all-default"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{name}  {at_hand / WEIGHTS[name].file}" for name in DEFAULT]
 
 
-def test_verify_names_what_is_damaged_or_missing(cache, capsys):
+def test_verify_names_damaged_and_missing_weights(cache, capsys):
     assert main(["verify"]) == 0
     *shipped, hint = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in shipped] == [["ok", name] for name in packaged_weights()]
@@ -91,7 +91,7 @@ def test_verify_names_what_is_damaged_or_missing(cache, capsys):
     assert str(cache / "yolo11n.pt") in line
 
 
-def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
+def test_verify_succeeds_with_the_default_weights(at_hand, capsys):
     assert main(["verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in lines} == {"ok"}
@@ -115,7 +115,7 @@ def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
         (["bundle", "--out"], 2, "--out: expected one argument"),
     ],
 )
-def test_a_mistake_is_one_line(argv, status, words, capsys, cache):
+def test_invalid_arguments_give_a_one_line_error(argv, status, words, capsys, cache):
     assert main(argv) == status
     out, err = capsys.readouterr()
     assert out == ""
@@ -125,7 +125,7 @@ def test_a_mistake_is_one_line(argv, status, words, capsys, cache):
     assert not cache.exists() or list(cache.iterdir()) == []
 
 
-def test_the_command_is_installed_and_starts_without_heavy_imports(at_hand):
+def test_pose_weights_starts_without_heavy_imports(at_hand):
     """Also ends quietly when the reader of its output goes away, as `| head -1` does."""
     code = (
         "import sys; from importlib.metadata import entry_points; "

@@ -70,7 +70,7 @@ def keypoints(tmp_path, rng):
     return path
 
 
-def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
+def test_pose_run_needs_no_torch(call_without_torch, videos, tmp_path):
     out = tmp_path / "out"
     done = call_without_torch("run", "--video", videos / "dance.mp4", "--out", out, "--end", 0.5)
     assert (done.returncode, done.stderr) == (0, "")
@@ -92,7 +92,7 @@ def test_live_poses_need_no_torch(call_without_torch, videos, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, keypoints, tmp_path, tiny_lifter):
+def test_checkpoint_without_onnx_names_the_torch_extra(call_without_torch, keypoints, tmp_path, tiny_lifter):
     done = call_without_torch("lift", keypoints, "--out", tmp_path / "out.npz", "--lifter", tiny_lifter)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -109,7 +109,7 @@ NEED_TORCH = (
 )
 
 
-def test_what_needs_torch_says_so(call_all_without_torch, keypoints, videos, tmp_path, monkeypatch):
+def test_commands_that_need_torch_name_the_extra(call_all_without_torch, keypoints, videos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dance.mp4").symlink_to(videos / "dance.mp4")
     (tmp_path / "m.pth").write_bytes(b"weights")

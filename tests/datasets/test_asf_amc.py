@@ -115,7 +115,7 @@ def slow_ends(motion, t):
     return {name: matrix[:3, 3] for name, matrix in chain.items()}
 
 
-def test_kinematics_equal_a_slow_oracle(rng):
+def test_asf_amc_kinematics_equal_a_slow_reference(rng):
     skeleton = asf_amc.parse_asf(ASF, "made-up.asf")
     motion = random_motion(rng)
     ends, turns = asf_amc.forward_kinematics(skeleton, motion)
@@ -137,7 +137,7 @@ def test_amc_round_trip(rng, newline, frames, first):
         np.testing.assert_array_equal(again[bone], values)
 
 
-def test_real_file_has_constant_bones(cmu):
+def test_real_asf_amc_file_has_constant_bones(cmu):
     with zipfile.ZipFile(cmu / "07.zip") as archive:
         skeleton = asf_amc.parse_asf(archive.read("07/07.asf").decode(), "07.asf")
         motion = asf_amc.parse_amc(archive.read("07/07_01.amc").decode(), skeleton, "07_01.amc")
@@ -158,14 +158,14 @@ BROKEN_AMC = {
 
 
 @pytest.mark.parametrize(("old", "new", "message"), BROKEN_AMC.values(), ids=BROKEN_AMC)
-def test_broken_amc_names_the_line(old, new, message):
+def test_invalid_amc_names_the_line(old, new, message):
     text = ":DEGREES\n1\nroot 0 0 0 0 0 0\nshin 1 2\n2\nroot 0 0 0 0 0 0\n\nshin 3.0 4.0\n"
     assert old in text
     with pytest.raises(PoseError, match=re.escape(f"broken.amc{', ' if 'line' in message else ': '}{message}")):
         asf_amc.parse_amc(text.replace(old, new), asf_amc.parse_asf(ASF, "s"), "broken.amc")
 
 
-def test_amc_that_does_not_fit_the_skeleton():
+def test_amc_with_unknown_bones_is_rejected():
     skeleton = asf_amc.parse_asf(ASF, "made-up.asf")
     with pytest.raises(PoseError, match=r"a\.amc: no frame numbers"):
         asf_amc.parse_amc(":DEGREES\n", skeleton, "a.amc")
@@ -184,7 +184,7 @@ BROKEN_ASF = {
 
 
 @pytest.mark.parametrize(("old", "new", "message"), BROKEN_ASF.values(), ids=BROKEN_ASF)
-def test_broken_asf_names_the_line(old, new, message):
+def test_invalid_asf_names_the_line(old, new, message):
     assert old in ASF
     with pytest.raises(PoseError, match=message):
         asf_amc.parse_asf(ASF.replace(old, new), "made-up.asf")

@@ -19,7 +19,7 @@ def lengths(bones):
     return np.linalg.norm(bones[..., 1:, :], axis=-1)
 
 
-def test_mirroring_twice_is_nothing_and_once_keeps_left_left():
+def test_mirroring_is_an_involution_that_keeps_side_labels():
     points, _ = batch()
     once = bodies.mirror(points)
     np.testing.assert_array_equal(bodies.mirror(once), points)
@@ -66,7 +66,7 @@ def test_limbs_bend_over_their_whole_range_and_keep_their_length(rng):
     ],
     ids=["turned", "folded", "raised", "straightened", "all"],
 )
-def test_other_poses_keep_bones_and_stay_smooth(config, seed):
+def test_pose_augmentation_keeps_bones_and_smoothness(config, seed):
     points, times = batch(count=32)
     bones = bodies.to_bones(points)
     before = bones.copy()
@@ -96,7 +96,7 @@ def test_knees_bend_backwards_only(angle):
         assert bend.max() < 0.05
 
 
-def test_other_legs_are_the_donors_and_the_trunk_follows_the_pelvis():
+def test_swapped_legs_come_from_the_donor():
     points, _ = batch(16)
     bones, lower = bodies.to_bones(points[:8]), bodies.to_bones(points[8:] * 1.2)
     mixed = bodies.combine_with_legs(bones, lower)

@@ -67,13 +67,13 @@ def slow_position(figure, t, index):
     return matrix[:3, 3]
 
 
-def test_kinematics_equal_a_slow_oracle(figure):
+def test_bvh_kinematics_equal_a_slow_reference(figure):
     positions, _ = bvh.forward_kinematics(figure)
     for t, joint in itertools.product(range(4), range(8)):
         np.testing.assert_allclose(positions[t, joint], slow_position(figure, t, joint), atol=1e-10)
 
 
-def test_round_trip(figure):
+def test_bvh_round_trips(figure):
     again = bvh.parse_bvh(write_bvh(figure), "made-up.bvh")
     # Joints come back in the order of the text, depth first.
     order = [again.names.index(name) for name in figure.names]
@@ -101,7 +101,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("old", "new", "message"), BROKEN.values(), ids=BROKEN)
-def test_broken_file_names_the_line(figure, old, new, message):
+def test_invalid_bvh_names_the_line(figure, old, new, message):
     text = write_bvh(figure)
     assert old in text
     with pytest.raises(PoseError, match=r"made-up\.bvh.*" + message):

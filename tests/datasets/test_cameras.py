@@ -17,7 +17,7 @@ def scene():
     return points, times, cameras.random_cameras(np.random.default_rng(3), points, times)
 
 
-def test_no_person_is_behind_or_on_the_lens(scene):
+def test_people_are_in_front_of_the_camera(scene):
     points, _, view = scene
     assert view.to_camera(points)[..., 2].min() > 0.34
 
@@ -34,7 +34,7 @@ def test_the_image_is_upright_and_not_mirrored(scene):
     assert (seen[facing & level, 0, 11, 0] > seen[facing & level, 0, 14, 0]).all()
 
 
-def test_batch_projection_is_the_projects_own(scene):
+def test_batch_projection_equals_project(scene):
     points, _, view = scene
     seen = view.to_camera(points)
     pixels = cameras.project_batch(seen, view.intrinsics)
@@ -53,7 +53,7 @@ def test_people_are_in_the_image_at_many_sizes(scene):
     assert np.percentile(height, 90) > 0.6
 
 
-def test_variety_of_lenses_and_places(scene):
+def test_cameras_vary_in_lens_and_position(scene):
     _, _, view = scene
     half = view.image_size.max(axis=1) / 2
     angle = np.degrees(2 * np.arctan(half / view.intrinsics[:, 0, 0]))

@@ -13,7 +13,7 @@ def points(count=200):
     return np.tile(clip.points[:60:3], (count, 1, 1, 1))
 
 
-def test_what_a_detector_shows_is_the_projects_conversion():
+def test_detector_joints_equal_the_skeleton_conversion():
     """A COCO skeleton made from the body, converted as at inference."""
     names = {name: i for i, name in enumerate(H36M_NAMES)}
     xyz = np.zeros((17, 3), np.float32)
@@ -28,14 +28,14 @@ def test_what_a_detector_shows_is_the_projects_conversion():
     np.testing.assert_allclose(definitions.observed_joints(STANDING), expected, atol=1e-6)
 
 
-def test_canonical_definitions_change_nothing(rng):
+def test_canonical_joint_definitions_leave_poses_unchanged(rng):
     body = points(5)
     same = definitions.redefine(rng, body, definitions.CANONICAL)
     np.testing.assert_allclose(same, body[:, :, :17], atol=1e-6)
     np.testing.assert_allclose(definitions.detector_points(rng, body, definitions.CANONICAL), body, atol=1e-6)
 
 
-def test_other_definitions_move_joints_within_the_body_and_never_in_time(rng):
+def test_joint_definition_offsets_are_small_and_constant(rng):
     body = points()
     joints = definitions.redefine(rng, body, definitions.DefinitionConfig())
     moved = np.linalg.norm(joints - body[:, :, :17], axis=-1)
@@ -50,7 +50,7 @@ def test_other_definitions_move_joints_within_the_body_and_never_in_time(rng):
     assert moved.max() < 0.3
 
 
-def test_hips_move_alike_and_carry_the_pelvis(rng):
+def test_hip_offsets_are_symmetric_and_move_the_pelvis(rng):
     body = points(50)
     joints = body[:, :, :17].copy()
     definitions.shift_joint_pair(rng, joints, [4, 1], 0.02)

@@ -28,13 +28,13 @@ def detect(rng, **config):
     return (keypoints - pixels) / errors.person_size(pixels)[..., None], scores
 
 
-def test_without_errors_the_truth_comes_out(rng):
+def test_no_errors_returns_the_truth(rng):
     error, scores = detect(rng)
     assert np.abs(error).max() == 0
     assert scores.min() > 0
 
 
-def test_swaps_swap_whole_limbs_in_bursts(rng):
+def test_left_right_swaps_affect_whole_limbs_in_bursts(rng):
     pixels, times, size, depth = scene(400)
     keypoints, _ = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, swap_rate=0.05))
     swapped = (keypoints[:, :, [1, 2, 3]] == pixels[:, :, [4, 5, 6]]).all(axis=(2, 3))
@@ -58,7 +58,7 @@ def test_dropped_joints_come_in_bursts_with_score_zero_exactly(rng):
     assert np.abs(error[~gone]).max() == 0
 
 
-def test_a_hidden_limb_is_gone_whole_and_long(rng):
+def test_occluded_limbs_are_missing_whole_for_a_time(rng):
     _, scores = detect(rng, limb_drop_rate=0.05)
     gone = scores == 0
     for upper, lower in ((2, 3), (5, 6), (12, 13), (15, 16)):
@@ -70,7 +70,7 @@ def test_a_hidden_limb_is_gone_whole_and_long(rng):
     assert (gone[..., 12] != gone[..., 15]).any()
 
 
-def test_outside_the_image_no_score_is_high(rng):
+def test_scores_outside_the_image_are_low(rng):
     pixels, times, size, depth = scene()
     pixels[..., 0] += 620  # half of the person is beyond the right border
     keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, NONE)
@@ -84,13 +84,13 @@ def test_outside_the_image_no_score_is_high(rng):
 
 
 @pytest.mark.parametrize("rate", [0.002, 0.02, 0.2])
-def test_bursts_take_their_share_of_time(rng, rate):
+def test_bursts_cover_the_configured_share_of_time(rng, rate):
     times = np.tile(np.arange(100) / 30, (2000, 1))
     share = errors.bursts(rng, times, 3, rate, 0.15).mean()
     assert share == pytest.approx(rate, rel=0.25)
 
 
-def test_the_usual_errors_are_those_measured_on_real_clips(rng):
+def test_default_errors_equal_those_measured_on_real_clips(rng):
     """The figures of docs/studies/detector-errors.md, by the same statistics, at 30 frames a second."""
     pixels, times, size, depth = scene(400, 120)
     keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, errors.ErrorConfig())

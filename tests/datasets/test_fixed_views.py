@@ -28,7 +28,7 @@ def test_exact_views_project_the_world(clips):
         assert view.centre[1] > 0.2
 
 
-def test_a_detector_sees_them_with_errors(clips):
+def test_detected_views_have_errors(clips):
     exact, seen = fixed_views(clips, detector=False)[0], fixed_views(clips, detector=True)[0]
     np.testing.assert_array_equal(exact.centre, seen.centre)
     pixels, scores = to_h36m17(seen.seen.keypoints, seen.seen.scores, get_skeleton(seen.seen.skeleton))
@@ -38,7 +38,7 @@ def test_a_detector_sees_them_with_errors(clips):
     assert 0.005 < np.median(error[shown]) / size < 0.05
 
 
-def test_a_piece_does_not_depend_on_the_others(clips):
+def test_fixed_view_chunks_are_independent(clips):
     all_of_them, some = fixed_views(clips, detector=True), fixed_views(clips[2:4], detector=True)
     same = next(view for view in all_of_them if view.name == some[0].name)
     np.testing.assert_array_equal(same.seen.keypoints, some[0].seen.keypoints)

@@ -28,7 +28,7 @@ def path(tmp_path_factory):
     return out
 
 
-def test_written_motions_are_those_of_each_part(path):
+def test_written_motions_are_split_by_part(path):
     train, test = load_motions(path, "train"), load_motions(path, "test")
     assert train.times.shape == (64, FRAMES)
     assert len(test) == 1
@@ -42,7 +42,7 @@ def test_written_motions_are_those_of_each_part(path):
 
 
 @pytest.mark.parametrize("lifted", [False, True])
-def test_truth_is_the_recorded_motion_from_the_last_frame_of_the_past(path, lifted):
+def test_forecast_truth_starts_at_the_last_past_frame(path, lifted):
     samples = MotionSamples(load_motions(path, "test"), 1.0)
     some = samples.at_interval(0.25)
     past, true = samples.past(some, np.full(len(some[0]), lifted))
@@ -60,7 +60,7 @@ def test_truth_is_the_recorded_motion_from_the_last_frame_of_the_past(path, lift
     assert np.isclose(2 * STEP, HORIZONS[0])
 
 
-def test_a_past_is_a_second_of_images_that_were_seen(path):
+def test_past_is_one_second_of_observed_frames(path):
     motions = load_motions(path, "train")
     samples = MotionSamples(motions, 0.25)
     some = samples.draw(np.random.default_rng(0), 50)
@@ -73,18 +73,18 @@ def test_a_past_is_a_second_of_images_that_were_seen(path):
     assert np.allclose((past.joints - true.joints)[past.valid][:, 1:], 0.02, atol=1e-5)
 
 
-def test_another_file_is_refused(tmp_path):
+def test_file_of_another_format_is_rejected(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(PoseError, match="pose-prepare forecast"):
         load_motions(tmp_path / "other.npz", "train")
 
 
-def test_without_test_subjects_nothing_is_made(tmp_path):
+def test_missing_test_subjects_are_rejected(tmp_path):
     with pytest.raises(PoseError, match="validation"):
         prepare_motions([waving_clip("01", seconds=5.0)], tmp_path / "motions.npz", a_lifter, count=1)
 
 
 @pytest.mark.parametrize("mistake", [{"batch": 0}, {"lifted": 1.5}, {"gaps": -0.1}])
-def test_configurations_that_cannot_be(mistake):
+def test_invalid_configurations_are_rejected(mistake):
     with pytest.raises(ValueError, match=f"data.{next(iter(mistake))}"):
         MotionConfig(**mistake)

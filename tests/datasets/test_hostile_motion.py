@@ -45,14 +45,14 @@ def read_bvh(files: dict[str, str]) -> None:
 READERS = {"asf": read_asf, "amc": read_asf, "bvh": read_bvh}
 
 
-def test_what_is_mutated_is_read_when_it_is_whole(real):
+def test_intact_motion_files_are_read(real):
     for read in READERS.values():
         read(real)
 
 
 @pytest.mark.parametrize("kind", READERS)
 @quick_and_long(50, 4000)
-def test_mutated_files_are_read_or_one_line(real, kind, examples):
+def test_mutated_motion_files_are_read_or_rejected(real, kind, examples):
     try_mutations(lambda data: _mutate(real, kind, data), examples)
 
 
@@ -127,7 +127,7 @@ ASF = """
         ({"hierarchy": "a a"}, "outside the hierarchy"),
     ],
 )
-def test_a_skeleton_that_cannot_be_is_one_line(change, said):
+def test_invalid_skeletons_give_a_one_line_error(change, said):
     usual = {"unit": "0.45", "direction": "1 0 0", "axis": "0 0 0 XYZ", "dof": "rx", "hierarchy": "root a"}
     asf_amc.parse_asf(ASF.format(**usual), "a.asf")
     with pytest.raises(PoseError, match=said):
@@ -144,7 +144,7 @@ BVH = ONE + "\nMOTION\nFrames: %s\nFrame Time: %s\n%s"
      ("1", "inf", "1 2 3"), ("2", "0.01", "1 2 3"), ("1", "0.01", "1 2"), ("1", "0.01", "1 2 nan"),
      ("1", "0.01", "1 2 1e300"), ("99999999999999999999", "0.01", "1 2 3")],
 )  # fmt: skip
-def test_motion_that_cannot_be_is_one_line(frames, seconds, rows):
+def test_invalid_motion_gives_a_one_line_error(frames, seconds, rows):
     assert bvh.parse_bvh(BVH % ("1", "0.01", "1 2 3"), "a.bvh").values.shape == (1, 3)
     with pytest.raises(PoseError, match=r"^a\.bvh"):
         bvh.parse_bvh(BVH % (frames, seconds, rows), "a.bvh")
@@ -153,6 +153,6 @@ def test_motion_that_cannot_be_is_one_line(frames, seconds, rows):
 @pytest.mark.parametrize(
     "tree", ["JOINT a\n{\n}", "", "{\n}", "ROOT a\n{\n}\nROOT b\n{\n}", "}", "ROOT a\n" + "JOINT a\n{\n" * 2000]
 )
-def test_a_tree_that_cannot_be_is_one_line(tree):
+def test_invalid_bvh_hierarchies_give_a_one_line_error(tree):
     with pytest.raises(PoseError, match=r"^a\.bvh"):
         bvh.parse_bvh(f"HIERARCHY\n{tree}\nMOTION\nFrames: 1\nFrame Time: 0.01\n1\n", "a.bvh")

@@ -47,7 +47,7 @@ def test_sequences_of_the_test_subjects(folder):
     assert np.allclose(np.diff(sequences[0].observed.times), 1 / 50)
 
 
-def test_truth_is_the_pose_in_the_camera_frame(folder):
+def test_ground_truth_is_in_the_camera_frame(folder):
     sequence = human36m.load_sequences(folder, "gt")[2]
     place = CAMERA_DATA["extrinsics"]["S9"][2]
     for frame, joint in [(0, 0), (7, 3), (19, 13)]:
@@ -56,7 +56,7 @@ def test_truth_is_the_pose_in_the_camera_frame(folder):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_projection_is_the_published_formula(index):
+def test_projection_equals_the_published_formula(index):
     points = walker(5)
     points[0, 0] += [4.0, 4.0, 3.0]  # so far out that x = X / Z is clamped in some camera
     camera = human36m.load_cameras()["S11"][index]
@@ -65,7 +65,7 @@ def test_projection_is_the_published_formula(index):
     assert np.abs(found - expected).max() < 1e-9
 
 
-def test_observed_pixels_fit_the_ideal_lens(folder):
+def test_observed_pixels_are_undistorted(folder):
     """With ground-truth 2D the lifter gets exactly the pinhole projection of the truth."""
     for sequence in human36m.load_sequences(folder, "gt"):
         lens = sequence.observed.camera.matrix
@@ -73,7 +73,7 @@ def test_observed_pixels_fit_the_ideal_lens(folder):
         assert np.abs(ideal[..., :2] / ideal[..., 2:] - sequence.observed.keypoints).max() < 2e-3
 
 
-def test_undistort_inverts_distort_all_over_the_image():
+def test_undistortion_inverts_distortion():
     grid = np.stack(np.meshgrid(np.linspace(0, 1000, 21), np.linspace(0, 1002, 21)), axis=-1)
     for camera in human36m.load_cameras()["S1"]:
         ideal = camera.undistort(grid)
@@ -81,7 +81,7 @@ def test_undistort_inverts_distort_all_over_the_image():
         assert np.abs(camera.distort(rays) * camera.focal + camera.centre - grid).max() < 1e-6
 
 
-def test_preparation_equals_the_public_one(tmp_path):
+def test_prepared_data_equal_the_public_preparation(tmp_path):
     release = write_raw_release(
         tmp_path / "raw", {"S1": {"WalkingDog 1": 6}, "S11": {"Directions": 4, "Directions 1": 5, "TakingPhoto": 7}}
     )
@@ -157,7 +157,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_files_that_cannot_be_right(folder, case):
+def test_invalid_files_are_rejected(folder, case):
     place, change, message = BAD_FILES[case]
     rewrite(folder, *place, change)
     with pytest.raises(PoseError, match=message):
@@ -172,18 +172,18 @@ def test_files_that_cannot_be_right(folder, case):
         ("data_2d_h36m_cpn_ft_h36m_dbb.npz", "cpn", "VideoPose3D"),
     ],
 )
-def test_missing_file_says_how_to_make_it(folder, name, detections, how):
+def test_missing_file_names_the_preparation_command(folder, name, detections, how):
     (folder / name).unlink()
     with pytest.raises(UsageError, match=f"{name} is missing: .*{how}"):
         human36m.load_sequences(folder, detections)
 
 
-def test_prepare_without_a_release(tmp_path):
+def test_missing_release_is_rejected(tmp_path):
     with pytest.raises(UsageError, match="no S1/MyPoseFeatures/D3_Positions"):
         human36m_release.prepare(tmp_path, tmp_path / "out", lambda line: None)
 
 
-def test_prepare_refuses_what_is_not_a_cdf(tmp_path):
+def test_file_that_is_not_a_cdf_is_rejected(tmp_path):
     release = write_raw_release(tmp_path / "raw", {"S9": {"Sitting": 4}})
     (release / "S9" / "MyPoseFeatures" / "D3_Positions" / "Sitting.cdf").write_text("text")
     with pytest.raises(PoseError, match=r"Sitting\.cdf: not a readable CDF file"):
@@ -199,7 +199,7 @@ class Malicious:
         return open, (str(self.target), "w")
 
 
-def test_pickled_code_is_refused_and_not_run(tmp_path):
+def test_pickled_code_is_rejected_and_not_executed(tmp_path):
     target = tmp_path / "harm"
     np.savez(tmp_path / "bad.npz", positions_3d={"S9": {"Photo": Malicious(target)}})
     (tmp_path / "bad.pkl").write_bytes(pickle.dumps({"train": Malicious(target)}))
@@ -230,13 +230,13 @@ def test_arrays_of_every_pickle_protocol_are_read(tmp_path, protocol):
 
 
 @pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps({"x": np.arange(3.0)})[:-20]])
-def test_damaged_pickle(tmp_path, content):
+def test_damaged_pickle_gives_a_one_line_error(tmp_path, content):
     (tmp_path / "bad.pkl").write_bytes(content)
     with pytest.raises(PoseError, match=r"bad\.pkl: not a readable pickle"):
         load_pickle(tmp_path / "bad.pkl")
 
 
-def test_damaged_npz(tmp_path, folder):
+def test_damaged_npz_gives_a_one_line_error(tmp_path, folder):
     (folder / FILE_3D).write_bytes(b"text")
     with pytest.raises(PoseError, match=r"data_3d_h36m\.npz: not a readable .npz file"):
         human36m.read_positions_3d(folder)

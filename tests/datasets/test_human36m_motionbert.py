@@ -46,7 +46,7 @@ def test_test_videos_are_cut_into_clips(folder):
     assert sequences[0].counted[:45].all()
 
 
-def test_a_perfect_lifter_has_no_error_whatever_size_it_sees(folder):
+def test_perfect_lifter_has_zero_error_at_any_scale(folder):
     for sequence, (subject, index) in zip(
         protocol_m.load_test(folder), [("S9", 0), ("S11", 2), ("S9", 3)], strict=True
     ):
@@ -72,7 +72,7 @@ BONES = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 5), (5, 6), (0, 7), (7, 8), (8, 9),
          (8, 14), (14, 15), (15, 16)]  # fmt: skip
 
 
-def test_observed_2d_is_the_detectors_with_its_confidence(tmp_path):
+def test_observed_2d_contains_detector_confidence(tmp_path):
     folder = write_protocol_m(tmp_path, VIDEOS[2:3], noise=0)
     observed = protocol_m.load_test(folder)[0].observed
     true = camera_truth("S11", 2, 30)
@@ -123,14 +123,14 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_files_that_cannot_be_right(folder, case):
+def test_invalid_files_are_rejected(folder, case):
     change, message = BAD_FILES[case]
     damage(folder, "test", change)
     with pytest.raises(PoseError, match=message):
         protocol_m.load_test(folder)
 
 
-def test_missing_file_and_missing_half(folder):
+def test_missing_file_and_missing_split_are_rejected(folder):
     (folder / PICKLE).write_bytes(pickle.dumps({"train": {}}))
     with pytest.raises(PoseError, match="expected a dictionary with 'test'"):
         protocol_m.load_test(folder)

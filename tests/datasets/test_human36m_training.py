@@ -39,7 +39,7 @@ def test_keypoints_are_the_projected_pose_mirrored_or_not(folder, options):
     assert 0 < sum(mirrored) < len(mirrored)
 
 
-def test_held_out_subject_is_never_trained_on(folder):
+def test_held_out_subject_is_excluded_from_training(folder):
     held_out, all_five = source(folder), source(folder, held_out="")
     assert {one.subject for one in held_out._training} == {"S1", "S5", "S6", "S7"}
     assert {one.subject for one in held_out._validation} == {"S8"}
@@ -57,7 +57,7 @@ def test_evaluation_covers_every_held_out_frame_once(folder, options, name):
         assert sum(int(batch.valid.sum()) for batch in conditions[name]) == frames
 
 
-def test_short_sequences_are_filled_with_what_does_not_count(folder):
+def test_short_sequences_are_padded_with_invalid_frames(folder):
     short = next(one for one in source(folder)._training if len(one) == 9)
     batch = collate([window(short, slice(0, 20), mirror=False)], 20)
     assert batch.valid[0].tolist() == [True] * 9 + [False] * 11
@@ -75,6 +75,6 @@ def test_short_sequences_are_filled_with_what_does_not_count(folder):
         ({"frames": (2,)}, "human36m.frames: must be from 3 to batch_frames"),
     ],
 )
-def test_wrong_options(options, message):
+def test_invalid_options_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         Human36mConfig(**options)

@@ -45,7 +45,7 @@ def bones(points: np.ndarray, joints: tuple[int, int, int]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("factors", [(1.01, 1.01), (1.015, 1.0), (1.0, 1.006)])
-def test_knees_that_were_bent_by_long_bones_are_as_they_were(factors):
+def test_knees_bent_by_wrong_bone_lengths_are_restored(factors):
     true = body(gait(3.0))
     recorded = true
     for joints, factor in zip(LEGS.joints, factors, strict=True):
@@ -64,7 +64,7 @@ def test_knees_that_were_bent_by_long_bones_are_as_they_were(factors):
         assert (moved[:, joints[1], 2] > moved[:, joints[0], 2]).all()
 
 
-def test_who_never_straightens_gets_the_prior_rather_than_straight_legs():
+def test_never_straight_legs_get_the_prior_length():
     crouching = body(gait(45.0))
     lengths = limbs.calibrated_lengths([crouching], LEGS)
     assert np.sum(lengths[0]) == pytest.approx(0.83 * LEGS.prior_factor, rel=2e-3)
@@ -72,7 +72,7 @@ def test_who_never_straightens_gets_the_prior_rather_than_straight_legs():
     assert limbs.flexion(moved, LEFT_LEG).min() > 35
 
 
-def test_one_glitch_does_not_lengthen_a_limb():
+def test_single_outlier_does_not_lengthen_a_limb():
     recorded = body(gait(14.0))
     jump = recorded.copy()
     jump[100:104, 3, 1] -= 0.04  # an ankle lost for four frames
@@ -97,7 +97,7 @@ def read(cmu, subject: str) -> list[np.ndarray]:
     return [points[::4] for _, _, points, _ in mocap.read_subject(cmu / f"{subject}.zip")]
 
 
-def test_people_with_markers_are_as_straight_as_calibrated_ones(shared):
+def test_marker_subjects_have_straight_standing_legs(shared):
     """UI-PRMD, whose joints come from markers: nothing to calibrate, within half a per cent of a limb's length."""
     clips = [clip.points.astype(np.float64) for clip in load_ui_prmd(shared / "mocap" / "ui-prmd" / "s02.zip")]
     for limb in (LEGS, ARMS):

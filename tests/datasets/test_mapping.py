@@ -17,14 +17,14 @@ def lengths(points):
 
 @pytest.mark.parametrize("trial", FORMATS.values(), ids=FORMATS)
 class TestRealPeople:
-    def test_limbs_keep_their_length(self, trials, trial):
+    def test_mapped_limbs_have_constant_length(self, trials, trial):
         bones = lengths(trials[trial])
         limbs = [0, 1, 2, 3, 4, 5, 11, 12, 14, 15, 16, 17]
         assert bones[:, limbs].std(axis=0).max() < 1e-6
         # Trunk points are interpolated between bones, so they breathe, a little.
         assert bones.std(axis=0).max() < 0.015
 
-    def test_sizes_are_human(self, trials, trial):
+    def test_mapped_bodies_have_human_size(self, trials, trial):
         bones = lengths(trials[trial]).mean(axis=0)
         hip, thigh, shin, trunk, arm, forearm = bones[0], bones[1], bones[2], bones[6] + bones[7], bones[11], bones[12]
         assert 0.06 < hip < 0.12
@@ -49,7 +49,7 @@ class TestRealPeople:
             assert (bend * forward).sum(axis=-1).mean() > 0
 
 
-def test_formats_agree_on_the_same_subject(trials):
+def test_formats_agree_on_one_subject(trials):
     """Subject 131 is there as ASF/AMC (trial 4) and as BVH for MotionBuilder."""
     a, b = lengths(trials["131_04"]).mean(axis=0), lengths(trials["131_01"]).mean(axis=0)
     np.testing.assert_allclose(a, b, atol=0.012)

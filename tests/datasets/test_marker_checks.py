@@ -8,7 +8,7 @@ from pose_datasets.mapping import POINTS
 from pose_datasets.marker_checks import plausibility
 
 
-def test_known_deviations_are_found():
+def test_known_marker_deviations_are_found():
     seen, truth = marker_person(hip_off=(0.0, -0.02, 0.0))
     truth = truth.copy()
     shin = POINTS.index("left_ankle"), POINTS.index("left_knee")

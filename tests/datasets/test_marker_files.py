@@ -57,7 +57,7 @@ def write_c3d(path, positions, names=MARKERS, unit="mm", fps=FPS, scale=1000.0):
 
 @pytest.mark.parametrize("write", [write_trc, write_c3d])
 @pytest.mark.parametrize("order", ORDERS)
-def test_both_formats_give_what_was_recorded(seen, expected, tmp_path, write, order):
+def test_trc_and_c3d_equal_the_recording(seen, expected, tmp_path, write, order):
     path = tmp_path / f"walk.{write.__name__[-3:]}"
     write(path, seen[..., ORDERS[order]])
     (clip,) = marker_files.load_markers(path)
@@ -76,7 +76,7 @@ def test_units_come_from_the_file(seen, tmp_path, unit, scale):
 
 
 @pytest.mark.parametrize("write", [write_trc, write_c3d])
-def test_lost_markers_are_lost(seen, tmp_path, write):
+def test_lost_markers_are_nan(seen, tmp_path, write):
     broken = seen.copy()
     broken[10:14, 5] = np.nan
     path = tmp_path / f"a.{write.__name__[-3:]}"
@@ -85,7 +85,7 @@ def test_lost_markers_are_lost(seen, tmp_path, write):
     np.testing.assert_array_equal(np.isnan(read), np.isnan(broken))
 
 
-def test_folders_are_people_and_prefixes_too(seen, tmp_path):
+def test_folders_and_prefixes_name_subjects(seen, tmp_path):
     for person in ("anna", "ben"):
         (tmp_path / person).mkdir()
         write_trc(tmp_path / person / "walk.trc", seen)
@@ -99,7 +99,7 @@ def test_folders_are_people_and_prefixes_too(seen, tmp_path):
     ]  # fmt: skip
 
 
-def test_one_marker_on_the_sacrum_replaces_both_psi(seen, expected, tmp_path):
+def test_sacrum_marker_replaces_both_psi_markers(seen, expected, tmp_path):
     left, right = MARKERS.index("LPSI"), MARKERS.index("RPSI")
     merged = seen.copy()
     merged[:, left] = (seen[:, left] + seen[:, right]) / 2
@@ -141,7 +141,7 @@ TINY = "PathFileType\nDataRate Units\n100 mm\nFrame#\tTime\tA\n\n"
         (lambda path, seen: path.write_text(TINY + "1 0 1 2"), "line 6: 2 coordinates; expected 3"),
     ],
 )  # fmt: skip
-def test_trc_that_is_broken(seen, tmp_path, make, message):
+def test_invalid_trc_gives_a_one_line_error(seen, tmp_path, make, message):
     path = tmp_path / "a.trc"
     make(path, seen)
     with pytest.raises(PoseError, match=message) as error:
@@ -150,7 +150,7 @@ def test_trc_that_is_broken(seen, tmp_path, make, message):
     assert "\n" not in str(error.value)
 
 
-def test_c3d_that_is_broken(seen, tmp_path):
+def test_invalid_c3d_gives_a_one_line_error(seen, tmp_path):
     path = tmp_path / "a.c3d"
     write_c3d(path, seen[:60])
     whole = path.read_bytes()
@@ -174,7 +174,7 @@ def test_c3d_that_is_broken(seen, tmp_path):
             marker_files.read_c3d(path)
 
 
-def test_command_writes_clips_and_says_how_good_they_are(seen, tmp_path, capsys):
+def test_pose_prepare_writes_clips_and_their_quality(seen, tmp_path, capsys):
     write_trc(tmp_path / "walk.trc", seen)
     prepare.main(["markers", "--source", str(tmp_path / "walk.trc"), "--out", str(tmp_path / "clips.npz")])
     said = capsys.readouterr().out.splitlines()
@@ -183,7 +183,7 @@ def test_command_writes_clips_and_says_how_good_they_are(seen, tmp_path, capsys)
     assert [clip.subject for clip in mocap.load_clips(tmp_path / "clips.npz")] == ["markers-walk"]
 
 
-def test_nothing_there(tmp_path):
+def test_folder_without_marker_files_is_rejected(tmp_path):
     with pytest.raises(PoseError, match=r"no \.c3d or \.trc file"):
         marker_files.load_markers(tmp_path)
 
@@ -195,7 +195,7 @@ def test_same_recording_in_both_formats(seen, tmp_path):
         marker_files.load_markers(tmp_path)
 
 
-def test_no_person_stands(seen, tmp_path):
+def test_recording_without_standing_is_rejected(seen, tmp_path):
     lying = seen - seen[:, :1] + 1.0
     turned = np.concatenate([lying[..., [0, 1, 2]], lying[..., [1, 0, 2]]])
     write_trc(tmp_path / "a.trc", turned)

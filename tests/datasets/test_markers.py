@@ -12,7 +12,7 @@ def errors(found, truth):
     return dict(zip(POINTS, 1000 * np.linalg.norm(found - truth, axis=-1).mean(axis=0), strict=True))
 
 
-def test_known_joints_are_found():
+def test_known_joints_are_recovered_from_markers():
     seen, truth = marker_person()
     wrong = errors(markers.joint_centres(seen), truth)
     assert max(wrong.values()) < 12
@@ -40,7 +40,7 @@ def test_bone_lengths_are_constant_only_where_asked(rigid):
         assert np.std(lengths) < 0.01
 
 
-def test_lost_marker_loses_its_frames_and_no_others():
+def test_lost_marker_invalidates_only_its_frames():
     seen, _ = marker_person()
     broken = seen.copy()
     broken[100:120, markers.MARKERS.index("LKNE")] = np.nan

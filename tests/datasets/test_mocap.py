@@ -13,7 +13,7 @@ from pose.errors import PoseError
 from pose.utils.written_files import RECORD
 
 
-def test_jumps_are_cut_out():
+def test_discontinuities_are_cut_out():
     times = np.arange(600) / 120
     points = np.zeros((600, 19, 3))
     points[200:, 5, 0] = 0.5  # 60 m/s
@@ -23,7 +23,7 @@ def test_jumps_are_cut_out():
 
 
 @pytest.mark.parametrize(("hertz", "kept"), [(2, 1.0), (8, 1.0), (50, 0.0), (58, 0.0)])
-def test_decimation_keeps_motion_and_removes_what_would_alias(hertz, kept):
+def test_decimation_removes_aliasing_frequencies(hertz, kept):
     times = np.arange(1200) / 120
     wave = np.sin(2 * np.pi * hertz * times)[:, None, None] * np.ones((1, 2, 3))
     slow, at = mocap.decimate(wave, times)
@@ -41,7 +41,7 @@ def test_decimation_keeps_straight_lines_to_the_ends(rate):
     np.testing.assert_allclose(points[:, 0, 0], at, atol=1e-9)
 
 
-def test_clips_survive_the_file(tmp_path):
+def test_clips_round_trip_through_the_file(tmp_path):
     clips = [waving_clip("01", 1.0), waving_clip("12", 2.0, rate=30)]
     path = tmp_path / "clips.npz"
     mocap.save_clips(clips, path)
@@ -53,7 +53,7 @@ def test_clips_survive_the_file(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == [RECORD, "clips.npz"]
 
 
-def test_file_that_is_none(tmp_path):
+def test_invalid_clip_file_is_rejected(tmp_path):
     path = tmp_path / "clips.npz"
     with pytest.raises(PoseError, match=r"clips\.npz: not a motion file"):
         mocap.load_clips(path)
@@ -73,7 +73,7 @@ def test_folder_and_zip_are_read_alike(cmu, tmp_path):
         np.testing.assert_array_equal(points_a, points_b)
 
 
-def test_trial_with_its_own_skeleton(cmu, tmp_path):
+def test_trial_uses_its_own_skeleton(cmu, tmp_path):
     with zipfile.ZipFile(cmu / "07.zip") as archive:
         skeleton, motion = archive.read("07/07.asf").decode(), archive.read("07/07_02.amc").decode()
     folder = tmp_path / "07"
@@ -87,7 +87,7 @@ def test_trial_with_its_own_skeleton(cmu, tmp_path):
     assert shins["07_02"] - shins["07_01"] == pytest.approx(0.056444, abs=1e-5)
 
 
-def test_motion_without_a_skeleton(tmp_path):
+def test_motion_without_a_skeleton_is_rejected(tmp_path):
     (tmp_path / "07").mkdir()
     (tmp_path / "07" / "07_01.amc").write_text("1\nroot 0 0 0 0 0 0\n")
     with pytest.raises(PoseError, match=r"07_01\.amc: no skeleton 07\.asf or 07_01\.asf beside it"):
@@ -95,7 +95,7 @@ def test_motion_without_a_skeleton(tmp_path):
 
 
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()], ids=["missing", "empty"])
-def test_source_without_motion(tmp_path, make):
+def test_source_without_motion_is_rejected(tmp_path, make):
     make(tmp_path / "db")
     with pytest.raises(PoseError, match=r"db: no \.amc or \.bvh files"):
         list(mocap.read_trials(tmp_path / "db"))
@@ -160,7 +160,7 @@ def test_no_body_is_in_two_parts(shared):
     ]
 
 
-def test_no_subject_is_in_two_parts():
+def test_subjects_are_in_one_split_only():
     clips = [waving_clip(f"{n:02d}", 0.6) for n in range(1, 145)]
     parts = {part: {clip.subject for clip in mocap.split(clips, part)} for part in ("train", "validation", "test")}
     assert parts["test"] == {"08", "16", "35"}

@@ -37,7 +37,7 @@ def test_universal_truth_is_the_default_and_has_its_own_size(folder):
     assert np.abs(universal.truth - expected)[universal.counted].max() < 1e-6
 
 
-def test_the_camera_is_the_one_that_made_the_annotations(folder):
+def test_camera_reproduces_the_annotations(folder):
     sequence = mpi_inf_3dhp.load_sequences(folder)[0]
     assert np.abs(sequence.observed.camera.matrix - MPI_LENS).max() < 1e-6
     projected = ours(15) @ MPI_LENS.T
@@ -68,7 +68,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_files_that_cannot_be_right(folder, case):
+def test_invalid_files_are_rejected(folder, case):
     name, make, message = BAD_FILES[case]
     rewrite(folder, name, make)
     with pytest.raises(PoseError, match=message):

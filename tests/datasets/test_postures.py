@@ -42,7 +42,7 @@ def test_postures_keep_bones_and_stay_smooth(part):
 
 
 @pytest.mark.parametrize("name", POSTURES)
-def test_a_posture_has_the_angles_it_is_made_of(name, monkeypatch):
+def test_synthesised_posture_has_its_joint_angles(name, monkeypatch):
     index = list(POSTURES).index(name)
     for ranges in ("_LEG_RANGES", "_TRUNK_RANGES"):
         monkeypatch.setattr(postures, ranges, getattr(postures, ranges)[[index] * len(POSTURES)])

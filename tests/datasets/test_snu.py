@@ -84,7 +84,7 @@ def test_a_folder_without_a_group_is_refused(tmp_path):
         snu.load_snu(tmp_path)
 
 
-def test_another_skeleton_is_refused():
+def test_other_skeletons_are_rejected():
     motion = bvh.BvhMotion(("a",), (-1,), np.zeros((1, 3)), ((),), np.zeros((2, 0)), 30.0)
     with pytest.raises(PoseError, match=r"x\.bvh: the skeleton has no 'leftleg'"):
         snu.snu_points(motion, snu.GROUPS["woody"], "x.bvh")

@@ -29,7 +29,7 @@ def same(a: LiftBatch, b: LiftBatch) -> bool:
     return all(np.array_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(LiftBatch))
 
 
-def test_shapes_and_types(batch):
+def test_batch_has_documented_shapes_and_types(batch):
     assert batch.keypoints.shape == (256, 41, 17, 2)
     assert batch.scores.shape == (256, 41, 17)
     assert batch.joints.shape == (256, 41, 17, 3)
@@ -67,7 +67,7 @@ def test_clean_2d_is_the_projection_of_the_target(clips):
     assert (batch.scores[batch.valid] == 1).all()
 
 
-def test_with_assumed_intrinsics_the_root_projects_to_the_same_pixels(clips):
+def test_assumed_intrinsics_keep_the_root_pixels(clips):
     batch = Synthesis(clips, config=CLEAN, seed=2).batch(128, 21, 0)
     unknown = ~batch.intrinsics_known
     assert unknown.sum() > 20
@@ -82,7 +82,7 @@ def test_with_assumed_intrinsics_the_root_projects_to_the_same_pixels(clips):
     assert (seen <= 1.6 * height / batch.root[..., 2] * batch.intrinsics[:, :1, 0])[unknown].mean() > 0.97
 
 
-def test_shares_are_as_configured(batch):
+def test_configured_shares_are_drawn(batch):
     assert 0.3 < batch.derived.mean() < 0.5
     assert 0.5 < batch.intrinsics_known.mean() < 0.7
     rate = (batch.times.shape[1] - 1) / batch.times[:, -1]
@@ -161,7 +161,7 @@ def test_hard_set_is_fixed_and_unusual(clips):
     assert joints[:, 0].std(axis=0).mean() > 1.1 * easy[:, 0].std(axis=0).mean()
 
 
-def test_mistakes_are_named(clips):
+def test_invalid_configurations_are_rejected(clips):
     with pytest.raises(ValueError, match="condition: expected one of gt, noisy, detector, got 'real'"):
         next(evaluation_batches(clips, condition="real"))
     with pytest.raises(ValueError, match="clips: must not be empty"):
@@ -169,7 +169,7 @@ def test_mistakes_are_named(clips):
 
 
 @pytest.mark.parametrize("batches", [evaluation_batches, hard_batches])
-def test_what_training_adds_is_not_in_the_sets_that_are_measured_on(clips, batches):
+def test_training_augmentation_is_not_in_evaluation_sets(clips, batches):
     """Whatever the recipe says of poses, bodies and cameras: figures of two recipes are about the same sequences."""
     other = SynthesisConfig(
         natural=0.1, bodies=BodyConfig(unlike=1.0), poses=PoseConfig(straight=0.5, bent=0.5),

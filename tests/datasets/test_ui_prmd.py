@@ -22,7 +22,7 @@ def markers():
     return marker_person()[0]
 
 
-def test_folders_and_archives_hold_the_same(markers, tmp_path):
+def test_folders_and_archives_give_equal_clips(markers, tmp_path):
     folder = tmp_path / "folder" / "Vicon" / "Positions"
     folder.mkdir(parents=True)
     text = text_of(markers)
@@ -54,20 +54,20 @@ def test_folders_and_archives_hold_the_same(markers, tmp_path):
         ("1 2 3\n1 2", "expected rows of numbers"),
     ],
 )
-def test_text_that_is_something_else(text, message):
+def test_invalid_text_files_are_rejected(text, message):
     with pytest.raises(PoseError, match=f"f.txt: .*{message}") as error:
         ui_prmd.parse_positions(text, "f.txt")
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-3, 3.0])
-def test_markers_that_are_no_persons(markers, size, tmp_path):
+def test_implausible_markers_are_rejected(markers, size, tmp_path):
     (tmp_path / "m01_s03_e01_positions.txt").write_text(text_of(size * markers + 0.1))
     with pytest.raises(PoseError, match=r"e01_positions\.txt: the distance of LASI and LANK is .* m; check the unit"):
         ui_prmd.load_ui_prmd(tmp_path)
 
 
-def test_nothing_there(tmp_path):
+def test_folder_without_recordings_is_rejected(tmp_path):
     with pytest.raises(PoseError, match="neither Vicon files of UI-PRMD"):
         ui_prmd.load_ui_prmd(tmp_path)
     (tmp_path / "s01.zip").write_bytes(b"PK no")
@@ -75,7 +75,7 @@ def test_nothing_there(tmp_path):
         ui_prmd.load_ui_prmd(tmp_path)
 
 
-def test_garbled_archive(markers, tmp_path):
+def test_damaged_archive_is_rejected(markers, tmp_path):
     path = tmp_path / "s01.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("m01_s01_e01_positions.txt", text_of(markers))

@@ -40,7 +40,7 @@ def slow_nms(found, scores, overlap):
     return merged
 
 
-def test_anchors_are_the_2254_of_the_published_graph():
+def test_anchors_equal_the_published_2254():
     np.testing.assert_allclose(anchors(), slow_anchors(), atol=1e-6)
     assert len(anchors()) == 2254
 
@@ -86,7 +86,7 @@ def test_walker_is_found_and_the_empty_room_is_not(detector, videos):
     assert box_iou(walker.xyxy, np.array([[385, 5, 530, 410]], np.float32))[0, 0] > 0.6
 
 
-def test_detection_turns_with_the_image(detector, videos):
+def test_detection_rotates_with_the_image(detector, videos):
     image = read_frames(videos / "dance.mp4", {100})[0]
     upright, turned = detector.detect([image, np.ascontiguousarray(np.rot90(image, -1))])
     assert upright.regions is not None

@@ -34,13 +34,13 @@ def detector(request, weights_dir):
 
 
 @pytest.mark.parametrize(("clip", "index"), PEOPLE, ids=[clip for clip, _ in PEOPLE])
-def test_the_one_person_is_found(detector, clip, index, clip_frame):
+def test_single_person_is_detected(detector, clip, index, clip_frame):
     boxes = detector.detect([clip_frame(clip, index)])[0]
     assert len(boxes) == 1
     assert box_iou(boxes.xyxy, np.array([PEOPLE[clip, index]], np.float32))[0, 0] > 0.85
 
 
-def test_a_crowd_is_found_best_first(detector, clip_frame):
+def test_crowd_is_detected_in_order_of_score(detector, clip_frame):
     boxes = detector.detect([clip_frame("street.mp4", 0)])[0]
     assert len(boxes) >= 5
     assert (np.diff(boxes.scores) <= 0).all()
@@ -49,7 +49,7 @@ def test_a_crowd_is_found_best_first(detector, clip_frame):
     assert (boxes.xyxy[:, 2:] > boxes.xyxy[:, :2]).all()
 
 
-def test_a_batch_gives_what_single_images_give(detector, clip_frame):
+def test_batch_equals_single_images(detector, clip_frame):
     images = [clip_frame("dance.mp4", 100), clip_frame("walk-by.mp4", 400)]
     for together, image in zip(detector.detect(images), images, strict=True):
         np.testing.assert_array_equal(together.xyxy, detector.detect([image])[0].xyxy)
@@ -57,7 +57,7 @@ def test_a_batch_gives_what_single_images_give(detector, clip_frame):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_thresholds_and_classes_choose(name, weights_dir, clip_frame):
+def test_thresholds_and_classes_filter_detections(name, weights_dir, clip_frame):
     build, file = FILES[name]
     image = clip_frame("street.mp4", 0)
     everyone = build(model=weights_dir / file, options=StageOptions(threads=1)).detect([image])[0]
@@ -67,7 +67,7 @@ def test_thresholds_and_classes_choose(name, weights_dir, clip_frame):
     assert len(build(model=weights_dir / file, classes=(17,)).detect([image])[0]) == 0
 
 
-def test_rtmdet_takes_other_sizes(weights_dir, clip_frame):
+def test_rtmdet_supports_other_input_sizes(weights_dir, clip_frame):
     model = weights_dir / "rtmdet-nano-person-320.onnx"
     small, large = (RTMDetDetector(model=model, options=StageOptions(threads=1, size=side)) for side in (320, 640))
     image = clip_frame("street.mp4", 0)
@@ -95,7 +95,7 @@ def test_full_frame_is_one_box_from_edge_to_edge():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision, an extra")
-def test_ssdlite_gives_what_torchvision_gives(tmp_path, clip_frame):
+def test_ssdlite_equals_torchvision(tmp_path, clip_frame):
     """Parameters of an untrained network: its boxes are nonsense, and must be torchvision's nonsense."""
     import torch
     from torchvision.models.detection import ssdlite320_mobilenet_v3_large

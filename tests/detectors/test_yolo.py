@@ -62,7 +62,7 @@ def check_joints(keypoints, rows):
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_boxes_are_those_of_ultralytics(name, detector, clip_frame, reference):
+def test_boxes_equal_ultralytics(name, detector, clip_frame, reference):
     clip, index = name.split("#")
     found = detector.detect([clip_frame(clip, int(index))])[0]
     assert len(found) == len(reference[name]["detect"])
@@ -70,7 +70,7 @@ def test_boxes_are_those_of_ultralytics(name, detector, clip_frame, reference):
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_joints_are_those_of_ultralytics(name, pose, clip_frame, reference):
+def test_joints_equal_ultralytics(name, pose, clip_frame, reference):
     clip, index = name.split("#")
     boxes, keypoints = pose.find([clip_frame(clip, int(index))])[0]
     assert len(boxes) == len(reference[name]["pose"])
@@ -79,7 +79,7 @@ def test_joints_are_those_of_ultralytics(name, pose, clip_frame, reference):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
-def test_ultralytics_itself_agrees(detector, pose, weights_dir, clip_frame):
+def test_reference_outputs_equal_installed_ultralytics(detector, pose, weights_dir, clip_frame):
     import cv2
     from ultralytics import YOLO
     from ultralytics.utils import ASSETS
@@ -102,7 +102,7 @@ def test_ultralytics_itself_agrees(detector, pose, weights_dir, clip_frame):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
-def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
+def test_pt_files_equal_ultralytics(tmp_path, clip_frame):
     """An untrained network: its people are nonsense, and must be Ultralytics' nonsense."""
     import torch
     from ultralytics import YOLO
@@ -125,7 +125,7 @@ def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
         load_yolo(tmp_path / "broken.pt", "detect", options)
 
 
-def test_a_batch_gives_what_single_images_give(detector, clip_frame):
+def test_batch_equals_single_images(detector, clip_frame):
     images = [clip_frame("street.mp4", 0), clip_frame("dance.mp4", 0), clip_frame("street.mp4", 2)]
     for together, image in zip(detector.detect(images), images, strict=True):
         alone = detector.detect([image])[0]
@@ -133,7 +133,7 @@ def test_a_batch_gives_what_single_images_give(detector, clip_frame):
     assert detector.detect([]) == []
 
 
-def test_options_change_what_is_found(weights_dir, clip_frame):
+def test_thresholds_change_the_detections(weights_dir, clip_frame):
     image = clip_frame("street.mp4", 0)
     model = weights_dir / "yolo26n-person-320-int8.onnx"
 
@@ -148,7 +148,7 @@ def test_options_change_what_is_found(weights_dir, clip_frame):
     assert len(found(overlap_threshold=0.01)) < len(everyone)
 
 
-def test_crops_find_the_person_in_the_middle(detector, pose, clip_frame):
+def test_crop_returns_the_central_person(detector, pose, clip_frame):
     image = clip_frame("street.mp4", 0)
     boxes = detector.detect([image])[0]
     keypoints = pose.estimate([image], [pose.regions(boxes)])[0]
@@ -193,7 +193,7 @@ def test_final_rows_need_no_suppression(pose):
         np.testing.assert_allclose(found.keypoint_scores, np.full((1, 17), 0.8), rtol=1e-6)
 
 
-def test_wrong_files_are_refused(weights_dir, tmp_path):
+def test_invalid_weight_files_are_rejected(weights_dir, tmp_path):
     person = weights_dir / "yolo26n-person-320-int8.onnx"
     with pytest.raises(PoseError, match=r"not a YOLO export for 'pose'.*'detect'"):
         load_yolo(person, "pose", ONE_THREAD)
@@ -208,6 +208,6 @@ def test_wrong_files_are_refused(weights_dir, tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is not None, reason="ultralytics is installed")
-def test_pt_files_say_how_to_install_what_they_need(tmp_path):
+def test_pt_files_name_the_install_command(tmp_path):
     with pytest.raises(PoseError, match="pose-setup ultralytics"):
         load_yolo(tmp_path / "yolo11n.pt", "detect", ONE_THREAD)

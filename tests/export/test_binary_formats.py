@@ -22,7 +22,7 @@ def write(recording, name, folder, people=None):
     return made
 
 
-def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):
+def test_glb_chunks_follow_the_specification(recorded, tmp_path):
     recording, _ = recorded(60, 2)
     data = write(recording, "glb", tmp_path).path.read_bytes()
     magic, version, total = struct.unpack("<4sII", data[:12])
@@ -36,7 +36,7 @@ def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):
     assert "camera frame" in document["asset"]["extras"]["space"]
 
 
-def test_glb_puts_all_peoples_joints_where_they_are(recorded, tmp_path):
+def test_glb_joints_are_at_their_positions(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     recording.rig = STICKS
     glb = Glb(write(recording, "glb", tmp_path).path)
@@ -50,7 +50,7 @@ def test_glb_puts_all_peoples_joints_where_they_are(recorded, tmp_path):
         assert bones == [f"person{person + 1}_{name}" for name in NAMES]
 
 
-def test_glb_hides_who_is_not_there(recorded, tmp_path):
+def test_glb_hides_absent_people(recorded, tmp_path):
     recording, _ = recorded(60, 2, present=GAPS)
     made = write(recording, "glb", tmp_path)
     glb = Glb(made.path)
@@ -87,7 +87,7 @@ def test_glb_skin_and_mesh_agree_with_the_rest_pose(recorded, tmp_path):
     np.testing.assert_allclose(starts, places, atol=1e-5)
 
 
-def test_c3d_says_missing_and_keeps_millimetres(recorded, tmp_path):
+def test_c3d_marks_missing_points_and_keeps_millimetres(recorded, tmp_path):
     ezc3d = pytest.importorskip("ezc3d")
     recording, places = recorded(60, 2, present=GAPS)
     made = write(recording, "c3d", tmp_path, people=[1])
@@ -134,7 +134,7 @@ def long_table(frames):
     return PoseTable(columns=columns, skeleton=H36M17)
 
 
-def test_parquet_is_the_csv_with_types(recorded, tmp_path):
+def test_parquet_equals_csv_with_types(recorded, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     import csv
 
@@ -151,7 +151,7 @@ def test_parquet_is_the_csv_with_types(recorded, tmp_path):
     assert table.schema.metadata[b"units"] == b"m, mm, s"
 
 
-def test_a_missing_library_is_named_with_its_extra(recorded, monkeypatch):
+def test_missing_library_names_its_extra(recorded, monkeypatch):
     from pose.errors import PoseError
     from pose.export import check_formats
 

@@ -36,7 +36,7 @@ def test_matrices_and_quaternions_are_each_others_inverse(rng):
 @pytest.mark.parametrize("order", ORDERS)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_euler_angles_give_the_turn_back_in_any_order_and_at_gimbal_lock(order, data):
+def test_euler_angles_round_trip_in_any_order_and_at_gimbal_lock(order, data):
     angles = np.array([data.draw(ANGLES), data.draw(st.one_of(ANGLES, NEAR_LOCK)), data.draw(ANGLES)])
     matrix = intrinsic(order, angles)
     back = rotations.euler(rotations.from_matrix(matrix), order)
@@ -45,7 +45,7 @@ def test_euler_angles_give_the_turn_back_in_any_order_and_at_gimbal_lock(order, 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_unwrapped_angles_keep_the_turn_and_do_not_jump(order):
+def test_unwrapped_angles_are_continuous_and_keep_the_rotation(order):
     """Through both poles of the middle angle and several whole turns of the outer ones."""
     time = np.linspace(0, 12, 3000)
     angles = np.stack([2 * time, 2.2 * np.sin(time), -1.3 * time], axis=1)
@@ -63,14 +63,14 @@ def test_the_shortest_turn_between_directions(rng):
     np.testing.assert_allclose(rotations.dot(q[:, 1:], start), 0, atol=1e-9)  # no twist about either
 
 
-def test_opposite_directions_turn_about_an_axis_that_depends_on_the_first_alone(rng):
+def test_opposite_directions_rotate_about_a_deterministic_axis(rng):
     start = rotations.unit(rng.normal(size=(20, 3)))
     q = rotations.shortest_rotation(start, -start)
     np.testing.assert_allclose(rotations.rotate(q, start), -start, atol=1e-9)
     np.testing.assert_array_equal(q, rotations.shortest_rotation(start, -start))
 
 
-def test_slerp_goes_the_short_way_at_even_speed(rng):
+def test_slerp_takes_the_short_path_at_constant_speed(rng):
     a, b = random_turns(rng, 2, 100)
     whole = rotations.angle_between(a, b)
     for share in (0.0, 0.3, 1.0):

@@ -102,7 +102,7 @@ def pan(degrees=25.0):
     return to_matrix(np.stack([0.2 * turn, turn, 0.1 * turn], axis=1))
 
 
-def test_a_static_camera_sees_the_joints_where_the_video_shows_them(glb_of, joints):
+def test_exported_static_camera_reprojects_the_joints(glb_of, joints):
     glb, notes = glb_of()
     check_pixels(glb, joints, Camera.of(SIZE))
     assert {path for node, path in glb.channels() if glb.gltf.nodes[node].camera is not None} == set()
@@ -110,7 +110,7 @@ def test_a_static_camera_sees_the_joints_where_the_video_shows_them(glb_of, join
     assert glb.gltf.extensionsUsed == []
 
 
-def test_a_turning_camera_is_animated_in_the_world(glb_of, joints):
+def test_rotating_camera_is_animated_in_the_world(glb_of, joints):
     glb, _ = glb_of(turns=pan(), world=WORLD)
     check_pixels(glb, joints, Camera.of(SIZE))
     node = next(i for i, node in enumerate(glb.gltf.nodes) if node.camera == 0)
@@ -123,7 +123,7 @@ def test_a_turning_camera_is_animated_in_the_world(glb_of, joints):
 
 
 @pytest.mark.parametrize("height", [None, 1.9])
-def test_a_carried_camera_is_carried_here_too(glb_of, joints, height):
+def test_translating_camera_is_animated_with_its_position(glb_of, joints, height):
     """People and the path are scaled by the same factor, which no image shows."""
     moved = np.linspace(0, 2, FRAMES)[:, None] * np.array([1.0, 0.1, 0.3])
     heights = {} if height is None else {None: height}
@@ -149,7 +149,7 @@ def test_a_zoom_is_animated_and_named(glb_of, joints):
     assert any(note.startswith("camera: zoom, ") for note in notes)
 
 
-def test_a_principal_point_off_the_middle_turns_the_camera(glb_of, joints):
+def test_off_centre_principal_point_rotates_the_exported_camera(glb_of, joints):
     camera = Camera.of(SIZE, np.array([[560.0, 0, 370.0], [0, 560.0, 220.0], [0, 0, 1]]))
     glb, notes = glb_of(camera, world=WORLD)
     (note,) = (note for note in notes if note.startswith("camera: the principal point"))
@@ -159,7 +159,7 @@ def test_a_principal_point_off_the_middle_turns_the_camera(glb_of, joints):
     assert glb.gltf.cameras[0].extras["K"] == camera.matrix.tolist()
 
 
-def test_every_one_of_several_cameras_is_there(glb_of, joints):
+def test_every_camera_of_a_rig_is_exported(glb_of, joints):
     """The second one stands 2 m to the right and looks back at the person."""
     turn = to_matrix(np.array([[0.0, 0.5, 0.0]]))[0]
     second = Camera.of((400, 300))
@@ -178,7 +178,7 @@ def test_every_one_of_several_cameras_is_there(glb_of, joints):
         glb_of(cameras=({"name": "left"},))
 
 
-def test_the_motion_of_the_camera_matters(glb_of, joints):
+def test_camera_motion_changes_the_export(glb_of, joints):
     """Seen without its turns, the joints of the world are elsewhere."""
     glb, _ = glb_of(turns=pan(), world=WORLD)
     places, _ = glb.places(0)
@@ -186,7 +186,7 @@ def test_the_motion_of_the_camera_matters(glb_of, joints):
     assert np.abs(glb.pixels(places[10], 0, 0) - expected).max() > 50
 
 
-def test_rerun_shows_the_path_of_the_camera(exported):
+def test_rerun_contains_the_camera_path(exported):
     chunk = pytest.importorskip("rerun.chunk")
     zooms = np.linspace(1, 1.5, FRAMES)
     made = exported("rrd", turns=pan(), zooms=zooms, world=WORLD)

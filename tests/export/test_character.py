@@ -44,7 +44,7 @@ def moving(count: int = 20) -> np.ndarray:
     return joint_positions(BODY, SkeletonMotion(rng.standard_normal((count, 3)), turns))
 
 
-def test_the_file_is_the_one_of_its_card():
+def test_character_file_matches_its_card():
     card = json.loads((MODELS / "body.json").read_text())
     assert sha256_of(MODELS / "body.npz") == card["sha256"]
     assert packaged_weights()["body"].licence == "CC0-1.0"
@@ -79,7 +79,7 @@ def test_joints_of_the_character_are_those_of_the_skeleton():
     assert np.median(away[:, limbs]) < 3
 
 
-def test_turns_lead_to_the_heads_by_forward_kinematics():
+def test_forward_kinematics_reaches_the_joints():
     points = moving()
     character = character_of(BODY)
     posed = pose_character(character, points)
@@ -129,7 +129,7 @@ def hand_points(character, side: int, turns: dict[str, np.ndarray]) -> np.ndarra
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int):
+def test_finger_and_forearm_rotations_follow_the_hand_points(side: int):
     character = character_of(BODY)
     name = ("Left", "Right")[side]
     up = rotations.about(np.array([1.0, 0, 0]), np.array(-1.2))  # the thumb goes up
@@ -154,7 +154,7 @@ def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int)
     np.testing.assert_array_equal(posed.global_quaternions[:, other], without.global_quaternions[:, other])
 
 
-def test_a_face_twists_the_head_and_leaves_the_joints():
+def test_face_rotates_the_head_without_moving_joints():
     character = character_of(BODY)
     points = np.repeat(
         joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0
@@ -173,7 +173,7 @@ def test_a_face_twists_the_head_and_leaves_the_joints():
     np.testing.assert_allclose(away[0], away[1], atol=0.015)
 
 
-def test_a_hand_that_is_not_seen_turns_from_the_last_sight_to_the_next():
+def test_unseen_hand_interpolates_between_observations():
     turns = rotations.about(np.array([1.0, 0, 0]), np.array([0.0, 0.2, 9.0, 0.6, 9.0]))
     given = interpolated(turns, np.array([False, True, False, True, False]))
     expected = rotations.about(np.array([1.0, 0, 0]), np.array([0.2, 0.2, 0.4, 0.6, 0.6]))

@@ -34,7 +34,7 @@ def events_of(recording):
     return contact_events(recording.track(1, recording.uniform))
 
 
-def test_events_are_where_contacts_begin_and_end():
+def test_contact_events_mark_begin_and_end():
     found = events_of(recording_of(steps((0, 10), (20, 40)), steps((5, 60))))
     expected = [(5, FOOT_STRIKE, "Right"), (10, FOOT_OFF, "Left"), (20, FOOT_STRIKE, "Left"), (40, FOOT_OFF, "Left")]
     assert found == [ExportEvent(at / RATE, label, side) for at, label, side in expected]

@@ -20,7 +20,7 @@ def cells(values, decimals):
 
 
 @given(values=USUAL | ANY, decimals=st.integers(0, 6))
-def test_every_number_is_the_nearest_that_its_decimals_can_say(values, decimals):
+def test_formatted_numbers_are_correctly_rounded(values, decimals):
     for got, value in zip(cells(values, decimals), values.reshape(-1).tolist(), strict=True):
         whole, _, fraction = got.partition(".")
         assert len(fraction) == decimals
@@ -34,11 +34,11 @@ def test_every_number_is_the_nearest_that_its_decimals_can_say(values, decimals)
     [(0, 0), (7, 0), (9.99, 1), (-0.06, 1), (0.04, 2), (4294967295, 0), (4294967296, 0), (42949.67295, 5), (1e15, 3),
      (2.0**53, 0), (-1e22, 2)],
 )  # fmt: skip
-def test_python_writes_the_same(value, decimals):
+def test_formatted_numbers_equal_python(value, decimals):
     assert cells(np.array([value]), decimals) == [f"{value:.{decimals}f}"]
 
 
-def test_what_is_not_a_number_has_no_character():
+def test_nan_and_infinity_are_empty():
     assert cells(np.array([np.nan, 1.5, np.inf, -np.inf]), 1) == ["", "1.5", "", ""]
     assert to_bytes(number(np.array([[np.nan, -2]]), 1, prefix=",")) == b",,-2.0"
     assert number(np.zeros(0), 2).shape[0] == 0

@@ -18,7 +18,7 @@ def test_smoothing_keeps_a_constant_and_calms_noise():
         assert np.diff(calm, axis=0).std() < np.diff(noise, axis=0).std() / 3
 
 
-def test_a_window_does_not_delay_and_a_stream_does_by_its_time_constant():
+def test_window_smoothing_has_no_delay_and_streaming_has():
     ramp = TIMES[:, None].copy()
     middle = slice(20, 70)
     np.testing.assert_allclose(smoothed(ramp, TIMES, 0.07)[middle], ramp[middle], atol=1e-9)

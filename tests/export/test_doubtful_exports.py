@@ -48,7 +48,7 @@ def facts(page):
     return json.loads(re.search(r'id="facts">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_npz_and_json_without_a_world_say_which_tracks_are_doubtful(unplaced, tmp_path):
+def test_npz_and_json_list_doubtful_tracks_without_a_world(unplaced, tmp_path):
     path = written(NpzWriter, unplaced, tmp_path / "poses.npz")
     arrays = np.load(path)
     np.testing.assert_array_equal(arrays["doubtful"], arrays["id"] == 2)
@@ -61,7 +61,7 @@ def test_npz_and_json_without_a_world_say_which_tracks_are_doubtful(unplaced, tm
         assert {person["id"]: person.get("doubtful") for person in frame["people"]} == {1: None, 2: True}
 
 
-def test_tables_and_data_frame_have_a_column(unplaced, tmp_path):
+def test_tables_have_a_doubtful_column(unplaced, tmp_path):
     recording = Recording(unplaced, "clip.mp4")
     made = {one.path.suffix: one.path for one in export(recording, ["csv", "parquet"], tmp_path, "poses")}
     with made[".csv"].open(encoding="utf-8") as file:
@@ -76,7 +76,7 @@ def test_tables_and_data_frame_have_a_column(unplaced, tmp_path):
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_the_report_levels_no_person_before_a_camera_of_unknown_motion(unplaced, tmp_path, moves):
+def test_report_does_not_level_people_of_an_unknown_camera(unplaced, tmp_path, moves):
     """People who lean by 30 degrees in the image stay so if the camera moved: the image's up is not gravity's."""
     angle = np.radians(30)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]], np.float32)

@@ -38,7 +38,7 @@ pathlib.Path(target).write_text(f"{rate} {start} {end}")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
-def test_blender_is_told_the_rate_and_when_a_person_is_there(recorded, tmp_path, blender):
+def test_blender_script_gets_rate_and_visibility(recorded, tmp_path, blender):
     blender(WRITES)
     present = np.ones((2, 40), bool)
     present[1, :15] = False
@@ -50,7 +50,7 @@ def test_blender_is_told_the_rate_and_when_a_person_is_there(recorded, tmp_path,
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
-def test_what_blender_says_when_it_fails_is_the_error(recorded, tmp_path, blender):
+def test_blender_failure_is_reported(recorded, tmp_path, blender):
     blender("sys.exit('no such operator')")
     recording, _ = recorded(10)
     with pytest.raises(PoseError, match="Blender failed: no such operator"):
@@ -58,7 +58,7 @@ def test_what_blender_says_when_it_fails_is_the_error(recorded, tmp_path, blende
     assert not list(tmp_path.glob("*.fbx"))
 
 
-def test_without_blender_one_line_says_what_to_install(monkeypatch):
+def test_missing_blender_names_the_install_command(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(fbx, "find_spec", lambda name: None)
     with pytest.raises(PoseError, match=r"^format fbx needs Blender: pip install 'pose-run\[fbx\]'") as error:

@@ -31,7 +31,7 @@ def write(recording, name, folder, people=None):
 
 
 @pytest.mark.parametrize("skeleton", [COCO17, HALPE26, BLAZEPOSE33], ids=lambda s: s.name)
-def test_coco_results_hold_the_keypoints(tmp_path, skeleton):
+def test_coco_export_contains_the_keypoints(tmp_path, skeleton):
     recording, results = recording_of(tmp_path, skeleton)
     entries = json.loads(write(recording, "coco", tmp_path).read_text())
     assert len(entries) == 8
@@ -47,7 +47,7 @@ def test_coco_results_hold_the_keypoints(tmp_path, skeleton):
     assert (entry["category_id"], entry["score"]) == (1, pytest.approx(people.box_scores[1], abs=1e-4))
 
 
-def test_openpose_has_a_file_a_frame_in_the_order_of_body_25(tmp_path):
+def test_openpose_export_has_one_body_25_file_per_frame(tmp_path):
     recording, results = recording_of(tmp_path, HALPE26)
     folder = write(recording, "openpose", tmp_path, people=[7])
     files = sorted(folder.iterdir())
@@ -71,7 +71,7 @@ def test_openpose_has_a_file_a_frame_in_the_order_of_body_25(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "poses-openpose", "poses.npz"]
 
 
-def test_rerun_recordings_hold_every_frame(tmp_path):
+def test_rerun_export_contains_every_frame(tmp_path):
     rerun = pytest.importorskip("rerun")
     recording, results = recording_of(tmp_path, COCO17)
     path = write(recording, "rrd", tmp_path)

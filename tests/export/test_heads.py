@@ -35,13 +35,13 @@ def seen(vector, points=tuple(_POINTS)):
 @pytest.mark.parametrize(
     "vector", [(0, 0, 0), (0, 0.9, 0), (0, -0.9, 0), (0.3, 0, 0), (0, 0, -0.3), (-0.2, 0.6, 0.2), (0, 1.4, 0)]
 )
-def test_exact_points_give_the_rotation_but_for_the_pull_of_the_joints(vector):
+def test_exact_face_points_give_the_head_rotation(vector):
     (found,) = head_corrections(PLACES, seen(vector))
     away = rotations.multiply(rotations.inverse(from_vectors(np.array(vector, float))), from_vectors(found))
     assert np.degrees(rotations.angle_between(away, rotations.IDENTITY)) < 2 + 0.4 * np.degrees(np.linalg.norm(vector))
 
 
-def test_few_points_leave_the_head_to_the_joints():
+def test_too_few_face_points_fall_back_to_the_joints():
     vector = (0, 0.8, 0)
     full, ears = (
         head_corrections(PLACES, seen(vector, names)) for names in (_POINTS, ("nose", "left_ear", "right_ear"))
@@ -53,13 +53,13 @@ def test_few_points_leave_the_head_to_the_joints():
 
 
 @pytest.mark.parametrize("places", [np.zeros((1, 17, 3)), PLACES - np.array([0, 0, 1e7])])
-def test_odd_places_and_missing_pixels_give_finite_rotations(places):
+def test_degenerate_face_points_give_finite_rotations(places):
     one = seen((0, 0.5, 0))
     one.pixels[0, 0] = np.nan
     assert np.isfinite(head_corrections(places, one)).all()
 
 
-def test_drawn_heads_turn_to_the_points_of_the_image():
+def test_drawn_heads_follow_the_face_points():
     """The nose of the drawn body goes to the side of the image where that of the person is."""
     result = seen_result([(0, 0, 2.0)])
     joints = (result.poses.joints[0] + result.poses.root[0]).astype(float)

@@ -34,7 +34,7 @@ def numbers(page, identity, width):
     return np.concatenate(parts).reshape(-1, width)
 
 
-def test_the_page_asks_for_nothing_from_outside(recorded, tmp_path):
+def test_report_page_loads_no_external_resources(recorded, tmp_path):
     page, _ = report(recorded(60, 2)[0], tmp_path)
     assert re.findall(r'(?:src|href)="(?!data:)[^"]*"', page) == []
     modules = json.loads(re.search(r'<script type="importmap">(.*?)</script>', page)[1])["imports"]
@@ -44,7 +44,7 @@ def test_the_page_asks_for_nothing_from_outside(recorded, tmp_path):
     assert not any("fetch(" in text or "://" in text for text in code.values())
 
 
-def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
+def test_report_numbers_equal_the_result(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     page, _ = report(recording, tmp_path)
     facts = json.loads(script(page, "facts"))
@@ -79,7 +79,7 @@ def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
     assert lines[30, 0] / 1000 == pytest.approx(step, abs=0.05)
 
 
-def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_path, monkeypatch):
+def test_small_video_is_embedded_and_large_one_linked(recorded, tmp_path, monkeypatch):
     recording, _ = recorded(60)
     (tmp_path / "overlay.mp4").write_bytes(b"0123456789")
     page, made = report(recording, tmp_path)
@@ -94,7 +94,7 @@ def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_pa
     assert "plays overlay.mp4" in made.notes
 
 
-def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
+def test_file_names_are_escaped_in_the_page(save, body, rng, tmp_path):
     from export_fakes import wave
 
     from pose.body.skeleton import joint_positions
@@ -107,7 +107,7 @@ def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
     assert page.count("<script") == page.count("</script>")
 
 
-def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
+def test_long_result_is_subsampled_with_a_note(recorded, tmp_path, monkeypatch):
     monkeypatch.setattr("pose.export.html.MAX_FRAMES", 25)
     present = np.ones((1, 60), bool)
     present[0, 10:12] = False  # between two frames that are kept
@@ -128,7 +128,7 @@ def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     assert person["marks"]["arms"] == {"frames": 1, "spans": [[round(32 / 30, 4), round(33 / 30, 4)]]}
 
 
-def test_a_result_without_people_is_a_page_all_the_same(save, tmp_path):
+def test_result_without_people_gives_a_report(save, tmp_path):
     from pose.export import open_recording
 
     recording = open_recording(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))
@@ -136,7 +136,7 @@ def test_a_result_without_people_is_a_page_all_the_same(save, tmp_path):
     assert json.loads(script(page, "facts"))["people"] == []
 
 
-def test_its_bodies_are_the_characters(recorded, tmp_path):
+def test_report_bodies_equal_the_character(recorded, tmp_path):
     """What the page computes of its numbers, here with numpy: the vertices of the posed character."""
     recording, _ = recorded(60, 2, present=GAPS)
     page, _ = report(recording, tmp_path)

@@ -57,11 +57,11 @@ def test_standing_upright_is_zero_everywhere():
         ({"head": (0, 1.5 + 0.2, -0.2)}, {"neck_flexion": -45}),
     ],
 )
-def test_named_poses_have_the_angles_that_the_docs_promise(moved, expected):
+def test_named_poses_have_the_documented_angles(moved, expected):
     assert {name: angles(pose(**moved))[name] for name in expected} == pytest.approx(expected, abs=0.01)
 
 
-def test_leaning_trunk_is_measured_from_the_vertical_and_nothing_else_changes_with_the_camera(body, rng):
+def test_trunk_lean_is_measured_from_the_vertical(body, rng):
     leaning = pose() @ about_axis("x", np.radians(25)).T
     assert angles(leaning)["trunk_lean"] == pytest.approx(25)
     points = joint_positions(body, wave(20, rng))
@@ -71,7 +71,7 @@ def test_leaning_trunk_is_measured_from_the_vertical_and_nothing_else_changes_wi
     np.testing.assert_allclose(one[:, others], two[:, others], atol=1e-6)
 
 
-def test_deviations_are_the_spread_of_noisy_measurements(body, rng):
+def test_angle_deviations_equal_the_spread_under_noise(body, rng):
     """30 mm of sigma: a knee bent by 80 degrees scatters as it says. Not near 0, below which it cannot go."""
     points = joint_positions(body, wave(1, rng))
     sigma = rng.uniform(10, 40, (1, 17))
@@ -85,7 +85,7 @@ def test_deviations_are_the_spread_of_noisy_measurements(body, rng):
     assert inside == pytest.approx(0.6827, abs=0.01)
 
 
-def test_an_arm_straight_to_the_side_has_no_flexion_and_says_so():
+def test_shoulder_flexion_is_undefined_for_a_lateral_arm():
     side = pose(left_elbow=(0.47, 1.5, 0.001), left_wrist=(0.72, 1.5, 0.001))
     found = joint_angles(side, SIGMA, UP)
     assert found.deviations[0, NAMES.index("left_shoulder_flexion")] == 180

@@ -28,7 +28,7 @@ def recording(tmp_path):
     return Recording(load_poses(path), "many")
 
 
-def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
+def test_portions_with_several_people_lose_no_row(recording):
     people = recording.people
     parts = list(rows(recording, people))
     assert [part.names for part in parts] == [H36M17.names, FOOT_NAMES]
@@ -41,7 +41,7 @@ def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
 
 
 @pytest.mark.parametrize("form", [glb, html])
-def test_files_have_the_people_in_the_most_frames(recording, tmp_path, monkeypatch, form):
+def test_people_with_the_most_frames_are_exported(recording, tmp_path, monkeypatch, form):
     monkeypatch.setattr(form, "MAX_PEOPLE", 5)
     recording.rig = "sticks"
     people = recording.people

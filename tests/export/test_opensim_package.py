@@ -27,7 +27,7 @@ def xml(path):
     return ElementTree.fromstring(path.read_text())
 
 
-def test_it_holds_all_that_the_tools_name(package):
+def test_opensim_package_contains_all_referenced_files(package):
     _, _, folder = package
     assert folder.name == "poses-person1-opensim"
     assert {path.name for path in folder.iterdir()} == set(FILES)
@@ -38,7 +38,7 @@ def test_it_holds_all_that_the_tools_name(package):
     assert scale.findtext(".//model_file") in (folder / "README.txt").read_text()
 
 
-def test_markers_and_angles_are_turned_alike(package):
+def test_opensim_markers_and_angles_share_one_frame(package):
     """The markers are the joints turned about y, and the model's hips, placed by the angles, are the markers."""
     _, places, folder = package
     trc, mot = read_trc((folder / "markers.trc").read_text()), read_mot((folder / "motion.mot").read_text())
@@ -72,7 +72,7 @@ def test_the_torso_reaches_from_the_scaled_pelvis_to_the_shoulders(package):
     assert scales["torso"][2] * 2 * HALF_SHOULDERS == pytest.approx(width, abs=1e-3)
 
 
-def test_an_earlier_package_goes_and_work_in_it_stays(package, tmp_path):
+def test_overwrite_replaces_the_opensim_package_and_keeps_user_files(package, tmp_path):
     recording, _, folder = package
     warnings: list[str] = []
     for _ in range(2):

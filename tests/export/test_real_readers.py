@@ -76,7 +76,7 @@ def test_blender_imports_all_people_of_the_glb(files):
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_the_glb_validator_finds_nothing(files, rig):
+def test_glb_validator_reports_no_issue(files, rig):
     (path,), _, _ = files("glb", people=2, present=GAPS, rig=rig)
     module = environment("gltf-validator") / "node_modules" / "gltf-validator"
     script = (
@@ -147,7 +147,7 @@ def test_py_c3d_reads_the_points_and_the_gaps(files):
     assert (points[~known, :, 3] == -1).all()
 
 
-def test_pybvh_puts_the_joints_in_the_same_places(files):
+def test_pybvh_reads_equal_joint_positions(files):
     (path,), _, recording = files("bvh")
     read = read_by("pybvh", "bvh_library.py", path)
     assert tuple(read["names"]) == NAMES
@@ -157,7 +157,7 @@ def test_pybvh_puts_the_joints_in_the_same_places(files):
     np.testing.assert_allclose(np.array(read["places"]) / 100, placed, atol=2e-4)
 
 
-def test_poseaudit_reads_our_angles_and_finds_the_error_that_is_in_them(files, tmp_path):
+def test_poseaudit_reads_our_angles(files, tmp_path):
     """MOT against a MOT whose right knee is 3 degrees higher throughout, and the same knee in the CSV of angles."""
     made, _, _ = files("mot", "angles")
     program = environment("poseaudit") / "bin" / "poseaudit"

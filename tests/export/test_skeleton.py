@@ -16,12 +16,12 @@ def joint(points, name):
     return points[..., H36M17.index(name), :]
 
 
-def test_bones_of_a_body_are_found_from_its_joints(body, rng):
+def test_bone_lengths_are_estimated_from_joints(body, rng):
     found = fit_body([joint_positions(body, wave(80, rng)), joint_positions(body, wave(50, rng))])
     np.testing.assert_allclose(found.offsets, body.offsets, atol=1e-9)
 
 
-def test_the_turns_bring_the_bones_back_to_the_joints(body, rng):
+def test_rotations_reproduce_the_joints(body, rng):
     motion = wave(300, rng)
     points = joint_positions(body, motion)
     solved = solve(points, body)
@@ -43,7 +43,7 @@ def test_forward_kinematics_has_constant_bones_whatever_the_joints(body, rng):
         assert np.ptp(np.linalg.norm(joint(placed, parent) - joint(placed, child), axis=-1)) < 1e-9
 
 
-def test_a_mirrored_person_gives_mirrored_turns(body, rng):
+def test_mirrored_person_gives_mirrored_rotations(body, rng):
     points = joint_positions(body, wave(60, rng)) + rng.normal(0, 0.02, (60, 17, 3))
     mirrored = points[:, list(H36M17.flip_order)] * MIRROR
     placed = joint_positions(body, solve(mirrored, body))[:, list(H36M17.flip_order)] * MIRROR
@@ -51,7 +51,7 @@ def test_a_mirrored_person_gives_mirrored_turns(body, rng):
 
 
 @pytest.mark.parametrize("limb", ["hip", "shoulder"])
-def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, limb):
+def test_limb_twist_grows_smoothly_with_bending(body, limb):
     """The thigh (or upper arm) is twisted by 40 degrees while the knee bends from 0 to 60 degrees."""
     bends = np.radians(np.linspace(0, 60, 241))
     hinge, axis, middle = ((1, 0, 0), (0, -1, 0), "knee") if limb == "hip" else ((0, -1, 0), (1, 0, 0), "elbow")
@@ -66,7 +66,7 @@ def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, li
     assert np.abs(np.diff(twist)).max() < 1.5, "a step of a quarter of a degree twists by no more"
 
 
-def test_bones_that_point_the_other_way_and_joints_in_one_place_give_turns_all_the_same(body):
+def test_degenerate_bones_give_finite_rotations(body):
     standing = joint_positions(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))
     upside = standing.copy()
     upside[:, H36M17.index("left_knee")] = joint(standing, "left_hip") + np.array([0, 0.43, 0])

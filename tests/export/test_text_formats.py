@@ -27,7 +27,7 @@ def written(recording, name, folder, **options):
     return {one.path.name: one for one in made}
 
 
-def test_bvh_stands_where_the_joints_are(recorded, tmp_path):
+def test_bvh_reproduces_joint_positions(recorded, tmp_path):
     recording, places = recorded(60, 2)
     made = written(recording, "bvh", tmp_path)
     assert list(made) == ["poses-person1.bvh", "poses-person2.bvh"]
@@ -38,7 +38,7 @@ def test_bvh_stands_where_the_joints_are(recorded, tmp_path):
         np.testing.assert_allclose(bvh_places(found) / 100, places[person][:, TREE], atol=2e-4)
 
 
-def test_bvh_is_read_alike_by_the_motion_capture_reader(recorded, tmp_path):
+def test_bvh_reader_of_the_data_sets_agrees(recorded, tmp_path):
     from pose_datasets.bvh import forward_kinematics, parse_bvh
 
     recording, _ = recorded(40)
@@ -51,7 +51,7 @@ def test_bvh_is_read_alike_by_the_motion_capture_reader(recorded, tmp_path):
     )
 
 
-def test_filled_frames_are_listed_beside_the_file_and_go_from_one_side_to_the_other(recorded, tmp_path):
+def test_bvh_gaps_are_interpolated_and_listed(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     made = written(recording, "bvh", tmp_path)
     assert any(
@@ -69,7 +69,7 @@ def test_filled_frames_are_listed_beside_the_file_and_go_from_one_side_to_the_ot
     np.testing.assert_allclose(np.diff(pelvis, axis=0), np.diff(pelvis, axis=0)[:1].repeat(6, 0), atol=3e-4)
 
 
-def test_trc_holds_the_joints_and_says_missing(recorded, tmp_path):
+def test_trc_contains_joints_and_marks_missing(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     made = written(recording, "trc", tmp_path)
     found = read_trc((tmp_path / "poses-person1.trc").read_text())
@@ -81,7 +81,7 @@ def test_trc_holds_the_joints_and_says_missing(recorded, tmp_path):
     assert "6 frames are missing and marked so" in made["poses-person1.trc"].notes
 
 
-def test_mot_columns_are_the_angles_of_the_joints(recorded, tmp_path):
+def test_mot_columns_equal_the_joint_angles(recorded, tmp_path):
     recording, places = recorded(60, 1)
     written(recording, "mot", tmp_path)
     found = read_mot((tmp_path / "poses-person1.mot").read_text())
@@ -113,7 +113,7 @@ def test_mot_columns_are_the_angles_of_the_joints(recorded, tmp_path):
     assert "hip_rotation_r" not in found.names
 
 
-def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path):
+def test_csv_has_one_row_per_joint_with_result_values(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     written(recording, "csv", tmp_path)
     with (tmp_path / "poses.csv").open(encoding="utf-8", newline="") as file:
@@ -147,7 +147,7 @@ def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path)
     np.testing.assert_allclose([float(row[axis]) for axis in "xyz"], expected, atol=1e-4)
 
 
-def test_angles_have_a_row_a_frame_with_their_deviation_beside_them(recorded, tmp_path):
+def test_angles_csv_has_one_row_per_frame_with_deviations(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     written(recording, "angles", tmp_path, people=[1])
     with (tmp_path / "poses-angles.csv").open(encoding="utf-8", newline="") as file:
@@ -179,7 +179,7 @@ def _importable(name):
         pytest.skip(str(error))
 
 
-def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded, tmp_path, monkeypatch):
+def test_skipped_people_are_reported_and_full_disk_leaves_no_file(recorded, tmp_path, monkeypatch):
     recording, _ = recorded(60)
 
     def full(*_):

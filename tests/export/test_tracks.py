@@ -22,7 +22,7 @@ def all_places(track):
     return np.concatenate([span.joints for span in track.spans()])
 
 
-def test_even_time_stamps_stay_as_they_are(recorded):
+def test_even_timestamps_are_not_resampled(recorded):
     """Containers round to a millisecond; no number may change for that."""
     times = np.round(np.arange(60) / 29.97, 3)
     recording, places = recorded(60, times=times)
@@ -33,7 +33,7 @@ def test_even_time_stamps_stay_as_they_are(recorded):
     np.testing.assert_array_equal(track.times, times)
 
 
-def test_uneven_time_stamps_are_resampled_and_their_own_kept_where_a_format_has_them(recorded, rng):
+def test_uneven_timestamps_are_resampled_where_a_format_needs_it(recorded, rng):
     times = np.cumsum(rng.choice([0.02, 0.04, 0.06], 100))
     recording, places = recorded(100, times=times)
     track = recording.track(1, recording.uniform)
@@ -45,7 +45,7 @@ def test_uneven_time_stamps_are_resampled_and_their_own_kept_where_a_format_has_
     np.testing.assert_array_equal(recording.track(1, recording.timeline).times, times)
 
 
-def test_gaps_are_missing_and_not_bridged(recorded):
+def test_gaps_are_missing_values(recorded):
     present = np.ones((2, 60), bool)
     present[0, :7] = present[0, 20:25] = present[0, 40] = present[0, 55:] = False
     recording, _ = recorded(60, 2, present=present)
@@ -57,7 +57,7 @@ def test_gaps_are_missing_and_not_bridged(recorded):
     assert recording.track(2, recording.uniform).gaps == []
 
 
-def test_poses_that_are_not_known_are_missing(save, body, rng):
+def test_unknown_poses_are_missing_values(save, body, rng):
     from export_fakes import wave
 
     from pose.body.skeleton import joint_positions
@@ -107,19 +107,19 @@ def test_partial_frames_are_trimmed_unless_all_are(save, body, rng):
     assert len(recording.track(1, recording.uniform)) == 60
 
 
-def test_a_given_vertical_asks_for_a_world(save, rng):
+def test_given_vertical_requires_a_world(save, rng):
     path = save(rng.normal(size=(1, 40, 17, 3)))
     assert open_recording(path).space.name == "camera"
     assert open_recording(path, up=up_of(-10, 0)).space.name == "world"
     assert open_recording(path, space="camera").space.name == "camera"
 
 
-def test_a_result_without_frames_says_so(save):
+def test_result_without_frames_is_reported(save):
     with pytest.raises(PoseError, match=r"poses.npz: contains no frame"):
         open_recording(save(np.zeros((1, 0, 17, 3))))
 
 
-def test_the_world_frame_stands_people_on_a_floor(save, body, rng):
+def test_world_frame_places_people_on_the_floor(save, body, rng):
     from pose_datasets.rotations import about_axis
 
     motion = wave(200, rng, size=0.2)
@@ -134,7 +134,7 @@ def test_the_world_frame_stands_people_on_a_floor(save, body, rng):
     assert "world" in recording.space.note
 
 
-def test_mapped_arrays_are_the_arrays(save, rng):
+def test_memory_mapped_arrays_equal_the_arrays(save, rng):
     path = save(rng.normal(size=(2, 400, 17, 3)))
     mapped, read = load_poses(path, mapped=True), load_poses(path)
     assert isinstance(mapped.joints3d, np.memmap)
@@ -143,7 +143,7 @@ def test_mapped_arrays_are_the_arrays(save, rng):
 
 
 @needs_proc
-def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
+def test_reading_a_long_result_takes_bounded_memory(tmp_path):
     frames = 108_000
     path = tmp_path / "hour.npz"
     np.savez(

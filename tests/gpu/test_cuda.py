@@ -62,7 +62,7 @@ def on_gpu(context: Context) -> Context:
 
 
 @for_each(FORMS)
-def test_every_mechanism_gives_the_answers_of_a_cpu(form):
+def test_every_mechanism_equals_the_cpu(form):
     layer, batch = form.build(), make_batch()
     want = layer(batch.x, batch.context())
     got = layer.cuda()(batch.x.cuda(), on_gpu(batch.context()))
@@ -70,7 +70,7 @@ def test_every_mechanism_gives_the_answers_of_a_cpu(form):
 
 
 @for_each(STREAMING)
-def test_every_stream_of_frames_gives_the_answers_of_a_cpu(form):
+def test_every_stream_equals_the_cpu(form):
     layer, batch = form.build().cuda(), make_batch()
     want = form.build()(batch.x, batch.context())
     cache, answers = layer.init_cache(len(batch.x), device="cuda", dtype=batch.x.dtype), []
@@ -82,14 +82,14 @@ def test_every_stream_of_frames_gives_the_answers_of_a_cpu(form):
 
 
 @pytest.mark.parametrize("config", [LifterConfig(dim=32, depth=2, heads=2), STREAMED], ids=["offline", "stream"])
-def test_a_lifter_gives_the_answers_of_a_cpu(config):
+def test_lifter_equals_the_cpu(config):
     want, got = (lifter(config, device).lift(walk()) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(got.joints, want.joints, atol=2e-4)
     np.testing.assert_allclose(got.root, want.root, rtol=2e-4, atol=2e-4)
     np.testing.assert_allclose(got.sigma, want.sigma, rtol=2e-3)
 
 
-def test_a_live_stream_gives_the_answers_of_a_cpu():
+def test_live_stream_equals_the_cpu():
     sequence = walk(40)
     answers = []
     for device in ("cpu", "cuda"):
@@ -102,7 +102,7 @@ def test_a_live_stream_gives_the_answers_of_a_cpu():
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_training_steps_are_those_of_a_cpu(tmp_path, monkeypatch, precision):
+def test_training_steps_equal_the_cpu(tmp_path, monkeypatch, precision):
     config = train_config(steps=4, precision=precision, dialects=False, consistency=0.3, workers=2)
     told: dict[str, list[float]] = {"cuda": [], "cpu": []}
     for device, losses in told.items():
@@ -116,7 +116,7 @@ def test_training_steps_are_those_of_a_cpu(tmp_path, monkeypatch, precision):
     assert told["cuda"] == pytest.approx(told["cpu"], rel=1e-3 if precision == "fp32" else 3e-2)
 
 
-def test_a_network_on_a_gpu_is_measured_as_on_a_cpu():
+def test_network_metrics_on_gpu_equal_the_cpu():
     batch = Numbered().batch(0)
     want, got = (
         lift_batch(lifter(LifterConfig(dim=32, depth=2, heads=2), device).network, batch) for device in ("cpu", "cuda")
@@ -125,7 +125,7 @@ def test_a_network_on_a_gpu_is_measured_as_on_a_cpu():
     assert TensorBatch.of(batch).to(torch.device("cuda")).mirrored().keypoints.is_cuda
 
 
-def test_crops_and_letterboxes_made_on_a_gpu_are_those_of_a_cpu():
+def test_crops_and_letterboxes_equal_the_cpu():
     rng = np.random.default_rng(0)
     picture = rng.integers(0, 256, (480, 640, 3), np.uint8)
     regions = Regions(

@@ -51,7 +51,7 @@ def test_linformer_can_share_one_matrix_in_the_whole_stack(tmp_path, make_walk):
 
 
 @pytest.mark.parametrize("name", OFFLINE)
-def test_every_mechanism_knows_which_frame_came_first(name, make_walk):
+def test_every_mechanism_uses_frame_order(name, make_walk):
     """Without the time, one whose frames are a set would answer a motion played backwards with the answers reversed."""
     lifter, sequence = (
         TorchLifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"),
@@ -70,7 +70,7 @@ def test_every_mechanism_knows_which_frame_came_first(name, make_walk):
 
 
 @pytest.mark.parametrize("name", OFFLINE)
-def test_the_origin_of_time_does_not_matter_to_the_lifter(name, make_walk):
+def test_time_origin_does_not_change_the_lifter(name, make_walk):
     lifter, sequence = (
         TorchLifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"),
         make_walk(20),
@@ -79,7 +79,7 @@ def test_the_origin_of_time_does_not_matter_to_the_lifter(name, make_walk):
     np.testing.assert_allclose(lifter.lift(later).joints, lifter.lift(sequence).joints, atol=1e-4)
 
 
-def test_random_features_are_drawn_again_while_training_and_alike_after_a_resume(source, tmp_path):
+def test_random_features_are_redrawn_deterministically(source, tmp_path):
     model = LifterConfig(
         dim=16, depth=2, heads=2, attention="performer", attention_options={"redraw_every": 2, "blocks": 1}
     )
@@ -105,7 +105,7 @@ def test_random_features_are_drawn_again_while_training_and_alike_after_a_resume
         assert saved.state_dict()[name].equal(tensor), name
 
 
-def test_training_pays_for_spans_and_shortens_them(source, tmp_path):
+def test_span_penalty_shortens_spans_in_training(source, tmp_path):
     options = {"span": 2.0, "cost": 50.0}
     model = LifterConfig(dim=16, depth=2, heads=2, attention="adaptive-span", attention_options=options)
     seen: list[float] = []
@@ -125,13 +125,13 @@ def test_training_pays_for_spans_and_shortens_them(source, tmp_path):
         ({"attention": "performer", "attention_options": {"redraw_every": -1}}, "redraw_every at least 0"),
     ],
 )
-def test_what_a_mechanism_cannot_do_is_refused_when_the_lifter_is_built(changes, why):
+def test_unsupported_mechanism_options_are_rejected(changes, why):
     with pytest.raises(ValueError, match=why):
         LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, **changes))
 
 
 @pytest.mark.parametrize("distribution", ["hard", "straight-through"])
-def test_hard_attention_trains_and_goes_on_after_a_resume_as_if_never_stopped(distribution, source, tmp_path):
+def test_hard_attention_training_resumes_exactly(distribution, source, tmp_path):
     model = LifterConfig(
         dim=16, depth=2, heads=2, attention="composed", attention_options={"distribution": distribution}
     )

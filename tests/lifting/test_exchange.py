@@ -83,7 +83,7 @@ def answers(lifter: Lifter, sequence, people: int = 1, lookahead: int = 2, skele
 
 
 @pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
-def test_a_step_is_the_step_of_the_network(options, make_walk):
+def test_exported_step_equals_the_network(options, make_walk):
     """Both forms of the step against the whole sequence at once, past several turns of the window."""
     lifter, sequence = TorchLifter(network_of(**options), "test"), make_walk(30)
     step = StreamStep(lifter.network)
@@ -99,7 +99,7 @@ def test_a_step_is_the_step_of_the_network(options, make_walk):
 
 
 @pytest.mark.parametrize(("people", "lookahead"), [(1, 0), (3, 0), (1, 4), (4, 13)])
-def test_onnx_runtime_answers_what_torch_answers(shipped_like, exported, make_walk, people, lookahead):
+def test_onnx_runtime_equals_torch(shipped_like, exported, make_walk, people, lookahead):
     sequence = make_walk(40, skeleton="blazepose33", joints=33)
     fast = answers(exported, sequence, people, lookahead, BLAZEPOSE33)
     slow = answers(shipped_like, sequence, people, lookahead, BLAZEPOSE33)
@@ -107,7 +107,7 @@ def test_onnx_runtime_answers_what_torch_answers(shipped_like, exported, make_wa
     assert np.abs(np.diff(fast, axis=0)).max() > 0.01
 
 
-def test_people_come_and_go_in_onnx_runtime(exported, make_walk):
+def test_onnx_stream_handles_people_coming_and_going(exported, make_walk):
     """Other people and their order make no difference."""
     sequence, stream = make_walk(24), LifterStream(exported, H36M17, Camera.of((640, 480)))
     states = {name: stream.new_person() for name in "abc"}
@@ -121,7 +121,7 @@ def test_people_come_and_go_in_onnx_runtime(exported, make_walk):
     np.testing.assert_allclose(np.array(found), alone, rtol=1e-4, atol=1e-4)
 
 
-def test_onnx_runtime_is_taken_only_for_the_very_checkpoint(shipped_like, tmp_path):
+def test_onnx_file_is_used_only_for_its_checkpoint(shipped_like, tmp_path):
     retrained = network_of(**WINDOW, dim=24)
     save_checkpoint(retrained, tmp_path / "stream.safetensors")
     (tmp_path / "stream.onnx").write_bytes(shipped_like.path.with_suffix(".onnx").read_bytes())
@@ -129,7 +129,7 @@ def test_onnx_runtime_is_taken_only_for_the_very_checkpoint(shipped_like, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
+def test_recurrent_onnx_step_keeps_its_initial_state(make_walk, tmp_path):
     """State that does not begin with zeros, and comes back whole."""
     save_checkpoint(network_of(**STREAMS["performer"], depth=1), tmp_path / "stream.safetensors")
     by_torch = TorchLifter.load(tmp_path / "stream.safetensors")
@@ -139,7 +139,7 @@ def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
     np.testing.assert_allclose(by_onnx.lift(sequence).joints, by_torch.lift(sequence).joints, atol=1e-4)
 
 
-def test_a_file_that_does_not_say_what_it_keeps_is_named(shipped_like, monkeypatch):
+def test_onnx_file_without_state_metadata_is_rejected(shipped_like, monkeypatch):
     graph = OnnxGraph(shipped_like.path.with_suffix(".onnx"))
     for memory in ("", "[]", '{"fill": {"nothing": 0}, "pinned": 0}'):
         monkeypatch.setitem(graph.metadata, "memory", memory)
@@ -150,14 +150,14 @@ def test_a_file_that_does_not_say_what_it_keeps_is_named(shipped_like, monkeypat
         OnnxLifter(graph, "mine")
 
 
-def test_a_file_that_is_not_an_onnx_model_is_named(tmp_path):
+def test_invalid_onnx_file_is_named(tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"nothing")
     with pytest.raises(PoseError, match=r"x\.onnx: not a readable ONNX model"):
         OnnxGraph(tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize("options", [{}, STREAMS["local"], STREAMS["performer"]], ids=["offline", "local", "performer"])
-def test_torchscript(options, tmp_path):
+def test_torchscript_equals_torch(options, tmp_path):
     path = tmp_path / "lifter.ts"
     assert export_lifter(network_of(**options), "torchscript", path) < TOLERANCE
     assert [file.name for file in tmp_path.iterdir()] == ["lifter.ts"]
@@ -168,7 +168,7 @@ def test_torchscript(options, tmp_path):
     "options", [{}, STREAMS["dilated"], STREAMS["performer"]], ids=["offline", "local", "performer"]
 )
 @pytest.mark.parametrize("file_format", ["onnx", "torch-export"])
-def test_every_format_of_every_kind(options, file_format, tmp_path):
+def test_every_export_format_works_for_every_lifter(options, file_format, tmp_path):
     assert export_lifter(network_of(**options), file_format, tmp_path / "lifter") < TOLERANCE
     assert (tmp_path / "lifter").is_file()
 
@@ -190,7 +190,7 @@ def test_every_structure_can_be_exported(options, tmp_path):
     assert export_lifter(network_of(**options), "onnx", tmp_path / "lifter.onnx") < TOLERANCE
 
 
-def test_a_wrong_file_does_not_get_its_name(tmp_path, monkeypatch):
+def test_failed_export_leaves_no_file(tmp_path, monkeypatch):
     """A writer that writes another network is noticed."""
 
     def write_other(module, example, path, metadata):

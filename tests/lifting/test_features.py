@@ -33,7 +33,7 @@ def people_in_front_of(points: torch.Tensor, focal: float, depth: float, centre=
     return points * focal / depth + torch.tensor(centre)
 
 
-def test_joints_that_are_not_seen_have_no_influence(seen):
+def test_unseen_joints_have_no_effect(seen):
     keypoints, scores, *rest = seen
     garbage = torch.where(scores[..., None] > 0, keypoints, torch.tensor(float("nan")))
     expected, got = observe(keypoints, scores, *rest), observe(garbage, scores, *rest)
@@ -43,7 +43,7 @@ def test_joints_that_are_not_seen_have_no_influence(seen):
 
 
 @pytest.mark.parametrize(("focal", "depth"), [(600, 8.0), (1500, 4.0), (300, 1.5)])
-def test_the_same_person_elsewhere_looks_the_same_but_for_centre_and_spread(rng, seen, focal, depth):
+def test_features_are_invariant_to_position_and_scale(rng, seen, focal, depth):
     _, scores, times, _, derived, known = seen
     points = torch.from_numpy(rng.normal(0, 0.4, (B, T, JOINTS, 2)).astype(np.float32))
     first = observe(
@@ -65,7 +65,7 @@ def test_the_same_person_elsewhere_looks_the_same_but_for_centre_and_spread(rng,
     torch.testing.assert_close(shrunk, torch.full_like(shrunk, np.log(4.0 / depth)), rtol=1e-3, atol=1e-3)
 
 
-def test_a_frame_that_sees_nothing_keeps_the_last_place(seen):
+def test_empty_frame_keeps_the_last_position(seen):
     got = observe(*seen)
     for name in ("centres", "spreads"):
         values = getattr(got, name)
@@ -76,7 +76,7 @@ def test_a_frame_that_sees_nothing_keeps_the_last_place(seen):
     assert not got.centres[1, :2].any()
 
 
-def test_frame_by_frame_gives_the_same(seen):
+def test_streamed_features_equal_the_batch(seen):
     keypoints, scores, times, *camera = seen
     expected = observe(*seen)
     before, previous = torch.from_numpy(nothing_observed(B)), times[:, 0] - TYPICAL_STEP
@@ -86,7 +86,7 @@ def test_frame_by_frame_gives_the_same(seen):
         torch.testing.assert_close(before, expected.features[:, t], rtol=1e-5, atol=1e-5)
 
 
-def test_only_the_step_between_frames_tells_the_time(seen):
+def test_features_encode_time_by_the_frame_step(seen):
     keypoints, scores, times, *camera = seen
     later = observe(keypoints, scores, times + 1e5, *camera).features
     slower = observe(keypoints, scores, times * 2, *camera).features
@@ -96,7 +96,7 @@ def test_only_the_step_between_frames_tells_the_time(seen):
     torch.testing.assert_close(slower[..., :-1], first[..., :-1])
 
 
-def test_decoding_full_trust_and_no_correction_projects_onto_what_was_seen(seen):
+def test_decoding_without_correction_reprojects_exactly(seen):
     observations = observe(*seen)
     outputs = torch.zeros(B, T, OUTPUTS)
     outputs[..., 1 : 1 + JOINTS] = torch.linspace(-0.2, 0.2, JOINTS)

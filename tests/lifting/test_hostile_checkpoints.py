@@ -58,7 +58,7 @@ def changed(tiny_lifter, tmp_path):
         ({"spoilt": "calibration"}, "NaN or Inf weights"),
     ],
 )
-def test_a_checkpoint_that_does_not_fit_itself_is_one_line(changed, changes, said):
+def test_inconsistent_checkpoint_gives_a_one_line_error(changed, changes, said):
     path = changed(**changes)
     forget_peak()
     before = resident_megabytes()
@@ -71,14 +71,14 @@ def test_a_checkpoint_that_does_not_fit_itself_is_one_line(changed, changes, sai
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}", b"{" * 100])
-def test_what_is_not_a_safetensors_file_is_one_line(tmp_path, content):
+def test_non_safetensors_file_gives_a_one_line_error(tmp_path, content):
     (tmp_path / "a.safetensors").write_bytes(content)
     with pytest.raises(PoseError, match="not a readable lifter checkpoint"):
         load_checkpoint(tmp_path / "a.safetensors")
 
 
 @pytest.mark.parametrize("attention", ["softmax", "local", "linformer", "performer", "fastformer"])
-def test_every_mechanism_comes_back_as_it_was(tmp_path, attention):
+def test_checkpoint_round_trips_every_mechanism(tmp_path, attention):
     network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention=attention)).eval()
     save_checkpoint(network, tmp_path / "a.safetensors")
     loaded = load_checkpoint(tmp_path / "a.safetensors")

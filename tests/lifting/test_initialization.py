@@ -82,7 +82,7 @@ def test_the_seed_decides(init: str) -> None:
     assert all(a.equal(b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
 
 
-def test_torch_leaves_what_the_layers_made() -> None:
+def test_torch_initialisation_keeps_layer_defaults() -> None:
     net = network("torch")
     before = [p.clone() for p in net.parameters()]
     initialize(net, "torch")
@@ -102,12 +102,12 @@ def test_fixup_with_layer_norm_is_refused(init: str, norm: str) -> None:
 @pytest.mark.parametrize(
     ("norm", "init"), [("none", "t-fixup"), ("none", "dt-fixup"), ("pre", "xavier"), ("post", "torch")]
 )
-def test_other_pairs_are_accepted(norm: str, init: str) -> None:
+def test_other_norm_and_init_pairs_are_accepted(norm: str, init: str) -> None:
     check_norm_init(norm, init)
     assert isinstance(network(init, norm=norm), LifterNetwork)
 
 
-def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+def test_unknown_initialisation_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"init: 'fixup' is not one of t-fixup, dt-fixup, xavier, torch"):
         check_norm_init("none", "fixup")
 
@@ -145,6 +145,6 @@ def test_the_layer_norm_before_the_head_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(("options", "reason"), [({"norm": "none"}, "only norm: pre"), ({"model": "gru"}, "only for")])
-def test_leaving_it_out_needs_a_pre_norm_transformer(options: dict[str, str], reason: str) -> None:
+def test_omitting_the_final_norm_needs_pre_norm(options: dict[str, str], reason: str) -> None:
     with pytest.raises(ValueError, match=f"last_norm: {reason}"):
         LifterConfig(last_norm=False, **options)

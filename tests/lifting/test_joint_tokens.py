@@ -80,7 +80,7 @@ def source(tmp_path_factory):
 
 @every_form
 @pytest.mark.parametrize("streaming", [False, True])
-def test_every_form_trains_and_comes_back_from_its_checkpoint(changes, streaming, source, tmp_path):
+def test_every_token_form_trains_and_round_trips(changes, streaming, source, tmp_path):
     config = train_config(model=LifterConfig(**(SMALL | changes), streaming=streaming), steps=3)
     losses: list[dict[str, float]] = []
     trainer = Trainer(config, source, tmp_path)
@@ -94,7 +94,7 @@ def test_every_form_trains_and_comes_back_from_its_checkpoint(changes, streaming
 
 
 @every_form
-def test_a_stream_answers_what_the_whole_sequence_answers(changes, make_walk):
+def test_stream_equals_the_whole_sequence(changes, make_walk):
     lifter, sequence = TorchLifter(randomized(**changes, streaming=True), "test"), make_walk(20, skeleton="h36m17")
     for lookahead in (0, 2):
         whole = lifter.lift(sequence, lookahead)
@@ -140,7 +140,7 @@ def test_a_joint_sees_itself_and_its_frame():
     assert ((embed(changed) - embed(features)).abs().amax(dim=-1) > 1e-6).all()
 
 
-def test_a_stream_token_of_a_joint_holds_the_asked_for_frame_and_its_age():
+def test_joint_stream_token_contains_frame_and_age():
     embed = JointEmbedding(LifterConfig(**SMALL, tokens="joints", streaming=True))
     features = torch.randn(2, 5, 2 * FEATURES + 1)
     for column, joints in ((FEATURES + 6, [3]), (2 * FEATURES, range(JOINTS))):
@@ -150,7 +150,7 @@ def test_a_stream_token_of_a_joint_holds_the_asked_for_frame_and_its_age():
         assert different.nonzero()[:, 0].tolist() == list(joints)
 
 
-def test_along_bones_a_joint_sees_its_neighbours_alone():
+def test_bone_mask_shows_only_adjacent_joints():
     attention = JointAttention(16, 2, skeleton=True)
     x = torch.randn(1, 1, JOINTS, 16)
     for joint in range(JOINTS):
@@ -161,7 +161,7 @@ def test_along_bones_a_joint_sees_its_neighbours_alone():
         assert different == sorted(beside | {joint})
 
 
-def test_joints_within_so_many_bones_are_those_of_walks_so_long():
+def test_bone_distance_equals_shortest_walks():
     step = np.eye(JOINTS, dtype=int)
     for one, other in H36M17.edges:
         step[one, other] = step[other, one] = 1
@@ -194,7 +194,7 @@ def test_joint_attention_equals_its_definition():
     torch.testing.assert_close(attention(x)[0, 0], attention.out_proj(torch.cat(summed, dim=-1)))
 
 
-def test_the_order_of_joints_is_nothing_but_their_places():
+def test_joint_order_matters_only_by_position_codes():
     network = randomized(tokens="joints")
     block = network.blocks[0]
     assert isinstance(block, JointBlock)
@@ -203,7 +203,7 @@ def test_the_order_of_joints_is_nothing_but_their_places():
     torch.testing.assert_close(block(x[:, :, order], context), block(x, context)[:, :, order], rtol=1e-4, atol=1e-4)
 
 
-def test_a_pooled_frame_is_of_the_joints_that_are_seen():
+def test_pooled_frame_uses_visible_joints():
     embed = randomized(tokens="hierarchical").embed
     assert isinstance(embed, HierarchicalEmbedding)
     features = torch.randn(2, 5, FEATURES)
@@ -216,7 +216,7 @@ def test_a_pooled_frame_is_of_the_joints_that_are_seen():
     torch.testing.assert_close(embed(features)[0, 0], alone[0, 0, 4])
 
 
-def test_the_head_says_everything_of_a_frame_in_the_order_that_is_decoded():
+def test_head_outputs_follow_the_decoded_order():
     head, x = JointHead(16), torch.randn(1, 3, JOINTS, 16)
     torch.nn.init.normal_(head.of_joint.weight)
     changed = x.clone()
@@ -227,7 +227,7 @@ def test_the_head_says_everything_of_a_frame_in_the_order_that_is_decoded():
 
 
 @pytest.mark.parametrize("gate", [-50.0, 50.0])
-def test_a_highway_passes_all_or_takes_all(gate):
+def test_highway_gates_pass_or_transform(gate):
     road, (x, _) = Highway(16), tokens()
     torch.nn.init.zeros_(road.gate.weight)
     torch.nn.init.constant_(road.gate.bias, gate)
@@ -251,7 +251,7 @@ def states(block: AdaptiveBlock, x: torch.Tensor, context: Context, count: int) 
     return after
 
 
-def test_who_halts_at_once_takes_one_step():
+def test_immediate_halting_takes_one_step():
     block, (x, context) = adaptive(), tokens()
     torch.nn.init.constant_(block.halt.bias, 50.0)
     answer, steps, left = block.run(x, context)
@@ -260,7 +260,7 @@ def test_who_halts_at_once_takes_one_step():
     assert left.eq(1).all()
 
 
-def test_who_never_wants_to_halt_takes_all_steps_and_answers_with_the_last():
+def test_no_halting_takes_all_steps():
     block, (x, context) = adaptive(), tokens()
     torch.nn.init.constant_(block.halt.bias, -50.0)
     answer, steps, left = block.run(x, context)
@@ -269,7 +269,7 @@ def test_who_never_wants_to_halt_takes_all_steps_and_answers_with_the_last():
     assert left.eq(1).all()
 
 
-def test_states_are_summed_with_weights_that_sum_to_one():
+def test_halting_weights_sum_to_one():
     """p 0.3, 0.4, then enough: weights .3, .4, .3 (not the interpolation of the reference code)."""
     block, (x, context) = adaptive(), tokens()
     chances = iter([0.3, 0.4, 0.9])
@@ -281,7 +281,7 @@ def test_states_are_summed_with_weights_that_sum_to_one():
     torch.testing.assert_close(left, torch.full_like(left, 0.3))
 
 
-def test_a_frame_that_has_halted_keeps_its_state_and_is_still_seen():
+def test_halted_frame_keeps_its_state_and_stays_visible():
     block, (x, context) = adaptive(2), tokens()
 
     def halt(state: torch.Tensor) -> torch.Tensor:
@@ -297,7 +297,7 @@ def test_a_frame_that_has_halted_keeps_its_state_and_is_still_seen():
     torch.testing.assert_close(answer[:, 1:], block.block(first + block.codes[1], context)[:, 1:])
 
 
-def test_a_higher_cost_of_steps_makes_for_fewer():
+def test_higher_step_cost_reduces_steps():
     taken = []
     for cost in (0.0, 0.3):
         block, (x, context) = adaptive(), tokens()
@@ -338,12 +338,12 @@ def test_a_higher_cost_of_steps_makes_for_fewer():
         ({"model": "gru", "tokens": "joints"}, "tokens: only for transformers"),
     ],
 )
-def test_what_does_not_go_together_is_refused(changes, why):
+def test_incompatible_options_are_rejected(changes, why):
     with pytest.raises(ValueError, match=why):
         LifterConfig(**({"dim": 16, "depth": 2} | ({} if "model" in changes else {"heads": 2}) | changes))
 
 
-def test_a_plain_block_is_as_it_was():
+def test_default_block_is_unchanged():
     (block, _) = attention_blocks(LifterConfig(**SMALL))
     assert isinstance(block, Block)
     x, context = tokens()
@@ -351,13 +351,13 @@ def test_a_plain_block_is_as_it_was():
     torch.testing.assert_close(block(x, context), y + block.ffn(block.norm2(y)), rtol=0, atol=0)
 
 
-def test_checkpoints_say_their_form(tmp_path):
+def test_checkpoints_contain_the_token_form(tmp_path):
     network = randomized(tokens="joints", skeleton_mask=True)
     save_checkpoint(network, tmp_path / "a.safetensors")
     assert load_checkpoint(tmp_path / "a.safetensors").config == network.config
 
 
-def test_what_only_lifting_trains_is_refused_elsewhere():
+def test_lifting_only_options_are_rejected_in_pretraining():
     hard = LifterConfig(**SMALL, attention="composed", attention_options={"distribution": "hard"}, streaming=True)
     with pytest.raises(ValueError, match="needs a lifting loss"):
         TokenModel(hard, 10, 12, "learned")

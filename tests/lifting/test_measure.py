@@ -27,7 +27,7 @@ def batch():
 
 
 @pytest.mark.parametrize(("streaming", "lookahead"), [(False, 0), (True, 0), (True, 4)])
-def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, streaming, lookahead):
+def test_batched_sequences_are_lifted_independently(make_lifter, batch, streaming, lookahead):
     lifter = make_lifter(streaming)
     lifted = lift_batch(lifter.network, batch, lookahead)
     lengths = batch.valid.sum(axis=1)
@@ -44,13 +44,13 @@ def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, stream
         np.testing.assert_allclose(lifted.sigma[row, :count], alone.sigma, rtol=1e-4)
 
 
-def test_calibration_puts_the_share_of_a_normal_distribution_inside_one_sigma(make_lifter, batch):
+def test_calibration_puts_68_percent_within_one_sigma(make_lifter, batch):
     network = make_lifter().network
     calibrate(network, [[batch]])
     assert measure(network, [batch]).inside == pytest.approx(0.6827, abs=0.01)
 
 
-def test_calibration_brings_easy_and_hard_input_near_to_the_share(make_lifter, batch):
+def test_calibration_holds_for_easy_and_hard_input(make_lifter, batch):
     """A network that is too timid where it errs little and too bold where it errs much."""
     network = make_lifter().network
     lifted = lift_batch(network, batch)

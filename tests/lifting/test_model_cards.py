@@ -70,7 +70,7 @@ def run(folder: Path) -> int:
     return main(["lifters", *(part for key, value in options.items() for part in (key, str(folder / value)))])
 
 
-def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatch):
+def test_model_card_is_written_from_run_and_measurement(finished, monkeypatch):
     monkeypatch.setattr("benchmarks.model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
     assert run(finished) == 0
     cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
@@ -97,7 +97,7 @@ def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatc
         ("runs/stream/final.safetensors", "not the final weights of"),
     ],
 )
-def test_parts_that_do_not_belong_together_are_refused(finished, capsys, broken, said):
+def test_mismatched_run_and_measurement_are_rejected(finished, capsys, broken, said):
     save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), finished / broken)
     assert run(finished) == 1
     assert said in capsys.readouterr().err

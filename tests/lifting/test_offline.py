@@ -40,7 +40,7 @@ def test_windows_cover_every_frame_and_overlap_enough(length):
     assert all(stop - start > WINDOW - HOP for start, stop in spans[1:])
 
 
-def test_overlapping_fades_add_up_to_one():
+def test_window_weights_sum_to_one():
     total = np.zeros(HOP + WINDOW)
     total[:WINDOW] += WINDOWS.blending_weights(WINDOW, first=True)
     total[HOP:] += WINDOWS.blending_weights(WINDOW, first=False)
@@ -48,7 +48,7 @@ def test_overlapping_fades_add_up_to_one():
 
 
 @pytest.mark.parametrize("length", [1, 60, 81, 82, 135, 300])
-def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, length):
+def test_offline_stage_equals_the_whole_sequence(make_lifter, make_walk, length):
     lifter, sequence = make_lifter(), make_walk(length)
     expected = lifter.lift(sequence)
     stage = OfflineLifter(lifter, H36M17, Camera.of((640, 480)))
@@ -63,7 +63,7 @@ def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, l
     np.testing.assert_allclose(np.concatenate([r.poses.sigma for r in results]), expected.sigma, rtol=1e-4)
 
 
-def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
+def test_mirrored_input_gives_mirrored_output(make_lifter, make_walk):
     """Since each window is lifted with its mirror image; a single pass of an untrained network does not."""
     lifter, sequence = make_lifter(), make_walk(100)
     turned = mirror_observations(sequence)
@@ -128,7 +128,7 @@ def acceleration(joints):
     return np.linalg.norm(np.diff(joints, 2, axis=0), axis=-1).mean(axis=-1)
 
 
-def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):
+def test_people_with_different_spans_come_out_in_order(make_lifter, make_walk):
     sequence = make_walk(200)
     stage = OfflineLifter(make_lifter(), H36M17, Camera.of((640, 480)))
     lives = {1: range(200), 2: range(20, 60), 3: range(100, 101), 4: range(0)}
@@ -156,7 +156,7 @@ def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
     )
 
 
-def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, make_walk):
+def test_chunked_track_equals_a_whole_track(make_lifter, make_walk):
     """Of two people, one of which comes later and leaves earlier, both with limbs swapped at times."""
     lifter, sequence = make_lifter(), make_walk(200)
     swapped = [*range(50, 54), *range(120, 123)]
@@ -189,7 +189,7 @@ def test_every_skeleton_is_lifted(make_lifter, make_walk, skeleton):
     np.testing.assert_array_equal(lifted.joints[:, 0], 0)
 
 
-def test_what_is_not_seen_has_no_influence(make_lifter, make_walk):
+def test_unseen_joints_have_no_effect(make_lifter, make_walk):
     lifter, sequence = make_lifter(), make_walk(30)
     garbage = sequence.keypoints.copy()
     garbage[sequence.scores == 0] = np.nan
@@ -199,13 +199,13 @@ def test_what_is_not_seen_has_no_influence(make_lifter, make_walk):
     assert np.isfinite(got.root).all()
 
 
-def test_only_time_counts_not_when_it_began(make_lifter, make_walk):
+def test_time_origin_does_not_change_the_output(make_lifter, make_walk):
     lifter, sequence = make_lifter(), make_walk(100)
     later = replace(sequence, times=sequence.times + 5000)
     np.testing.assert_allclose(lifter.lift(later).joints, lifter.lift(sequence).joints, atol=1e-4)
 
 
-def test_exact_rays_are_reproduced(make_lifter, make_walk):
+def test_exact_rays_are_reprojected(make_lifter, make_walk):
     """Fully trusted and not corrected, the joints project onto what was seen, whatever the pose."""
     import torch
 

@@ -45,7 +45,7 @@ def stepped(cell, x):
 
 
 @pytest.mark.parametrize(("kind", "oracle"), [("rnn", nn.RNNCell), ("lstm", nn.LSTMCell), ("gru", nn.GRUCell)])
-def test_cells_are_torchs(kind, oracle):
+def test_recurrent_cells_equal_torch(kind, oracle):
     cell, x = HiddenRecurrence(kind, DIM).double(), torch.randn(3, 7, DIM, dtype=torch.float64)
     for parameter in cell.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -60,7 +60,7 @@ def test_cells_are_torchs(kind, oracle):
     torch.testing.assert_close(stepped(cell, x), expected, rtol=0, atol=1e-12)
 
 
-def test_an_output_recurrence_sees_of_the_past_its_last_answer_alone():
+def test_output_recurrence_depends_only_on_its_last_output():
     cell, x = OutputRecurrence(DIM).double(), torch.randn(2, 5, DIM, dtype=torch.float64)
     output, expected = torch.zeros(2, cell.width, dtype=torch.float64), []
     for t in range(5):
@@ -72,7 +72,7 @@ def test_an_output_recurrence_sees_of_the_past_its_last_answer_alone():
 
 
 @pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
-def test_cells_begin_orthogonal_with_the_forget_gate_open(kind):
+def test_cells_start_orthogonal_with_open_forget_gate(kind):
     cell = HiddenRecurrence(kind, DIM)
     for gate in cell.layer.weight_hh_l0.split(DIM):
         torch.testing.assert_close(gate @ gate.T, torch.eye(DIM), rtol=0, atol=1e-5)
@@ -96,7 +96,7 @@ def test_time_reversed_swaps_the_halves_of_a_birnn():
 
 @pytest.mark.parametrize("model", STREAMING)
 @pytest.mark.parametrize("lookahead", [0, 3])
-def test_a_stream_answers_what_the_whole_sequence_does(model, lookahead, make_walk):
+def test_stream_equals_the_whole_sequence(model, lookahead, make_walk):
     lifter, sequence = lifter_of(model, streaming=True), make_walk(40, skeleton="h36m17")
     whole = lifter.lift(sequence, lookahead)
     stream = LifterStream(lifter, H36M17, sequence.camera, lookahead)
@@ -112,7 +112,7 @@ def test_a_stream_answers_what_the_whole_sequence_does(model, lookahead, make_wa
 
 
 @pytest.mark.parametrize("model", STREAMING)
-def test_a_stream_sees_the_past_alone_and_all_of_it(model, make_walk):
+def test_stream_depends_on_the_whole_past_only(model, make_walk):
     lifter, sequence = lifter_of(model, streaming=True), make_walk(30)
     before = lifter.lift(sequence).joints
     changed = sequence.keypoints.copy()
@@ -136,7 +136,7 @@ def fresh_accelerator():
 
 @pytest.mark.usefixtures("fresh_accelerator")
 @pytest.mark.parametrize("model", RECURRENT)
-def test_every_model_trains_saves_and_comes_back(model, tmp_path, make_walk):
+def test_every_recurrent_model_trains_and_round_trips(model, tmp_path, make_walk):
     config = LifterConfig(model=model, dim=DIM, depth=2, streaming=model == "gru")
     # At bf16, which is the default of a recipe: the cells stay at single precision.
     trainer = Trainer(
@@ -179,12 +179,12 @@ def test_a_stream_exports_to_onnx(model, tmp_path, make_walk):
         ({"model": "bigru", "dim": 7}, "must be even"),
     ],
 )
-def test_what_cannot_be_says_why(settings, complaint):
+def test_invalid_options_give_the_reason(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         LifterConfig(**settings)
 
 
-def test_gradients_of_a_plain_rnn_vanish_sooner_than_an_lstms():
+def test_rnn_gradients_vanish_before_lstm_gradients():
     """The norm of d h_T / d x_t over the distance: what a cell can learn from the past when training begins."""
 
     def reach(kind: str) -> float:

@@ -39,7 +39,7 @@ def batch(length: int = 30) -> tuple[torch.Tensor, Context]:
 
 
 @pytest.mark.parametrize("changes", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_what_came_out_leads_back_to_what_went_in(changes) -> None:
+def test_reversible_blocks_invert_exactly(changes) -> None:
     if changes is REFORMER:
         changes = {"attention": "softmax"}  # whose way back is replayed block by block, below
     stack, (x, context) = stack_of(8, **changes), batch()
@@ -53,7 +53,7 @@ def test_what_came_out_leads_back_to_what_went_in(changes) -> None:
 
 
 @pytest.mark.parametrize("changes", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_gradients_are_those_of_a_stack_that_keeps_everything(changes) -> None:
+def test_reversible_gradients_equal_a_stored_stack(changes) -> None:
     stack, (x, context) = stack_of(**changes), batch()
     x = x.requires_grad_()
     wanted = [x, *stack.parameters()]
@@ -70,7 +70,7 @@ def test_gradients_are_those_of_a_stack_that_keeps_everything(changes) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_the_way_back_replays_the_hash() -> None:
+def test_inverse_pass_replays_the_hash() -> None:
     """Directions that were drawn again in between would hash otherwise, as rounding might."""
     stack, (x, context) = stack_of(**REFORMER), batch()
 
@@ -104,7 +104,7 @@ def test_memory_does_not_grow_with_the_depth() -> None:
     assert kept(8) == kept(1)
 
 
-def test_a_stream_answers_what_the_whole_sequence_says(make_walk) -> None:
+def test_stream_equals_the_whole_sequence(make_walk) -> None:
     window = {"attention": "local", "attention_options": {"window": 6}, "streaming": True}
     network = LifterNetwork(LifterConfig(**SMALL, depth=3, **window))
     torch.nn.init.normal_(network.head.weight, std=0.1)
@@ -119,7 +119,7 @@ def test_a_stream_answers_what_the_whole_sequence_says(make_walk) -> None:
             torch.testing.assert_close(y, want[:, t : t + 1], rtol=1e-4, atol=1e-5)
 
 
-def test_it_is_saved_and_lifts(tmp_path, make_walk) -> None:
+def test_reversible_lifter_round_trips(tmp_path, make_walk) -> None:
     network = LifterNetwork(LifterConfig(**SMALL, depth=3))
     torch.nn.init.normal_(network.head.weight, std=0.1)
     save_checkpoint(network, tmp_path / "a.safetensors")
@@ -140,7 +140,7 @@ def test_it_is_saved_and_lifts(tmp_path, make_walk) -> None:
         ({"model": "gru"}, "only for transformers"),
     ],
 )
-def test_what_it_does_not_go_together_with(changes, why) -> None:
+def test_incompatible_options_are_rejected(changes, why) -> None:
     with pytest.raises(ValueError, match=why):
         LifterConfig(**SMALL | changes)
 

@@ -29,13 +29,13 @@ def frames(count: int = 12) -> tuple[torch.Tensor, Context]:
     return x, Context.from_times(times, 8, dtype=torch.float64)
 
 
-def test_a_group_of_one_changes_nothing() -> None:
+def test_group_of_one_layer_is_unchanged() -> None:
     layers = build_attentions("softmax", 3, 16, 2, {})
     assert share_maps(layers, 1) == layers
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-def test_the_first_layer_answers_as_without_others_and_they_weigh_as_it_does(causal: bool) -> None:
+def test_shared_layers_use_the_map_of_the_first(causal: bool) -> None:
     leader, follower = group(causal)
     x, context = frames()
     y = leader(x, context)
@@ -48,7 +48,7 @@ def test_the_first_layer_answers_as_without_others_and_they_weigh_as_it_does(cau
     assert not {"q_proj", "k_proj"} & {name.partition(".")[0] for name, _ in follower.named_parameters()}
 
 
-def test_what_follows_teaches_the_map() -> None:
+def test_following_layers_train_the_shared_map() -> None:
     leader, follower = group()
     x, context = frames()
     leader(x, context)
@@ -66,7 +66,7 @@ def test_what_follows_teaches_the_map() -> None:
         ("blocks", {"block": 3}),
     ],
 )
-def test_a_stream_of_a_group(name: str, options: dict[str, int]) -> None:
+def test_shared_group_stream_equals_the_whole_sequence(name: str, options: dict[str, int]) -> None:
     layers = group(True, name, **options)
     x, context = frames(20)
     want = x
@@ -100,14 +100,14 @@ def test_a_stream_of_a_group(name: str, options: dict[str, int]) -> None:
         ({"shared_layers": True, "model": "gru", "heads": 6}, "only for transformers; remove it for model gru"),
     ],
 )
-def test_what_cannot_be_shared_is_refused(changes, why) -> None:
+def test_unshareable_mechanisms_are_rejected(changes, why) -> None:
     with pytest.raises(ValueError, match=why):
         LifterNetwork(LifterConfig(**SMALL | changes))
 
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["offline", "stream"])
 @pytest.mark.parametrize("shared", [{"shared_maps": 2}, {"shared_layers": True}], ids=["maps", "layers"])
-def test_shared_lifters_are_saved_whole(shared, streaming, tmp_path, make_walk) -> None:
+def test_shared_lifters_round_trip(shared, streaming, tmp_path, make_walk) -> None:
     network = LifterNetwork(LifterConfig(**SMALL, **shared, streaming=streaming))
     torch.nn.init.normal_(network.head.weight, std=0.1)
     save_checkpoint(network, tmp_path / "a.safetensors")
@@ -140,7 +140,7 @@ def test_t_fixup_scales_shared_weights_once(shared) -> None:
 
 
 @pytest.mark.parametrize("form", [{"shared_layers": True}, {"shared_maps": 2}, {"residual": "reversible"}, {}], ids=str)
-def test_every_block_has_its_map(form, make_walk) -> None:
+def test_every_shared_block_reports_its_map(form, make_walk) -> None:
     network = LifterNetwork(LifterConfig(**SMALL, **form)).eval()
     observations, times = observed(make_walk(10))
     maps = attention_maps(network, observations, times)

@@ -36,14 +36,14 @@ def card(name: str) -> dict:
 
 
 @pytest.mark.parametrize("name", ["offline", "stream"])
-def test_the_card_belongs_to_the_file(name):
+def test_model_card_matches_its_file(name):
     path = checkpoint_path(name)
     assert card(name)["sha256"] == sha256_of(path)
     assert path.stat().st_size < 20_000_000
 
 
 @pytest.mark.parametrize(("name", "lookahead"), WORST)
-def test_accuracy_on_held_out_people(held_out_clips, name, lookahead):
+def test_shipped_lifter_reaches_its_accuracy(held_out_clips, name, lookahead):
     network = TorchLifter.load(name).network
     figures = measure(network, evaluation_batches(held_out_clips, condition="gt", frames=81), lookahead)
     assert figures.mpjpe < WORST[name, lookahead]
@@ -51,7 +51,7 @@ def test_accuracy_on_held_out_people(held_out_clips, name, lookahead):
 
 
 @pytest.mark.parametrize(("name", "worst"), [("offline", 9.0), ("stream", 14.0)])
-def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name, worst):
+def test_input_jitter_is_suppressed(held_out_clips, rng, name, worst):
     """White noise of 1.5 % of the person's size, of which scores say nothing: 60 mm/frame^2 where it is let through."""
     batches = [
         replace(batch, keypoints=batch.keypoints + (noise * 0.015 * person_size(batch.keypoints)[..., None]))
@@ -71,7 +71,7 @@ def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name
     ],
 )
 @pytest.mark.parametrize("name", ["offline", "stream"])
-def test_exact_2d_is_lifted_alike_in_any_dialect_of_scores(held_out_clips, name, dialect):
+def test_score_mapping_does_not_change_lifting_of_exact_2d(held_out_clips, name, dialect):
     """Before training knew dialects, a level of 0.9 moved joints by 100 mm (docs/studies/lifter.md has what they move
     now).
     """

@@ -30,7 +30,7 @@ def assert_equal_answers(got, expected):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_cpu_takes_the_exported_file(name):
+def test_cpu_uses_the_onnx_file(name):
     """If this fails: pose-export NAME --format onnx --out pose/models/NAME.onnx --overwrite"""
     lifter = load_lifter(name)
     assert isinstance(lifter, OnnxLifter)
@@ -42,7 +42,7 @@ def test_the_cpu_takes_the_exported_file(name):
 @pytest.mark.parametrize(
     ("skeleton", "joints", "known"), [("h36m17", 17, False), ("blazepose33", 33, True)], ids=["as it is", "derived"]
 )
-def test_every_kind_of_input_is_lifted_alike(both, make_walk, skeleton, joints, known):
+def test_onnx_equals_torch_for_every_input(both, make_walk, skeleton, joints, known):
     by_onnx, by_torch = both
     sequence = make_walk(90, skeleton=skeleton, joints=joints)
     sequence.scores[:3] = 0  # nothing to carry over yet
@@ -57,7 +57,7 @@ def test_every_kind_of_input_is_lifted_alike(both, make_walk, skeleton, joints, 
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_with_lookahead_is_lifted_alike(make_walk, name):
+def test_onnx_equals_torch_with_lookahead(make_walk, name):
     sequence = make_walk(40)
     by_onnx, by_torch = (load(name).lift(sequence, 13) for load in (load_lifter, TorchLifter.load))
     assert_equal_answers(by_onnx, by_torch)
@@ -65,7 +65,7 @@ def test_a_stream_with_lookahead_is_lifted_alike(make_walk, name):
 
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("lookahead", [0, 4])
-def test_a_live_stream_answers_alike(make_walk, lookahead, name):
+def test_onnx_live_stream_equals_torch(make_walk, lookahead, name):
     sequence = make_walk(45, skeleton="blazepose33", joints=33)
     answers = {}
     for backend, lifter in (("onnx", load_lifter(name)), ("torch", TorchLifter.load(name))):

@@ -71,7 +71,7 @@ def run(stream, sequence):
 
 
 @pytest.mark.parametrize(("length", "window"), [(1, 81), (5, 81), (90, 81), (60, 40)])
-def test_a_stream_equals_the_slow_form_at_every_age(make_lifter, make_walk, length, window):
+def test_sliding_stream_equals_recomputation(make_lifter, make_walk, length, window):
     network = make_lifter(dim=32, depth=2, heads=2, window=window, hop=window).network
     lifter, sequence = TorchLifter(network, "test", sliding=True), make_walk(length)
     expected = both_slow(lifter.network, sequence)
@@ -82,7 +82,7 @@ def test_a_stream_equals_the_slow_form_at_every_age(make_lifter, make_walk, leng
 
 
 @pytest.mark.parametrize("lookahead", [0, 2, 5, 20])
-def test_lifting_a_sequence_is_streaming_it(lifter, make_walk, lookahead):
+def test_sequence_lifting_equals_streaming(lifter, make_walk, lookahead):
     sequence = make_walk(50)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead)
     answers, again = run(stream, sequence)
@@ -95,7 +95,7 @@ def test_lifting_a_sequence_is_streaming_it(lifter, make_walk, lookahead):
     assert len(lifted) == 50
 
 
-def test_a_frame_tells_nothing_of_itself_to_answers_before_it(lifter, make_walk):
+def test_outputs_do_not_depend_on_later_frames(lifter, make_walk):
     sequence = make_walk(60)
     changed = sequence.keypoints.copy()
     changed[40:] += 37
@@ -105,7 +105,7 @@ def test_a_frame_tells_nothing_of_itself_to_answers_before_it(lifter, make_walk)
         np.testing.assert_array_equal(before[age][: 40 - age], after[age][: 40 - age])
 
 
-def test_people_do_not_influence_each_other_and_may_come_and_go(lifter, make_walk):
+def test_people_are_independent_and_may_come_and_go(lifter, make_walk):
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
     one, other = make_walk(60), make_walk(60)
     alone, _ = run(stream, one)
@@ -118,7 +118,7 @@ def test_people_do_not_influence_each_other_and_may_come_and_go(lifter, make_wal
     np.testing.assert_allclose(np.stack(found), np.stack(alone), rtol=1e-3, atol=2e-4)
 
 
-def test_memory_is_bounded_and_hours_change_nothing(lifter, make_walk):
+def test_stream_is_bounded_and_stable_for_hours(lifter, make_walk):
     stream, sequence = LifterStream(lifter, H36M17, Camera.of((640, 480))), make_walk(90)
     late = replace(sequence, times=sequence.times + 3 * 3600)
     (now, _), (later, _) = run(stream, sequence), run(stream, late)
@@ -134,7 +134,7 @@ def test_memory_is_bounded_and_hours_change_nothing(lifter, make_walk):
     "changes",
     [{"streaming": True}, {"attention": "local"}, {"tokens": "joints"}, {"model": "bigru"}, {"window": 36, "hop": 30}],
 )
-def test_networks_of_another_kind_are_refused(changes):
+def test_unsupported_networks_are_rejected(changes):
     usual = {} if "model" in changes else {"heads": 2}
     network = LifterNetwork(LifterConfig(dim=32, depth=2, **usual, **changes))
     assert not sliding.supports(network)
@@ -159,7 +159,7 @@ def played(stage, sequence, present=lambda frame: True):
     return first, second + stage.take_refined()
 
 
-def test_every_frame_comes_a_second_time_as_it_is_known_later(lifter, make_walk):
+def test_every_frame_is_refined_once(lifter, make_walk):
     sequence = make_walk(60)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
     first, second = played(StreamLifter(stream, refine=12), sequence)
@@ -172,7 +172,7 @@ def test_every_frame_comes_a_second_time_as_it_is_known_later(lifter, make_walk)
         np.testing.assert_allclose(second[frame].poses.sigma[0], again[latest][frame, 54:], rtol=1e-4)
 
 
-def test_files_get_each_frame_once_and_refined(lifter, make_walk):
+def test_files_contain_refined_frames_once(lifter, make_walk):
     sequence = make_walk(30)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
     _, second = played(StreamLifter(stream, refine=9), sequence)
@@ -185,7 +185,7 @@ def test_files_get_each_frame_once_and_refined(lifter, make_walk):
         np.testing.assert_array_equal(one.poses.joints, other.poses.joints)
 
 
-def test_a_long_look_ahead_leaves_nothing_to_refine(lifter):
+def test_long_lookahead_leaves_no_refinement(lifter):
     streams = [LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead) for lookahead in (0, 8, 9)]
     assert [stream.refines for stream in streams] == [True, True, False]
 

@@ -35,7 +35,7 @@ def test_stream_equals_the_causal_forward(make_lifter, make_walk, lookahead):
 
 
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
-def test_an_answer_does_not_depend_on_later_frames(make_lifter, make_walk, lookahead):
+def test_outputs_do_not_depend_on_later_frames(make_lifter, make_walk, lookahead):
     lifter, sequence = make_lifter(streaming=True), make_walk(40)
     changed = sequence.keypoints.copy()
     changed[25:] += 37
@@ -45,7 +45,7 @@ def test_an_answer_does_not_depend_on_later_frames(make_lifter, make_walk, looka
     assert np.abs(before[25:] - after[25:]).max() > 1e-3
 
 
-def test_people_do_not_influence_each_other(make_lifter, make_walk):
+def test_people_are_independent(make_lifter, make_walk):
     lifter = make_lifter(streaming=True)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=2)
     first, second = make_walk(20), make_walk(20)
@@ -60,7 +60,7 @@ def test_people_do_not_influence_each_other(make_lifter, make_walk):
     np.testing.assert_allclose(np.stack([pair[0] for pair in together[2:]]), np.stack(alone[2:]), rtol=1e-4, atol=1e-4)
 
 
-def test_state_stays_bounded_and_hours_change_nothing(make_lifter, make_walk):
+def test_stream_is_bounded_and_stable_for_hours(make_lifter, make_walk):
     lifter, sequence = make_lifter(streaming=True), make_walk(60)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=4)
     late = replace(sequence, times=sequence.times + 3 * 3600)
@@ -98,7 +98,7 @@ def test_the_stage_returns_every_frame_once_and_in_order(make_lifter, make_walk,
 
 
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
-def test_a_stream_that_was_away_knows_no_person(make_lifter, make_walk, lookahead):
+def test_stream_restarts_after_a_pause(make_lifter, make_walk, lookahead):
     """After a pause of five seconds the answers are those of a new stream, and what waited before it is answered."""
     walk, lifter = make_walk(60), make_lifter(streaming=True)
     paused = replace(walk, times=walk.times + np.where(np.arange(60) >= 30, 5.0, 0.0))

@@ -56,7 +56,7 @@ IRREGULAR = np.cumsum(np.random.default_rng(5).uniform(0.005, 0.07, 30))
 
 
 @pytest.mark.parametrize("times", [TIMES, IRREGULAR], ids=["even", "irregular"])
-def test_who_walks_evenly_is_shown_where_they_are_then(times):
+def test_constant_velocity_walker_is_predicted_exactly(times):
     """Damping holds the pelvis back by h^2 / 2 tau: 3 mm of these 67."""
     seconds = 0.1
     shown = played(new_ahead(), [walker(time) for time in times.tolist()], seconds)[-1]
@@ -71,7 +71,7 @@ def test_who_walks_evenly_is_shown_where_they_are_then(times):
     assert shown.time == late.time
 
 
-def test_the_image_shows_who_was_seen_there_wherever_a_world_moved_the_3d():
+def test_predicted_keypoints_do_not_depend_on_the_world():
     """What is drawn there is what was seen, gone on by as much as the 3D moves, wherever the 3D lies."""
     frames = [walker(time) for time in TIMES.tolist()]
     off = [replace(frame, poses=replace(frame.poses, root=1.1 * frame.poses.root)) for frame in frames]
@@ -81,7 +81,7 @@ def test_the_image_shows_who_was_seen_there_wherever_a_world_moved_the_3d():
     assert np.linalg.norm(drawn - drawn_off, axis=-1).max() < 0.1 * gone.min()
 
 
-def test_who_has_no_3d_stays_as_they_were_seen_and_others_do_not():
+def test_people_without_3d_are_not_predicted():
     ahead = new_ahead()
     for time in TIMES.tolist():
         frame = seen_result([SPEED * time + [0, 0, 4], SPEED * time + [1, 0, 5]], time=time)
@@ -92,7 +92,7 @@ def test_who_has_no_3d_stays_as_they_were_seen_and_others_do_not():
     assert np.array_equal(shown.poses.root[1], frame.poses.root[1])
 
 
-def test_the_place_in_the_world_goes_with_the_pose():
+def test_world_position_follows_the_predicted_pose():
     world = World(rotation_of([0.1, -0.9, 0.3]), -1.2, "feet", 1.0)
 
     def placed(result):
@@ -112,7 +112,7 @@ def test_the_place_in_the_world_goes_with_the_pose():
     assert hidden.placed.filled.tolist() == [True]
 
 
-def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then_gone():
+def test_hidden_person_is_bridged_with_growing_sigma_then_removed():
     ahead = new_ahead()
     played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
     carried = []
@@ -136,7 +136,7 @@ def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then
     assert (np.diff(sigmas, axis=0) > 0).all()
 
 
-def test_no_person_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_walked_out_or_before_a_cut():
+def test_short_departed_or_cut_tracks_are_not_bridged():
     moment = new_ahead()
     played(moment, [walker(time) for time in TIMES[:4].tolist()], 0.0)
     assert len(moment(without(walker(TIMES[4]), 1), 0.0).people) == 0
@@ -159,14 +159,14 @@ def test_no_person_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or
     assert len(cut(replace(frame, people=replace(frame.people, cut=True)), 0.0).people) == 0
 
 
-def test_bridge_0_carries_no_person_on():
+def test_bridge_0_disables_bridging():
     ahead = new_ahead(bridge=0.0)
     played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
     assert len(ahead(without(walker(TIMES[-1] + 0.1), 1), 0.1).people) == 0
 
 
 @pytest.mark.parametrize("skeleton", [H36M17, BLAZEPOSE33, HALPE26, WHOLEBODY133], ids=lambda s: s.name)
-def test_every_point_goes_with_the_joint_of_its_name_or_the_one_it_hangs_on(skeleton):
+def test_every_keypoint_follows_its_own_or_parent_joint(skeleton):
     names = [H36M17.names[row] for row in carrying_joints(skeleton)]
     for name, carrier in zip(skeleton.names, names, strict=True):
         if name in H36M17.names:
@@ -181,7 +181,7 @@ def test_every_point_goes_with_the_joint_of_its_name_or_the_one_it_hangs_on(skel
     assert {name: known[name] for name in hung if name in known} == {n: c for n, c in hung.items() if n in known}
 
 
-def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
+def test_horizon_is_fixed_or_follows_measured_latency():
     assert Horizon(0.066).prediction_time(5.0, 5.5) == 0.066
     measured = Horizon()
     assert measured.prediction_time(5.0, 5.02) == pytest.approx(0.02)
@@ -197,12 +197,12 @@ def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
 
 
 @pytest.mark.parametrize("text", ["now", "", "-5", "501", "nan", "1e9", "auto "])
-def test_a_horizon_that_cannot_be_is_refused_in_one_line(text):
+def test_invalid_horizons_are_rejected(text):
     with pytest.raises(UsageError, match=r"^--ahead: [^\n]*$"):
         Horizon.parse(text)
 
 
-def test_a_person_chooses_to_be_now_or_to_be_right():
+def test_ahead_and_lookahead_cannot_be_combined():
     with pytest.raises(UsageError, match=r"^--ahead .*--lookahead .*cannot be combined"):
         LiveLoop(FakePipeline(lookahead=2), PushedFrames("test"), LiveConfig(ahead="auto"))
     loop = LiveLoop(FakePipeline(), PushedFrames("test"), LiveConfig(ahead="auto"))
@@ -244,7 +244,7 @@ def run_loop(pipeline, count, **options):
     return list(mailbox), status
 
 
-def test_a_loop_shows_people_where_they_are_when_they_are_shown():
+def test_loop_predicts_to_the_display_time():
     results, status = run_loop(WalkingPipeline(), 20, ahead="100")
     last = results[-1].result
     assert last.poses.ahead.tolist() == [pytest.approx(0.1)]
@@ -257,14 +257,14 @@ def test_a_loop_shows_people_where_they_are_when_they_are_shown():
     assert "ahead" not in status.line()
 
 
-def test_the_messages_say_how_far_each_pose_is_predicted():
+def test_messages_contain_the_prediction_horizon():
     results, _ = run_loop(WalkingPipeline(), 5, ahead="66")
     assert [json.loads(text)["ahead"] for live in results for text in messages(live)] == [0.066] * 5
     results, _ = run_loop(WalkingPipeline(), 5)
     assert all("ahead" not in json.loads(text) for live in results for text in messages(live))
 
 
-def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
+def test_loop_bridges_hidden_people_but_counts_visible_ones():
     results, status = run_loop(WalkingPipeline(missing=(18, 19)), 20)
     hidden = results[-1].result
     assert hidden.people.ids.tolist() == [1]
@@ -283,7 +283,7 @@ def straight_past(speed, seconds=1.0, noise=0.0):
     return pasts.past_of([1])
 
 
-def test_steadied_the_pelvis_goes_on_across_the_line_of_sight_and_keeps_its_distance():
+def test_steadied_pelvis_moves_laterally_at_constant_depth():
     past = straight_past((1.5, 0.0, 0.0))
     times = past.times[:, -1:] + np.array([[0.0, 0.066, 0.1]])
     said = StabilizedForecaster(ZeroVelocity()).predict(past, times)
@@ -298,7 +298,7 @@ def test_steadied_the_pelvis_goes_on_across_the_line_of_sight_and_keeps_its_dist
 
 
 @pytest.mark.parametrize(("speed", "kept"), [(0.0, 0.0), (0.15, 1 / 17), (0.3, 0.5), (0.6, 16 / 17)])
-def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept):
+def test_steadied_body_moves_only_beyond_noise(speed, kept):
     """Everything but the pelvis moves alike, so the body's speed is theirs times the root of 16 / 17."""
     pasts, body = PastBuffer(), STANDING.copy()
     for time in np.arange(0, 1, 1 / 30).tolist():
@@ -311,7 +311,7 @@ def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept)
     np.testing.assert_allclose(ways, kept * plain, atol=1e-5)
 
 
-def test_a_steadied_person_seen_once_or_beside_the_camera_has_a_forecast():
+def test_steadied_forecast_is_finite_for_degenerate_pasts():
     pasts = PastBuffer()
     pasts.add(seen_result([[0, 0, 3]]))
     once = pasts.past_of([1])
@@ -324,7 +324,7 @@ def test_a_steadied_person_seen_once_or_beside_the_camera_has_a_forecast():
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
-def test_a_prediction_is_never_more_certain_than_the_pose_it_comes_from(seconds):
+def test_predicted_sigma_is_never_below_the_source_sigma(seconds):
     """A forecast knows a whole past, and may be more certain of it than the last pose was."""
     ahead = new_ahead()
     for index, time in enumerate(TIMES.tolist()):

@@ -22,7 +22,7 @@ def live_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name in ("capture", "people", "lift")]
 
 
-def test_every_frame_comes_out_once_in_order_with_its_own_image():
+def test_frames_come_out_once_in_order_with_their_image():
     source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -36,7 +36,7 @@ def test_every_frame_comes_out_once_in_order_with_its_own_image():
     wait_until(lambda: live_threads() == [])
 
 
-def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
+def test_oldest_waiting_frame_is_dropped():
     pipeline, source = FakePipeline(), PushedFrames("test", capacity=100)
     pipeline.gate.clear()
     with LiveLoop(pipeline, source) as loop:
@@ -52,7 +52,7 @@ def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
     assert numbers(mailbox) == [0, *range(20 - BACKLOG, 20)]
 
 
-def test_frames_stay_fresh_when_the_networks_are_too_slow():
+def test_slow_networks_drop_frames_to_stay_current():
     """Six frames come while the networks have time for one."""
     came, rounds = 6, 20
     pipeline, source = FakePipeline(), PushedFrames("test", capacity=1000)
@@ -76,7 +76,7 @@ def test_frames_stay_fresh_when_the_networks_are_too_slow():
     assert (newest - indices[:rounds]).max() <= came + BACKLOG + 1
 
 
-def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
+def test_frame_counts_as_processed_after_delivery():
     """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
     source, counts = PushedFrames("test", capacity=100), []
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
@@ -89,7 +89,7 @@ def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
 
 
 @pytest.mark.parametrize("lookahead", [0, 1, 5])
-def test_look_ahead_delays_answers_and_loses_none(lookahead, monkeypatch):
+def test_lookahead_delays_results_without_loss(lookahead, monkeypatch):
     monkeypatch.setattr(meter, "RECENT_SECONDS", 3600.0)  # however long a busy machine takes
     source = PushedFrames("test", fps=25, capacity=100)
     with LiveLoop(FakePipeline(lookahead=lookahead), source, backlog=100) as loop:
@@ -101,7 +101,7 @@ def test_look_ahead_delays_answers_and_loses_none(lookahead, monkeypatch):
     assert status.lifter_delay_ms == pytest.approx(1000 * lookahead / status.fps)
 
 
-def test_pause_lets_frames_pass_unseen():
+def test_pause_discards_frames():
     class Counted(PushedFrames):
         looked_at = 0
 
@@ -126,7 +126,7 @@ def test_pause_lets_frames_pass_unseen():
     assert numbers(mailbox) == [0, 1, 2, 8, 9]
 
 
-def test_end_of_the_source_ends_the_loop_after_its_last_frame():
+def test_source_end_ends_the_loop_after_the_last_frame():
     source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(seconds=0.005, lookahead=3), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -137,7 +137,7 @@ def test_end_of_the_source_ends_the_loop_after_its_last_frame():
     assert numbers(mailbox) == list(range(10))
 
 
-def test_images_of_another_size_start_a_session_of_their_own():
+def test_image_size_change_starts_a_new_session():
     pipeline, source = FakePipeline(lookahead=2), PushedFrames("test", capacity=100)
     with LiveLoop(pipeline, source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -150,7 +150,7 @@ def test_images_of_another_size_start_a_session_of_their_own():
     assert [live.size for live in results] == [(64, 48)] * 6 + [(32, 96)] * 6
 
 
-def test_another_pipeline_takes_over_between_two_frames():
+def test_pipeline_is_replaced_between_frames():
     first, second, source = FakePipeline(lookahead=2), FakePipeline(), PushedFrames("test", capacity=100)
     with LiveLoop(first, source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -163,7 +163,7 @@ def test_another_pipeline_takes_over_between_two_frames():
     assert numbers(mailbox) == list(range(7))
 
 
-def test_a_bug_in_a_network_reaches_a_caller_that_waits():
+def test_network_exception_is_raised_in_wait():
     source = PushedFrames("test", capacity=100)
     loop = LiveLoop(FakePipeline(fails_at=2), source, backlog=100).start()
     mailbox = loop.subscribe(maxlen=100)
@@ -176,7 +176,7 @@ def test_a_bug_in_a_network_reaches_a_caller_that_waits():
     wait_until(lambda: live_threads() == [])
 
 
-def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
+def test_lifter_exception_ends_the_loop(monkeypatch):
     pipeline, source = FakePipeline(), PushedFrames("test", capacity=100)
     loop = LiveLoop(pipeline, source, backlog=100)
     monkeypatch.setattr("live_fakes.FakeSession.lift", lambda session, people: 1 / 0)
@@ -188,7 +188,7 @@ def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
     assert loop.subscribe().closed
 
 
-def test_a_source_that_fails_for_good_ends_the_loop():
+def test_permanent_source_failure_ends_the_loop():
     class Broken(PushedFrames):
         def frames(self, stop):
             yield from super().frames(stop)
@@ -204,7 +204,7 @@ def test_a_source_that_fails_for_good_ends_the_loop():
     assert numbers(mailbox) == [0, 1, 2]
 
 
-def test_status_counts_and_measures(monkeypatch):
+def test_status_reports_counts_and_latencies(monkeypatch):
     source = PushedFrames("test", capacity=100)
     monkeypatch.setattr(meter, "RECENT_SECONDS", 3600.0)  # however long a busy machine takes
     with LiveLoop(FakePipeline(seconds=0.01), source, backlog=100) as loop:
@@ -222,7 +222,7 @@ def test_status_counts_and_measures(monkeypatch):
     assert "1 person | cpu | fake lifter" in status.line()
 
 
-def test_mirrored_result_is_what_a_mirror_shows():
+def test_mirrored_result_flips_sides_and_coordinates():
     source = PushedFrames("test")
     with LiveLoop(FakePipeline(), source) as loop:
         mailbox = loop.subscribe()
@@ -240,7 +240,7 @@ def test_mirrored_result_is_what_a_mirror_shows():
     np.testing.assert_array_equal(mirrored.mirrored().result.people.boxes, live.result.people.boxes)
 
 
-def test_loop_that_never_started_can_be_stopped():
+def test_stop_before_start_is_allowed():
     loop = LiveLoop(FakePipeline(), PushedFrames("test"))
     mailbox = loop.subscribe()
     loop.stop()
@@ -253,7 +253,7 @@ def test_loop_that_never_started_can_be_stopped():
     wait_until(lambda: live_threads() == [])
 
 
-def test_status_tells_that_the_source_is_frozen(monkeypatch):
+def test_status_reports_a_frozen_source(monkeypatch):
     """A source may be connected and send nothing."""
     source = PushedFrames("test")
     with LiveLoop(FakePipeline(), source) as loop:

@@ -36,7 +36,7 @@ def uneven(_connection):
         yield Shot(number, 1.2 if number == 10 else (0.02, 0.1)[number % 2])
 
 
-def test_the_time_of_an_image_without_a_stamp_is_when_it_came():
+def test_mjpeg_image_without_timestamp_uses_its_arrival_time():
     with mjpeg_camera(uneven) as camera:
         source = open_live(camera.address)
         captured = read(source, count=24)
@@ -49,7 +49,7 @@ def test_the_time_of_an_image_without_a_stamp_is_when_it_came():
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_run_over_such_a_stream_has_the_same_times(keep):
+def test_recorded_mjpeg_stream_has_equal_times(keep):
     with mjpeg_camera(lambda _: islice(uneven(0), 24)) as camera, open_source(camera.address, keep=keep) as source:
         times = [frame.time for frame in source]
         again = [frame.time for frame in source.replay()] if keep else times
@@ -64,7 +64,7 @@ def two_sizes(_connection):
         yield Shot(number, 0.03, (64, 48) if number < 50 else (48, 96))
 
 
-def test_another_size_within_a_connection_begins_again_and_is_said(monkeypatch):
+def test_mjpeg_size_change_restarts_tracking_with_a_message(monkeypatch):
     monkeypatch.setattr(module, "NOTICE_SECONDS", 3600.0)
     with mjpeg_camera(two_sizes) as camera:
         source = open_live(camera.address)
@@ -85,7 +85,7 @@ def first(seen) -> int:
     return round(float(seen[0].image.mean()))
 
 
-def test_the_message_about_the_size_goes_away(monkeypatch):
+def test_mjpeg_size_message_expires(monkeypatch):
     monkeypatch.setattr(module, "NOTICE_SECONDS", 0.2)
     with mjpeg_camera(two_sizes) as camera:
         source, said = open_live(camera.address), [""]
@@ -101,7 +101,7 @@ def endless(_connection, wait=0.04):
 
 
 @pytest.mark.parametrize(("stale", "connections"), [(60.0, 1), (1.0, 2)])
-def test_what_waited_before_the_first_read_is_left_out(stale, connections, monkeypatch):
+def test_mjpeg_backlog_before_the_first_read_is_skipped(stale, connections, monkeypatch):
     """Buffered images are discarded: below MAX_UNREAD_S alone, above it with the whole connection."""
     monkeypatch.setattr(module, "MAX_UNREAD_S", stale)
     monkeypatch.setattr(arrival, "MAX_DROP_S", 60.0)  # on a busy machine it takes longer to read what waited,
@@ -118,7 +118,7 @@ def test_what_waited_before_the_first_read_is_left_out(stale, connections, monke
     assert np.median(np.diff([item.frame.time for item in captured])) > 0.01  # what waited comes all at once
 
 
-def test_a_stall_and_a_connection_that_breaks_off_take_as_long_as_they_took(monkeypatch):
+def test_mjpeg_stalls_keep_their_duration(monkeypatch):
     monkeypatch.setattr(module, "MIN_RETRY_S", 1.5)
 
     def breaks_off(connection):

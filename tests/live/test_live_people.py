@@ -46,7 +46,7 @@ def run_live(pipeline: Pipeline, images: list[np.ndarray], times: list[float]) -
 @pytest.mark.parametrize(
     ("away", "shift", "same"), [pytest.param(0.4, 0, True, marks=pytest.mark.slow), (0.9, 25, True), (1.6, 0, False)]
 )
-def test_who_comes_back_within_a_second_keeps_the_id(pipeline, dancer, away, shift, same):
+def test_person_returning_within_a_second_keeps_the_id(pipeline, dancer, away, shift, same):
     """away: s. shift: px that the person has moved meanwhile."""
     empty = round(away * 30)
     moved = [np.roll(image, shift, axis=1) for image in dancer]
@@ -72,7 +72,7 @@ def test_look_ahead_delays_the_stream_by_so_many_frames(at_hand, dancer):
     assert [result.index for result in session.flush()] == [3, 4, 5]
 
 
-def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny_lifter):
+def test_default_lifters_are_offline_for_files_and_streaming_live(at_hand, tiny_lifter):
     assert Pipeline(load_preset("fast")).config.lifter == "offline"
     assert Pipeline(load_preset("fast"), live=True).config.lifter == "sliding"
     assert load_lifter("sliding").streaming
@@ -87,6 +87,6 @@ def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny
         ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: 0 to 600"),
     ],
 )
-def test_a_lifter_that_cannot_stream_is_refused(at_hand, options, live, words):
+def test_non_streaming_lifter_is_rejected(at_hand, options, live, words):
     with pytest.raises(UsageError, match=words):
         Pipeline(load_preset("fast", **options), live=live)

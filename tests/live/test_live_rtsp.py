@@ -131,7 +131,7 @@ def even(numbers, first: float = 0.0):
     return ((number, 1 / FPS, first + number / FPS) for number in numbers)
 
 
-def test_a_stream_is_played_at_its_own_times(server):
+def test_rtsp_stream_keeps_its_timestamps(server):
     server.publish(even(range(250)))
     source = open_live(server.address)
     assert isinstance(source, Reconnecting)
@@ -141,7 +141,7 @@ def test_a_stream_is_played_at_its_own_times(server):
     assert captured[0].at - server.sent[round(float(captured[0].frame.image.mean()))] < SLACK  # nothing that waited
 
 
-def test_a_stall_takes_as_long_as_it_took(server):
+def test_rtsp_stall_keeps_its_duration(server):
     server.publish((n, 3 if n == 100 else 1 / FPS, n / FPS + (3 if n >= 100 else 0)) for n in range(250))
     captured = read(open_live(server.address), count=90)
     assert np.abs(errors(captured, server.sent)).max() < SLACK
@@ -149,7 +149,7 @@ def test_a_stall_takes_as_long_as_it_took(server):
     np.testing.assert_allclose(steps, [*[1 / FPS] * 88, 3 + 1 / FPS], atol=0.01)
 
 
-def test_a_camera_that_goes_and_comes_back_is_found_again(server, monkeypatch):
+def test_rtsp_camera_reconnects(server, monkeypatch):
     """It sends image 140 until that is received, however long it takes, and then goes on."""
     monkeypatch.setattr(container, "TIMEOUT", 2.0)
     monkeypatch.setattr(module, "MIN_RETRY_S", 0.2)

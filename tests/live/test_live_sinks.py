@@ -47,7 +47,7 @@ def test_each_pose_is_one_message(live):
         np.testing.assert_allclose(message["sigma"], poses.sigma[row], atol=0.06)
 
 
-def test_an_empty_frame_says_so(live, rng):
+def test_empty_frame_sends_an_empty_message(live, rng):
     empty = LiveResult(live.image, random_result(rng, 3, 0), BLAZEPOSE33, live.captured, live.done)
     (message,) = map(json.loads, messages(empty))
     assert (message["type"], message["ids"], message["frame"]) == ("nobody", [], 3)
@@ -62,7 +62,7 @@ def test_an_empty_frame_says_so(live, rng):
         ("0.0.0.0:9000", "127.0.0.1", ("0.0.0.0", 9000)),
     ],
 )
-def test_addresses(text, default, expected):
+def test_valid_addresses_are_parsed(text, default, expected):
     assert read_address("udp", text, default) == expected
 
 
@@ -77,7 +77,7 @@ def source() -> PushedFrames:
     return PushedFrames("test", capacity=100)
 
 
-def test_udp_arrives(source):
+def test_udp_messages_arrive(source):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         receiver.settimeout(60)
@@ -146,7 +146,7 @@ def test_websocket_clients_get_every_pose(served, source):
     assert sink.problem is None
 
 
-def test_websocket_client_that_does_not_read_slows_no_client(served, source):
+def test_websocket_client_that_never_reads_does_not_delay_others(served, source):
     loop, sink, address = served
     with connect(address, max_queue=1, close_timeout=0.2), connect(address) as reader:
         wait_until(lambda: len(sink._clients) == 2)
@@ -171,7 +171,7 @@ def test_websocket_refuses_pages_of_other_sites(served, origin):
         connect(served[2], origin=origin)
 
 
-def test_websocket_serves_no_more_clients_than_it_can(served):
+def test_websocket_limits_its_clients(served):
     _, sink, address = served
     with ExitStack() as clients:
         for _ in range(MAX_CLIENTS):
@@ -181,7 +181,7 @@ def test_websocket_serves_no_more_clients_than_it_can(served):
             refused.recv(timeout=60)
 
 
-def test_a_port_that_is_taken_is_said(served, source):
+def test_occupied_port_is_reported(served, source):
     with pytest.raises(PoseError, match=r"--ws: cannot bind 127\.0\.0\.1:\d+: address already in use"):
         WebSocketSink(LiveLoop(FakePipeline(), source), "127.0.0.1", served[1].port)
 
@@ -199,7 +199,7 @@ def test_udp_where_nothing_can_be_sent_is_refused(source, host, port, words):
         UdpSink(LiveLoop(FakePipeline(), source), host, port)
 
 
-def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, source):
+def test_websocket_recovers_from_descriptor_exhaustion(served, source):
     _, sink, address = served
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -224,7 +224,7 @@ def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, 
     assert sink.problem is None
 
 
-def test_websocket_ends_at_once_beside_clients_that_never_read(source, monkeypatch):
+def test_websocket_close_does_not_wait_for_clients(source, monkeypatch):
     """With one that took nothing since it connected, and one that never said what it wants."""
     monkeypatch.setattr(subscriber, "JOIN_SECONDS", 3600.0)
     loop = LiveLoop(FakePipeline(), source, backlog=100)
@@ -253,7 +253,7 @@ def test_websocket_ends_at_once_beside_clients_that_never_read(source, monkeypat
     assert sink.lost > 0
 
 
-def test_idle_connections_make_room_for_clients_that_ask(source, monkeypatch):
+def test_idle_connections_are_closed_for_new_clients(source, monkeypatch):
     monkeypatch.setattr(listener, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)
     loop = LiveLoop(FakePipeline(), source)

@@ -60,7 +60,7 @@ def always_catches_up(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("always_catches_up")
-def test_a_file_plays_at_its_own_speed():
+def test_file_plays_in_real_time():
     times = [0.0, 0.02, 0.1, 0.2]
     begun = time.monotonic()
     captured = read(Played(FakeSource(times)))
@@ -71,7 +71,7 @@ def test_a_file_plays_at_its_own_speed():
     assert begun <= due[0] <= time.monotonic() - 0.2
 
 
-def test_a_looped_file_goes_on_without_a_jump_in_time():
+def test_looped_file_has_continuous_time():
     captured = read(Played(FakeSource([0.0, 0.01, 0.02]), loop=True), count=7)
     assert [item.frame.index for item in captured] == list(range(7))
     np.testing.assert_allclose([item.frame.time for item in captured], np.arange(7) * 0.01, atol=1e-9)
@@ -90,7 +90,7 @@ class Clock(threading.Event):
         return self.is_set()
 
 
-def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there(monkeypatch):
+def test_late_file_playback_resumes_without_catching_up(monkeypatch):
     clock, late = Clock(), []
     monkeypatch.setattr(module, "time", clock)
     for number, item in enumerate(Played(FakeSource(np.arange(40) / 100)).frames(clock)):
@@ -102,7 +102,7 @@ def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there(mo
     np.testing.assert_allclose(late[21:], 0, atol=1e-9)
 
 
-def test_a_file_that_is_cut_short_says_so():
+def test_truncated_file_reports_it():
     broken = FakeSource([0.0, 0.01])
     broken.cut_short = "clip.mp4: stopped after 0.02 s"
     source = Played(broken)
@@ -111,7 +111,7 @@ def test_a_file_that_is_cut_short_says_so():
 
 
 @pytest.mark.parametrize(("spec", "error"), [("no.mp4", UsageError), ("99", UsageError), ("ftp://x/y", UsageError)])
-def test_a_source_that_is_not_there_is_said_at_once(spec, error):
+def test_missing_source_is_reported_at_once(spec, error):
     with pytest.raises(error, match="cannot read"):
         open_live(spec)
 
@@ -134,7 +134,7 @@ def connections(monkeypatch):
     return given
 
 
-def test_a_camera_that_dies_is_opened_again_and_time_goes_on(connections):
+def test_failed_camera_is_reopened_with_continuous_time(connections):
     first = FakeSource([0, 0.01, 0.02], PoseError("cannot read camera 7: unplugged"))
     second = FakeSource([0, 0.01])
     connections += [PoseError("cannot read camera 7: no such device"), second]
@@ -151,7 +151,7 @@ def test_a_camera_that_dies_is_opened_again_and_time_goes_on(connections):
     assert source.message == ""
 
 
-def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
+def test_reconnect_message_states_reason_and_delay(connections, monkeypatch):
     monkeypatch.setattr(module, "MIN_RETRY_S", 3600.0)
     source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
     with LiveLoop(FakePipeline(), source) as loop:
@@ -183,7 +183,7 @@ class OneClipAConnection(BaseHTTPRequestHandler):
         """Nothing on the terminal."""
 
 
-def test_a_network_stream_that_is_cut_is_taken_up_again(tmp_path, monkeypatch):
+def test_interrupted_network_stream_is_reopened(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MIN_RETRY_S", 0.05)
     path = tmp_path / "live.ts"
     with av.open(str(path), "w") as container:

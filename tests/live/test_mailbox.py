@@ -8,7 +8,7 @@ import pytest
 from pose.live import Mailbox
 
 
-def test_full_mailbox_forgets_the_oldest():
+def test_full_mailbox_drops_the_oldest():
     mailbox: Mailbox[int] = Mailbox(3)
     for number in range(10):
         mailbox.put(number)
@@ -17,7 +17,7 @@ def test_full_mailbox_forgets_the_oldest():
     assert mailbox.dropped == 7
 
 
-def test_get_waits_no_longer_than_it_was_told():
+def test_get_respects_its_timeout():
     mailbox: Mailbox[int] = Mailbox(1)
     begun = time.monotonic()
     assert mailbox.get(timeout=0.05) is None
@@ -25,7 +25,7 @@ def test_get_waits_no_longer_than_it_was_told():
     assert mailbox.take() is None
 
 
-def test_put_wakes_who_waits():
+def test_put_wakes_a_waiting_reader():
     mailbox: Mailbox[int] = Mailbox(1)
     taken: list[int | None] = []
     thread = threading.Thread(target=lambda: taken.append(mailbox.get(timeout=60)))
@@ -35,7 +35,7 @@ def test_put_wakes_who_waits():
     assert taken == [5]
 
 
-def test_close_wakes_who_waits_and_refuses_more():
+def test_close_wakes_readers_and_rejects_items():
     mailbox: Mailbox[int] = Mailbox(2)
     taken: list[int | None] = []
     thread = threading.Thread(target=lambda: taken.append(mailbox.get()))
@@ -48,7 +48,7 @@ def test_close_wakes_who_waits_and_refuses_more():
     assert mailbox.take() is None
 
 
-def test_a_mailbox_without_room_is_refused():
+def test_zero_capacity_is_rejected():
     with pytest.raises(ValueError, match="at least 1, got 0"):
         Mailbox(0)
 

@@ -17,7 +17,7 @@ def now(monkeypatch):
     return clock
 
 
-def test_rate_and_percentiles_of_the_last_seconds(now):
+def test_meter_reports_recent_rate_and_percentiles(now):
     meter = Meter()
     times = np.arange(300) / 25  # 12 s at 25 frames/s; the first half is slow
     latencies = np.where(times < 6, 0.2, 0.010 + 0.0001 * (np.arange(300) % 50))
@@ -32,7 +32,7 @@ def test_rate_and_percentiles_of_the_last_seconds(now):
     assert meter.percentile(50) > 14
 
 
-def test_nothing_recent_is_not_a_rate(now):
+def test_meter_without_recent_frames_has_no_rate(now):
     meter = Meter()
     assert meter.recent()[0] == 0
     assert math.isnan(meter.recent()[1])
@@ -44,7 +44,7 @@ def test_nothing_recent_is_not_a_rate(now):
 
 
 @pytest.mark.parametrize("percent", [1, 50, 95, 99, 100])
-def test_percentiles_of_all_frames_are_those_of_numpy_to_a_bin(rng, percent):
+def test_meter_percentiles_equal_numpy_within_a_bin(rng, percent):
     latencies = rng.gamma(3, 0.01, 5000)
     meter = Meter()
     for latency in latencies.tolist():

@@ -90,7 +90,7 @@ def lived(pipeline, count):
     return list(mailbox), status
 
 
-def test_a_person_stands_in_the_world_while_the_camera_pans():
+def test_person_is_static_in_the_world_during_a_pan():
     results, status = lived(Panning(degrees=0.4), 80)
     stood, _ = lived(Panning(), 80)
     assert results[-1].motion == "rotating"
@@ -102,7 +102,7 @@ def test_a_person_stands_in_the_world_while_the_camera_pans():
     np.testing.assert_allclose(camera.root[0], ROOT[0] @ to_matrix(np.radians(np.array([0, 0.4 * 79, 0]))), atol=0.1)
 
 
-def test_a_view_that_is_lost_ends_the_world_with_a_warning():
+def test_lost_view_ends_the_world_with_a_warning():
     results, status = lived(Panning(lost=30), 60)
     assert results[29].world is not None
     last = results[-1]
@@ -117,7 +117,7 @@ def test_a_view_that_is_lost_ends_the_world_with_a_warning():
 
 
 @pytest.mark.parametrize("lost", [30, 0])
-def test_a_recording_has_no_place_for_people_after_that(lost, tmp_path):
+def test_recording_has_no_world_after_a_lost_view(lost, tmp_path):
     results, _ = lived(Panning(lost=lost), 60)
     recording = RecordingFolder(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
     for live in results:
@@ -132,7 +132,7 @@ def test_a_recording_has_no_place_for_people_after_that(lost, tmp_path):
         assert table.placed is None
 
 
-def test_feet_that_slide_end_the_world_of_a_camera_that_seems_to_turn():
+def test_sliding_feet_end_the_world_of_a_rotating_camera():
     def carried(index):
         return 0.5 * index / FPS
 
@@ -145,7 +145,7 @@ def test_feet_that_slide_end_the_world_of_a_camera_that_seems_to_turn():
     assert all(live.world is not None for live in ignored)
 
 
-def test_a_world_returns_when_feet_stand_again():
+def test_world_resumes_when_feet_stand():
     stops = 9 * FPS
     results, _ = lived(Panning(degrees=0.05, slides=lambda index: 0.5 * min(index, stops) / FPS), 21 * FPS)
     known = np.array([live.world is not None for live in results])

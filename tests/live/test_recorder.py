@@ -34,7 +34,7 @@ def push_timed(source: PushedFrames, numbers, size=(64, 48)) -> None:
         source.push(picture(number, size), at=50 + number / 25)
 
 
-def test_a_recording_holds_the_images_and_poses_from_its_start_to_its_end(source, tmp_path):
+def test_recording_contains_images_and_poses_between_start_and_end(source, tmp_path):
     with start(source) as loop:
         push_timed(source, range(5))
         settled(loop, 5)
@@ -60,7 +60,7 @@ def test_a_recording_holds_the_images_and_poses_from_its_start_to_its_end(source
     assert [round(float(frame.image.mean())) for frame in frames] == pytest.approx(list(range(5, 25)), abs=3)
 
 
-def test_nothing_seen_leaves_nothing(source, tmp_path):
+def test_empty_recording_leaves_no_files(source, tmp_path):
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         recorder.close()
@@ -68,7 +68,7 @@ def test_nothing_seen_leaves_nothing(source, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_images_of_another_size_end_it_with_what_was_recorded(source, tmp_path):
+def test_image_size_change_ends_the_recording(source, tmp_path):
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(4))
@@ -79,7 +79,7 @@ def test_images_of_another_size_end_it_with_what_was_recorded(source, tmp_path):
     assert len(load_poses(recorder.folder / "poses.npz")) == 4
 
 
-def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_path, monkeypatch, room_for):
+def test_full_disk_at_the_end_keeps_written_frames(source, tmp_path, monkeypatch, room_for):
     write, written = RecordingFolder.write, []
 
     def noted(self, live):
@@ -110,7 +110,7 @@ def video_frames(folder) -> int:
         return sum(1 for _ in video)
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monkeypatch):
+def test_full_disk_ends_the_recording_but_not_the_loop(source, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise PoseError("poses.json: no space left on device")
 

@@ -72,7 +72,7 @@ def read_by_opencv(path: Path) -> int:
     return count
 
 
-def test_kill_9_costs_less_than_a_second(tmp_path):
+def test_kill_9_loses_less_than_a_second(tmp_path):
     with recording_process(tmp_path) as process:
         for line in process.stdout:
             if (written := int(line)) >= 2 * FPS:
@@ -112,7 +112,7 @@ def source(monkeypatch) -> PushedFrames:
 
 
 @pytest.mark.parametrize("cut", ["json", "npz", "video"])
-def test_what_was_killed_within_a_write_is_finished_too(source, tmp_path, cut):
+def test_recording_killed_within_a_write_is_recovered(source, tmp_path, cut):
     """A file that ends in the middle of a frame costs that frame, and the others those that it has no longer."""
     folder = _left_by_a_killed_program(source, tmp_path, frames=60)
     if cut == "json":
@@ -150,7 +150,7 @@ def _left_by_a_killed_program(source, tmp_path, frames: int) -> Path:
     return left
 
 
-def test_ulimit_ends_the_recording_with_all_that_fits(source, tmp_path, room_for):
+def test_file_size_limit_keeps_all_that_fits(source, tmp_path, room_for):
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         recorder = Recorder(loop, tmp_path)
         with room_for(300_000):
@@ -205,7 +205,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("with_video", [True, False])
-def test_a_disk_that_fills_keeps_all_that_fits(source, small_disk, with_video):
+def test_full_disk_keeps_all_that_fits(source, small_disk, with_video):
     disk = small_disk(1_500_000)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         recorder = Recorder(loop, disk, video=with_video)
@@ -226,21 +226,21 @@ def test_a_disk_that_fills_keeps_all_that_fits(source, small_disk, with_video):
     assert not (recorder.folder / RESERVE_NAME).exists()
 
 
-def test_a_disk_that_is_full_from_the_start_is_said_at_once(source, small_disk):
+def test_full_disk_at_the_start_is_reported_at_once(source, small_disk):
     disk = small_disk(100_000)
     with pytest.raises(PoseError, match=r"cannot record into .*: no space left on device"):
         Recorder(LiveLoop(FakePipeline(), source), disk)
     assert list(disk.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_said_at_once(source, small_disk):
+def test_unwritable_folder_is_reported_at_once(source, small_disk):
     disk = small_disk(1_000_000)
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     with pytest.raises(PoseError, match=r"cannot record into .*: read-only file system"):
         Recorder(LiveLoop(FakePipeline(), source), disk)
 
 
-def test_images_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
+def test_image_size_change_starts_a_new_recording_folder(source, tmp_path):
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         recorder = Recorder(loop, tmp_path, restart_on_change=True)
         for number in range(12):

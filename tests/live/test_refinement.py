@@ -26,7 +26,7 @@ def told(mailbox) -> list[tuple[int, bool, float]]:
     return [(live.result.index, live.final, float(live.result.poses.root[0, 0])) for live in mailbox]
 
 
-def test_subscribers_get_the_newest_estimates_the_final_poses_or_both():
+def test_subscribers_choose_newest_or_final_poses():
     with start() as loop:
         newest = loop.subscribe(maxlen=100)
         final = loop.subscribe(maxlen=100, wanted="final")
@@ -39,7 +39,7 @@ def test_subscribers_get_the_newest_estimates_the_final_poses_or_both():
     assert told(both) == [*first[:4], second[0], first[4], second[1], first[5], *second[2:]]
 
 
-def test_a_lifter_that_does_not_refine_gives_each_frame_once_and_final():
+def test_non_refining_lifter_returns_each_frame_once():
     with start(refine=0) as loop:
         boxes = [loop.subscribe(maxlen=100, wanted=wanted) for wanted in ("newest", "final", "all")]
         push(loop.source, 4)
@@ -47,7 +47,7 @@ def test_a_lifter_that_does_not_refine_gives_each_frame_once_and_final():
     assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
 
 
-def test_refined_frames_have_a_world_of_their_own():
+def test_refined_frames_have_their_own_world():
     with start(world=Steps(up=None)) as loop:
         both = loop.subscribe(maxlen=100, wanted="all")
         push(loop.source, 5)
@@ -57,7 +57,7 @@ def test_refined_frames_have_a_world_of_their_own():
     assert {live.final for live in results} == {False, True}
 
 
-def test_messages_say_which_poses_are_final():
+def test_messages_mark_final_poses():
     with start() as loop:
         both = loop.subscribe(maxlen=100, wanted="all")
         push(loop.source, 4)
@@ -71,7 +71,7 @@ def test_messages_say_which_poses_are_final():
 
 
 @pytest.mark.parametrize("end_first", [False, True])
-def test_recordings_hold_refined_poses(tmp_path, monkeypatch, end_first):
+def test_recordings_contain_refined_poses(tmp_path, monkeypatch, end_first):
     monkeypatch.setattr(recorder_module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
     with start() as loop:
         recorder = Recorder(loop, tmp_path)

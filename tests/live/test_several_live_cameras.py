@@ -59,7 +59,7 @@ def test_the_people_calibrate_the_cameras(played):
     assert rigging.message == ""
 
 
-def test_each_person_has_one_id_and_is_seen_by_both(played):
+def test_fused_people_have_one_id_across_cameras(played):
     _, _, player, _ = played
     last = player.shown[-1]
     assert len(last.stream.cameras) == 2
@@ -89,7 +89,7 @@ def test_fused_people_are_more_accurate_than_those_of_one_camera(played):
     assert np.median(fused) < 0.7 * np.median(alone)
 
 
-def test_a_recording_has_the_cameras_for_the_next_one(played, tmp_path):
+def test_recorded_cameras_can_be_reused(played, tmp_path):
     views, _, player, rigging = played
 
     def info_of(live):
@@ -120,7 +120,7 @@ def test_a_recording_has_the_cameras_for_the_next_one(played, tmp_path):
     assert sorted(alone.files) == ["poses.json", "poses.npz"], "not calibrated yet"
 
 
-def test_a_camera_that_ends_leaves_the_others(played):
+def test_ended_camera_does_not_stop_the_others(played):
     views, people, player, rigging = played
     own = Player(player.stage, scenes.exact(views), begin=player.begin + SECONDS + 1)
     views, tracks = filmed(people, seconds=4.0)
@@ -131,7 +131,7 @@ def test_a_camera_that_ends_leaves_the_others(played):
     assert rigging.calibration is not None
 
 
-def test_the_same_camera_twice_is_said_and_shown_alone():
+def test_duplicate_camera_is_reported():
     person = [scenes.person(1, SECONDS)]
     views, tracks = filmed(person)
     twice = [tracks[0], replace(tracks[0], camera=1)]
@@ -143,7 +143,7 @@ def test_the_same_camera_twice_is_said_and_shown_alone():
     assert len(player.shown[-1].result.people) == 1
 
 
-def test_a_given_calibration_is_used_at_once():
+def test_given_calibration_is_used_immediately():
     views, tracks = filmed([scenes.person(1, 2.0)], seconds=2.0)
     exact = scenes.exact(views)
     rigging = rigging_of(views, given=lambda sizes: exact)
@@ -158,7 +158,7 @@ def test_a_given_calibration_is_used_at_once():
 
 
 @pytest.mark.slow
-def test_memory_of_a_long_run_does_not_grow(monkeypatch):
+def test_memory_of_a_long_multi_camera_run_is_bounded(monkeypatch):
     """People leave and return under new ids; frames are kept for 6 s instead of 40."""
     monkeypatch.setattr("pose.live.several.rigging.KEPT_SECONDS", 6.0)
     lap = 3.0
@@ -185,7 +185,7 @@ def several(count=2, pipeline=None):
     return sources, SeveralLoop(pipeline or FakePipeline(), sources)
 
 
-def test_the_loop_shows_the_first_camera_and_ends_with_all():
+def test_loop_ends_with_its_last_camera():
     sources, loop = several()
     with loop:
         box = loop.subscribe(maxlen=100)
@@ -207,7 +207,7 @@ def test_the_loop_shows_the_first_camera_and_ends_with_all():
     assert status.cameras.startswith("calibrating: ")
 
 
-def test_stopping_waits_for_no_calibration():
+def test_stop_does_not_wait_for_calibration():
     sources, loop = several()
     hold = threading.Event()
     with loop:
@@ -219,7 +219,7 @@ def test_stopping_waits_for_no_calibration():
     assert not is_running
 
 
-def test_the_error_of_a_network_ends_all_cameras():
+def test_network_error_ends_all_cameras():
     sources, loop = several(pipeline=FakePipeline(fails_at=0))
     loop.start()
     sources[0].push(picture(1))
@@ -228,7 +228,7 @@ def test_the_error_of_a_network_ends_all_cameras():
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_other_numbers_of_cameras_are_refused(count):
+def test_invalid_camera_count_is_rejected(count):
     with pytest.raises(UsageError, match="2 to 8 cameras"):
         several(count)
 
@@ -255,7 +255,7 @@ def bumped(azimuths, which, degrees=6.0):
     return rigging, later, said
 
 
-def test_a_moved_camera_is_noticed_and_calibrated_again():
+def test_moved_camera_is_recalibrated():
     rigging, later, said = bumped((0.0, 90.0), which=1)
     assert any("a camera was moved: calibrating again" in words for words in said)
     assert rigging.count == 2
@@ -265,7 +265,7 @@ def test_a_moved_camera_is_noticed_and_calibrated_again():
 
 
 @pytest.mark.slow
-def test_a_moved_camera_of_three_is_noticed_and_calibrated_again():
+def test_moved_camera_of_three_is_recalibrated():
     rigging, later, said = bumped((0.0, 90.0, 200.0), which=2)
     assert any("a camera was moved" in words for words in said)
     assert rigging.count == 2
@@ -273,7 +273,7 @@ def test_a_moved_camera_of_three_is_noticed_and_calibrated_again():
     assert scenes.degrees_between(found[2].rotation, exact[2].rotation) < 0.5
 
 
-def test_the_clocks_of_a_given_calibration_are_refined():
+def test_time_offsets_of_a_given_calibration_are_refined():
     """Images of the second camera arrive late."""
     late = 0.08
     views, tracks = filmed([scenes.person(1, SECONDS)])

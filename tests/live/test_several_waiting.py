@@ -66,14 +66,14 @@ def silent(row, live):
         (silent, "not calibrated: fewer than two cameras send images"),
     ],
 )
-def test_cameras_that_lack_something_are_named_with_a_remedy(other, words):
+def test_uncalibrated_cameras_are_named_with_a_remedy(other, words):
     message = waits(moving, other)
     assert words in message
     assert "camera 0" not in message
     assert "\n" not in message
 
 
-def test_cameras_of_different_scenes_are_named_without_options_that_live_cameras_do_not_have():
+def test_cameras_of_different_scenes_are_named():
     seconds = 14.0
     people = [scenes.person(seed, seconds) for seed in (1, 7)]
     views = scenes.cameras((0.0, 90.0), people=people[:1], seed=2, seconds=seconds, rates=(15.0,))

@@ -11,7 +11,7 @@ COMMAND = "import sys; from pose_apps.webcam.command import main; sys.exit(main(
 
 
 @pytest.mark.slow
-def test_memory_stays_flat(videos, at_hand, tmp_path):
+def test_live_memory_is_bounded(videos, at_hand, tmp_path):
     """In a process of its own: what others left in this one's heap would count too."""
     path = tmp_path / "report.json"
     words = ["--headless", "--source", videos / "walk-by.mp4", "--loop", "--seconds", SECONDS, "--report", path]

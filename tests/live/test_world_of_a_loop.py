@@ -64,7 +64,7 @@ def lived(source, count=60, steps=None, pipeline=None):
     return list(mailbox), status
 
 
-def test_a_loop_puts_people_into_their_world_and_says_what_it_knows(source):
+def test_loop_returns_world_coordinates_and_status(source):
     results, status = lived(source)
     first, last = results[0], results[-1]
     assert first.world.world.found_by == "unknown"
@@ -79,7 +79,7 @@ def test_a_loop_puts_people_into_their_world_and_says_what_it_knows(source):
     assert status.world in status.line()
 
 
-def test_a_loop_without_a_world_hands_out_what_was_lifted(source):
+def test_loop_without_a_world_returns_lifted_poses(source):
     with LiveLoop(Standing(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=5)
         source.push(picture(0), at=50)
@@ -90,7 +90,7 @@ def test_a_loop_without_a_world_hands_out_what_was_lifted(source):
     assert live.result.placed is None
 
 
-def test_heights_are_those_of_the_ids_that_people_see(source):
+def test_given_heights_apply_to_displayed_ids(source):
     """After a change of the images' size the same person is number 2."""
     with LiveLoop(Standing(), source, backlog=100, world=Steps(heights={2: 1.5})) as loop:
         mailbox = loop.subscribe(maxlen=9)
@@ -102,7 +102,7 @@ def test_heights_are_those_of_the_ids_that_people_see(source):
     assert second.world.heights == {2: (1.5, 0.0)}
 
 
-def test_other_networks_keep_the_world(source):
+def test_pipeline_change_keeps_the_world(source):
     with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
         mailbox = loop.subscribe(maxlen=99)
         for number in range(40):
@@ -117,7 +117,7 @@ def test_other_networks_keep_the_world(source):
     assert np.abs(after.result.placed.joints - before.result.placed.joints).max() < 0.05
 
 
-def test_messages_carry_the_world(source):
+def test_messages_contain_world_coordinates(source):
     results, _ = lived(source)
     (text,) = messages(results[-1])
     said = json.loads(text)
@@ -129,7 +129,7 @@ def test_messages_carry_the_world(source):
     assert len(said["contacts"]) == 2
 
 
-def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
+def test_recording_contains_the_final_world(source, tmp_path):
     with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
         recorder = Recorder(loop, tmp_path)
         mailbox = loop.subscribe(maxlen=1)
@@ -154,7 +154,7 @@ def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
     assert "degrees from the camera's" in exported.space.note
 
 
-def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_path):
+def test_recording_keeps_heights_of_recent_people(source, tmp_path):
     results, _ = lived(source, 3)
     recording = RecordingFolder(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
     for number in range(200):
@@ -169,7 +169,7 @@ def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_pat
     assert [one["id"] for one in said] == list(people)
 
 
-def test_what_a_killed_recording_leaves_has_a_world(source, tmp_path):
+def test_killed_recording_is_recovered_with_its_world(source, tmp_path):
     """As it was written down last: here with the first frame."""
     with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
         recorder = Recorder(loop, tmp_path)

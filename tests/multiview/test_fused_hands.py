@@ -58,7 +58,7 @@ def seen_by(views, wrists, hands, noise_px=0.0, seed=0):
     return seen
 
 
-def test_two_cameras_give_the_true_size_and_shape(views, wrists):
+def test_two_cameras_recover_hand_size_and_shape(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views[:2], wrists, hands, noise_px=0.5)
     found = fuse_hands(seen, views[:2], wrists + 0.02, np.full(2, FOREARM))
@@ -71,7 +71,7 @@ def test_two_cameras_give_the_true_size_and_shape(views, wrists):
     assert (off[:, 1:] < found.sigma[:, 1:]).mean() > 0.6
 
 
-def test_a_hand_of_one_camera_has_its_shape_in_world_axes(views, wrists):
+def test_single_camera_hand_has_world_orientation(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views, wrists, hands)
     seen.scores[0] = 0
@@ -83,7 +83,7 @@ def test_a_hand_of_one_camera_has_its_shape_in_world_axes(views, wrists):
     assert (found.shapes[0] == 0).all()
 
 
-def test_a_camera_that_takes_left_for_right_is_corrected(views, wrists):
+def test_swapped_hands_of_one_camera_are_corrected(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views, wrists, hands)
     for values in (seen.pixels, seen.scores, seen.shapes):
@@ -93,7 +93,7 @@ def test_a_camera_that_takes_left_for_right_is_corrected(views, wrists):
     assert np.abs(found.shapes - hands).max() < 0.01
 
 
-def test_a_camera_with_another_hand_does_not_count(views, wrists):
+def test_camera_observing_another_hand_is_excluded(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views, wrists, hands)
     seen.pixels[1, 0] = seen.pixels[1, 0, :1] - (seen.pixels[1, 0] - seen.pixels[1, 0, :1])  # points to the other side
@@ -107,7 +107,7 @@ def test_a_camera_with_another_hand_does_not_count(views, wrists):
     assert (alone.shapes[0] != 0).any()
 
 
-def test_what_lies_at_no_wrist_is_not_a_hand_of_the_person(views, wrists):
+def test_hand_away_from_the_wrist_is_rejected(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views, wrists, hands)
     seen.pixels[:, 0] += 200.0

@@ -55,7 +55,7 @@ def is_right(rig, setup: Setup) -> bool:
     return max(turns) < LARGEST_TURN and max(offs) < LARGEST_OFF and not merged
 
 
-def test_there_are_many_setups():
+def test_hostile_setups_cover_many_cases():
     assert len(SETUPS) >= 60
     assert {*REFUSED, *NAMED, *FAST} <= set(SETUPS)
 
@@ -63,7 +63,7 @@ def test_there_are_many_setups():
 @pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SETUPS]
 )
-def test_never_silently_wrong(name):
+def test_hostile_rigs_are_solved_or_rejected(name):
     setup = SETUPS[name]()
     names = [f"cam{index + 1}" for index in range(len(setup.told))]
     message, rig = "", None

@@ -41,7 +41,7 @@ def dense(system, count):
     return np.stack([system.apply(column).ravel() for column in unit], axis=1)
 
 
-def test_steps_equal_those_of_dense_algebra(rng):
+def test_solver_steps_equal_dense_algebra(rng):
     problem, truth = problem_of()
     system, right = problem.linearised(truth + 0.05 * rng.standard_normal(truth.shape))
     whole = dense(system, len(truth))
@@ -50,7 +50,7 @@ def test_steps_equal_those_of_dense_algebra(rng):
     np.testing.assert_allclose(system.solve(right, 1e-9), expected, atol=1e-6)
 
 
-def test_the_matrix_is_that_of_differences(rng):
+def test_normal_matrix_equals_finite_differences(rng):
     """Where nothing is an outlier, the matrix of Gauss-Newton is near the change of the gradient."""
     problem, truth = problem_of(hide=False)
     problem = replace(problem, weights=Weights(cauchy=1e3))
@@ -62,7 +62,7 @@ def test_the_matrix_is_that_of_differences(rng):
         assert np.linalg.norm(change - expected) < 0.02 * np.linalg.norm(expected)
 
 
-def test_variances_are_near_those_of_the_inverse():
+def test_variances_approximate_the_inverse():
     problem, truth = problem_of()
     system, _ = problem.linearised(problem.solve(truth, steps=4))
     inverse = np.linalg.inv(dense(system, len(truth))).reshape(len(truth), 14, 3, len(truth), 14, 3)
@@ -72,13 +72,13 @@ def test_variances_are_near_those_of_the_inverse():
     assert ratio.max() < 1.25
 
 
-def test_a_bad_start_ends_at_the_truth(rng):
+def test_bad_start_converges_to_the_truth(rng):
     problem, truth = problem_of((0.0, 90.0, 200.0), hide=False)
     points = problem.solve(truth + 0.3 * rng.standard_normal(truth.shape), steps=20)
     assert np.median(np.linalg.norm(points - truth, axis=-1)) < 0.02
 
 
-def test_a_camera_that_contradicts_the_others_counts_less():
+def test_contradicting_camera_is_downweighted():
     problem, truth = problem_of((0.0, 90.0, 200.0), hide=False)
     seen = problem.observed
     pixels = seen.pixels.copy()

@@ -99,7 +99,7 @@ def test_memory_of_collected_tracks_does_not_grow_with_the_recording():
     assert not track.keypoints.flags.writeable
 
 
-def test_joined_tracks_are_equal_in_memory_and_in_a_file(short, monkeypatch):
+def test_joined_tracks_equal_in_memory_and_on_disk(short, monkeypatch):
     whole = short[0]
     parts = [replace(whole[rows], number=number) for number, rows in enumerate((slice(0, 60), slice(50, None)), 7)]
     joined = [merge_tracks(parts, [0, 1])[whole.camera]]
@@ -112,7 +112,7 @@ def test_joined_tracks_are_equal_in_memory_and_in_a_file(short, monkeypatch):
             np.testing.assert_array_equal(getattr(track, name), getattr(whole, name))
 
 
-def test_a_full_disk_ends_the_collection_in_one_line(tmp_path, monkeypatch):
+def test_full_disk_during_collection_gives_one_line(tmp_path, monkeypatch):
     def full(*args, **options):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -49,7 +49,7 @@ def stereo(path) -> bytes:
 
 
 @quick_and_long(50, 20_000)
-def test_values_of_any_kind(tmp_path, examples):
+def test_calibration_values_of_any_type_are_read_or_rejected(tmp_path, examples):
     def check(data: st.DataObject) -> None:
         path = tmp_path / "a.json"
         path.write_text(json.dumps(other_value(data, DOCUMENT)))
@@ -60,7 +60,7 @@ def test_values_of_any_kind(tmp_path, examples):
 
 @pytest.mark.parametrize("suffix", ["json", "toml", "yml", "xml"])
 @quick_and_long(30, 5_000)
-def test_damaged_files(tmp_path, suffix, examples):
+def test_damaged_calibration_files_are_read_or_rejected(tmp_path, suffix, examples):
     path = tmp_path / f"a.{suffix}"
     qualisys = written((0, 0, 639, 479), names=("21001", "21002")).encode()
     texts = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b"", "xml": qualisys}
@@ -84,20 +84,20 @@ def test_damaged_files(tmp_path, suffix, examples):
         {"matrix": [[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, {"name": "a\nb"},
     ],
 )  # fmt: skip
-def test_inputs_that_failed_before(tmp_path, change):
+def test_calibration_inputs_that_failed_before_are_rejected(tmp_path, change):
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"cam_0": CAMERA | change, "cam_1": DOCUMENT["cam_1"]}))
     read(path)
 
 
-def test_yaml_that_ends_opencv(tmp_path):
+def test_yaml_that_crashes_opencv_is_rejected(tmp_path):
     (tmp_path / "a.yml").write_bytes(stereo(tmp_path / "whole.yml")[1:])
     with pytest.raises(PoseError, match="not a calibration") as caught:
         read_cameras(tmp_path / "a.yml", NAMES, SIZES)
     one_line(caught.value)
 
 
-def test_an_alias_is_refused(tmp_path):
+def test_yaml_alias_is_rejected(tmp_path):
     path = tmp_path / "a.yml"
     path.write_text("M1: &a [1, 2]\nD1: *a\n")
     with pytest.raises(PoseError, match="aliases"):
@@ -105,7 +105,7 @@ def test_an_alias_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["%\ufeff", "[\ufeff%", "NaN\n\ufeff---\n"])
-def test_errors_that_quote_invisible_characters(content, tmp_path):
+def test_invisible_characters_in_errors_are_escaped(content, tmp_path):
     path = tmp_path / "a.yml"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(PoseError) as caught:

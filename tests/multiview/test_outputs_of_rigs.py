@@ -31,7 +31,7 @@ def poses(scene, tmp_path_factory):
     return path
 
 
-def test_cameras_of_a_file_are_those_of_the_rig(scene, poses):
+def test_file_cameras_equal_the_rig(scene, poses):
     _, _, rig, _, motions, _, _ = scene
     cameras = load(poses).cameras
     for found, camera, accuracy in zip(cameras, rig.cameras, rig.accuracy, strict=True):
@@ -85,7 +85,7 @@ def test_between_two_frames_a_joint_is_observed_by_the_cameras_of_both(poses, fp
     assert (observers == 3).any()
 
 
-def test_the_stage_has_every_camera_where_it_stands(scene, poses):
+def test_scene_shows_cameras_at_their_positions(scene, poses):
     views, *_ = scene
     table = load_poses(poses)
     stage = SceneData(table)
@@ -110,7 +110,7 @@ def test_the_stage_has_every_camera_where_it_stands(scene, poses):
     assert SceneData(one).cameras == []
 
 
-def test_a_result_in_memory_keeps_world_and_observers(scene):
+def test_result_in_memory_keeps_world_and_observers(scene):
     *_, results, info = scene
     result, last = Result.of(results, info), list(results)[-1]
     assert result.has_world
@@ -126,7 +126,7 @@ def test_a_result_in_memory_keeps_world_and_observers(scene):
         {"offset": float("nan")}, {"distortion": []}, {"residual_px": "small"},
     ],
 )  # fmt: skip
-def test_a_camera_that_is_none_is_one_line(scene, change):
+def test_invalid_camera_is_rejected(scene, change):
     info = scene[-1]
     broken = replace(info, cameras=(info.cameras[0], dict(info.cameras[1]) | change))
     with pytest.raises(PoseError, match="cameras of the result: not a calibration") as caught:
@@ -135,7 +135,7 @@ def test_a_camera_that_is_none_is_one_line(scene, change):
 
 
 @pytest.mark.parametrize("count", [0, 1, 8])
-def test_top_views_of_anything_are_whole(count):
+def test_top_view_shows_all_content(count):
     rng = np.random.default_rng(count)
     names = ["<camera> & a name that is longer than its place"] * count
     marks = [CameraMark(name, 1000.0 * rng.standard_normal(3), np.array([0.0, -1.0, 0.0]), 0.5, 1e6) for name in names]

@@ -46,7 +46,7 @@ def assert_equal(found: Samples | Observed | Fused, expected: Samples | Observed
         np.testing.assert_allclose(*values, rtol=tolerance, atol=tolerance, err_msg=one.name)
 
 
-def test_people_observed_at_once_are_those_observed_alone(crowd):
+def test_batched_observation_equals_single_people(crowd):
     cameras, people, _, _ = crowd
     several = observe_people(people, cameras, KNOTS)
     for person, tracks in enumerate(people):
@@ -55,7 +55,7 @@ def test_people_observed_at_once_are_those_observed_alone(crowd):
 
 
 @pytest.mark.parametrize("order", [(0,), (0, 1), (3, 1), (2, 0, 3), (0, 1, 2, 3), (3, 2, 1, 0), (2, 2)])
-def test_people_fused_at_once_are_those_fused_alone(crowd, order):
+def test_batched_fusion_equals_single_people(crowd, order):
     cameras, people, bones, corrections = crowd
     batch = CameraBatch.of(cameras)
 
@@ -71,7 +71,7 @@ def test_people_fused_at_once_are_those_fused_alone(crowd, order):
 
 
 @pytest.mark.parametrize("away", [1.0, 5.0, 50.0], ids="{:g} m".format)
-def test_a_correction_far_from_the_person_is_not_used(crowd, away):
+def test_correction_far_from_the_person_is_ignored(crowd, away):
     """All cameras disagree with it, so that their trust is low there."""
     cameras, people, bones, _ = crowd
     batch, observed = CameraBatch.of(cameras), observe_people(people, cameras, KNOTS)
@@ -82,7 +82,7 @@ def test_a_correction_far_from_the_person_is_not_used(crowd, away):
             np.testing.assert_allclose(found.points, expected.points, atol=1e-9)
 
 
-def test_cameras_at_once_project_like_each_camera(crowd, rng):
+def test_batched_projection_equals_each_camera(crowd, rng):
     cameras = crowd[0]
     batch = CameraBatch.of(cameras)
     points = rng.uniform([-1.0, -1.0, 2.5], [1.0, 1.0, 4.0], (2, 5, 3))

@@ -58,7 +58,7 @@ def image_of(name, point, crop, distortion):
 
 @pytest.mark.parametrize("suffix", ["xml", "txt"])
 @pytest.mark.parametrize("crop", [CROP, (0, 0, SENSOR[0] - 1, SENSOR[1] - 1)])
-def test_points_are_where_the_file_says(tmp_path, suffix, crop):
+def test_qualisys_cameras_project_points_correctly(tmp_path, suffix, crop):
     path = tmp_path / f"Calib.qca.{suffix}"
     path.write_text(written(crop))
     size = (crop[2] - crop[0] + 1, crop[3] - crop[1] + 1)
@@ -112,7 +112,7 @@ PUBLISHED = {
 }
 
 
-def test_a_published_file_gives_the_published_cameras(videos, tmp_path):
+def test_published_qualisys_file_gives_its_cameras(videos, tmp_path):
     """The same cameras as `calibration.json`, which was published beside the file in OpenCV's convention."""
     parts = []
     for name, (place, turn, focal, (k1, k2)) in PUBLISHED.items():
@@ -135,7 +135,7 @@ def test_a_published_file_gives_the_published_cameras(videos, tmp_path):
         assert one.lens == other.lens
 
 
-def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
+def test_qualisys_scales_to_video_size_and_skips_inactive_cameras(tmp_path):
     path = tmp_path / "calibration.xml"
     text = written((0, 0, SENSOR[0] - 1, SENSOR[1] - 1), names=("21001", "21002"))
     path.write_text(text.replace("<cameras>", '<cameras><camera active="0" serial="9"/>'))
@@ -158,7 +158,7 @@ def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
         (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840"),
     ],
 )
-def test_what_is_not_a_calibration_is_one_line(tmp_path, text, message):
+def test_invalid_qualisys_file_gives_a_one_line_error(tmp_path, text, message):
     path = tmp_path / "calibration.xml"
     path.write_text(text)
     with pytest.raises(PoseError, match=message) as caught:

@@ -22,7 +22,7 @@ from pose.view.grid import CameraGrid
 NAMES = ["left", "right"]
 
 
-def test_time_line_begins_with_the_earliest_camera(scene):
+def test_timeline_starts_with_the_earliest_camera(scene):
     views, _, rig, line, motions, results, _ = scene
     assert line.times[0] == 0
     assert rig.cameras[1].offset == pytest.approx(0, abs=0.01)
@@ -37,7 +37,7 @@ def test_time_line_begins_with_the_earliest_camera(scene):
     assert (every[-1].poses.seen_by[0] == 3).mean() > 0.8
 
 
-def test_results_survive_both_files_and_fit_the_schema(scene, tmp_path):
+def test_results_round_trip_npz_and_json(scene, tmp_path):
     *_, results, info = scene
     with JsonWriter(tmp_path / "poses.json", info) as one, NpzWriter(tmp_path / "poses.npz", info) as other:
         for result in results:
@@ -112,7 +112,7 @@ def test_a_key_of_thousands_of_parts_is_refused_before_it_takes_memory(tmp_path,
         check_cameras(path, NAMES)
 
 
-def test_toml_of_other_programs(tmp_path):
+def test_toml_calibrations_of_other_programs_are_read(tmp_path):
     (tmp_path / "calibration.toml").write_text(TOML)
     left, right = read_cameras(tmp_path / "calibration.toml", NAMES, [(640, 480), (1280, 960)])
     assert left.lens.coefficients == (0.1, 0.0)
@@ -132,7 +132,7 @@ def test_toml_of_other_programs(tmp_path):
         (TOML, "not a calibration"),
     ],
 )
-def test_a_file_that_is_not_a_calibration_is_one_line(tmp_path, text, message):
+def test_invalid_calibration_gives_a_one_line_error(tmp_path, text, message):
     path = tmp_path / "cameras.json"
     path.write_text(text)
     with pytest.raises(PoseError, match=message) as caught:
@@ -140,7 +140,7 @@ def test_a_file_that_is_not_a_calibration_is_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_grid_shows_every_camera_and_the_3d_view(scene):
+def test_overlay_grid_shows_every_camera_and_3d(scene):
     _, _, rig, _, _, results, _ = scene
     grid = CameraGrid(rig.cameras, NAMES, [iter(()), iter(())])
     drawn = [grid.draw(result) for result in list(results)[:2]]
@@ -158,7 +158,7 @@ def test_grid_shows_every_camera_and_the_3d_view(scene):
         ({"cameras": True, "refine": True}, 0.054),
     ],
 )
-def test_a_scale_without_a_given_length_is_as_uncertain_as_the_height_of_adults(scene, monkeypatch, given, sigma):
+def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, given, sigma):
     views, points, rig, _, _, results, info = scene
     monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
     monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: None)

@@ -30,7 +30,7 @@ def rig_of(views, people, **changes):
     return find_rig(tracks_of(views, people, **changes), scenes.told(views), NAMES[: len(views)])
 
 
-def test_lag_is_found_from_joint_speeds_whatever_the_frame_rates():
+def test_time_lag_is_found_at_different_frame_rates():
     points = scenes.person(1, seconds=6.0)
     [first, second] = scenes.cameras(people=[points], seconds=6.0, offset=2.0, rates=(25.0, 60.0), seed=4)
     found = lags(speeds_of(scenes.track(first, 0, points)), speeds_of(scenes.track(second, 1, points)))
@@ -38,7 +38,7 @@ def test_lag_is_found_from_joint_speeds_whatever_the_frame_rates():
     assert found[0].seconds == pytest.approx(second.offset, abs=0.03)
 
 
-def test_rotation_is_found_despite_a_limb_that_is_wrong(rng):
+def test_rotation_is_found_despite_a_wrong_limb(rng):
     source = rng.standard_normal((30, 12, 3)) * 0.4
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     turn *= np.linalg.det(turn)
@@ -49,7 +49,7 @@ def test_rotation_is_found_despite_a_limb_that_is_wrong(rng):
     assert residual < 0.02
 
 
-def test_two_cameras_from_nothing():
+def test_two_cameras_are_calibrated_without_input():
     points = scenes.person(1)
     views = scenes.cameras(people=[points], offset=1.0, seed=2, fov=(50.0, 62.0))
     rig = rig_of(views, [points], noise_px=1.0)
@@ -64,7 +64,7 @@ def test_two_cameras_from_nothing():
         assert camera.focal == pytest.approx(view.matrix[0, 0], rel=0.06)
 
 
-def test_known_calibration_is_kept_to_the_last_bit():
+def test_given_calibration_is_kept_exactly():
     points = scenes.person(1)
     views = scenes.cameras(people=[points], offset=1.0, seed=2)
     cameras = scenes.exact(views)
@@ -77,7 +77,7 @@ def test_known_calibration_is_kept_to_the_last_bit():
 
 
 @pytest.mark.parametrize(("degrees", "expected"), [(0.0, ""), (3.0, "right.mp4 is rotated by 3")])
-def test_a_calibrated_camera_that_was_turned_is_named(degrees, expected):
+def test_rotated_calibrated_camera_is_named(degrees, expected):
     points = scenes.person(1)
     views = scenes.cameras((0.0, 80.0, 190.0), people=[points], seed=2)
     cameras = scenes.exact(views)
@@ -89,7 +89,7 @@ def test_a_calibrated_camera_that_was_turned_is_named(degrees, expected):
     assert bool(expected) == bool(found)
 
 
-def test_people_of_several_cameras_are_matched_and_never_merged():
+def test_people_are_matched_across_cameras_without_merging():
     people = [scenes.person(1, away=(-0.9, 0.0)), scenes.person(5, away=(0.9, 0.3))]
     views = scenes.cameras((0.0, 80.0, 190.0), people=people, offset=0.5, seed=3)
     rig = rig_of(views, people, noise_px=1.0)
@@ -99,7 +99,7 @@ def test_people_of_several_cameras_are_matched_and_never_merged():
     ]
 
 
-def test_a_broken_track_and_a_person_of_one_camera_only():
+def test_broken_tracks_and_single_camera_people_are_kept():
     people = [scenes.person(1, away=(-0.9, 0.0)), scenes.person(5, away=(0.9, 0.3))]
     views = scenes.cameras(people=people, seed=3)
     tracks = tracks_of(views, people, noise_px=1.0)
@@ -115,7 +115,7 @@ def test_a_broken_track_and_a_person_of_one_camera_only():
     assert len(joined[1]) == len(whole) - 6
 
 
-def test_fused_joints_are_nearer_than_those_of_one_camera():
+def test_fused_joints_are_more_accurate_than_one_camera():
     points = scenes.person(1)
     views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seed=2)
     tracks = {i: scenes.track(view, i, points, noise_px=2.0) for i, view in enumerate(views)}
@@ -133,7 +133,7 @@ def test_fused_joints_are_nearer_than_those_of_one_camera():
     assert (np.concatenate([part.sigma for part in parts]) > 0).all()
 
 
-def test_a_joint_of_one_camera_only_stays_on_its_ray_with_a_larger_sigma():
+def test_single_camera_joint_stays_on_its_ray():
     points = scenes.person(1)
     views = scenes.cameras(people=[points], seed=2)
     tracks = {i: scenes.track(view, i, points) for i, view in enumerate(views)}
@@ -150,7 +150,7 @@ def test_a_joint_of_one_camera_only_stays_on_its_ray_with_a_larger_sigma():
     assert not part.observed[1, :, 13].any()
 
 
-def test_swapped_legs_of_one_camera_are_undone_by_the_others():
+def test_swapped_legs_of_one_camera_are_corrected():
     points = scenes.person(1)
     views = scenes.cameras((0.0, 80.0, 190.0), people=[points], seed=2)
     tracks = {i: scenes.track(view, i, points) for i, view in enumerate(views)}
@@ -176,7 +176,7 @@ def test_swapped_legs_of_one_camera_are_undone_by_the_others():
         ("other people", "are these videos of the same moment"),
     ],
 )
-def test_what_cannot_be_calibrated_is_one_line(case, message):
+def test_uncalibratable_rig_gives_a_one_line_error(case, message):
     points = scenes.person(1)
     views = scenes.cameras(people=[points], seed=2)
     tracks = tracks_of(views, [points], noise_px=1.0)

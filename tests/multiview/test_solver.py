@@ -26,7 +26,7 @@ def dense_chain(rng, count=8, size=5):
     return frames, one, two, whole.reshape(count * size, count * size)
 
 
-def test_chain_solves_what_dense_algebra_solves(rng):
+def test_block_solver_equals_dense_algebra(rng):
     frames, one, two, whole = dense_chain(rng)
     right = rng.standard_normal((8, 5, 3))
     found = Chain.factorise(frames, one, two).solve(right)
@@ -40,7 +40,7 @@ def known(cameras):
 
 
 @pytest.mark.parametrize("parameter", range(residuals.PARAMETERS))
-def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter):
+def test_camera_derivatives_equal_finite_differences(rng, parameter):
     [_, camera] = scenes.exact(scenes.cameras(radial=0.1, seed=3))
     points = camera.to_world(rng.uniform([-1, -1, 3], [1, 1, 5], (4, 3, 3)))
     velocity, own = rng.standard_normal((4, 3, 2)) * 50, rng.uniform(0, 3, 4)
@@ -62,7 +62,7 @@ def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 * max(1.0, np.abs(expected).max() * 1e-3))
 
 
-def test_exact_cameras_and_exact_2d_give_the_joints_back():
+def test_exact_input_recovers_the_joints():
     points = scenes.person(1, seconds=1.5)
     views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seconds=1.5)
     cameras = scenes.exact(views)

@@ -39,7 +39,7 @@ def recording(sound, seed: int, first: float, seconds: float, drift: float = 0.0
     ("seconds", "offset", "drift", "snr"),
     [(30, 3.2, 80e-6, 10), (30, 3.2, 0, 0), (60, 40, 150e-6, 6), (9, 1.1, 0, 10)],
 )
-def test_one_room_two_microphones(seconds, offset, drift, snr):
+def test_sound_offset_is_found_for_two_microphones(seconds, offset, drift, snr):
     sound = source(1, seconds + 5)
     one = recording(sound, 2, 0, seconds, snr=snr)
     other = recording(sound, 3, offset, seconds - offset, drift, snr=snr, delay=0.010)
@@ -50,7 +50,7 @@ def test_one_room_two_microphones(seconds, offset, drift, snr):
 
 
 @pytest.mark.parametrize("case", ["another room", "a tone", "too short", "noise"])
-def test_what_is_not_an_agreement(case):
+def test_unrelated_sounds_give_no_offset(case):
     sound = source(1, 32)
     one = recording(sound, 2, 0, 30)
     other = recording(sound, 3, 3, 25, snr=-30 if case == "noise" else 10)
@@ -64,7 +64,7 @@ def test_what_is_not_an_agreement(case):
     assert sound_lag(one, other) is None
 
 
-def test_time_stamps_of_files():
+def test_file_timestamps_are_read():
     assert read_date({"creation_time": "2026-05-04T10:00:00.5Z"}) == pytest.approx(1777888800.5)
     assert read_date({"creation_time": "1970-01-01T00:00:00Z"}) is None
     assert read_date({"creation_time": "yesterday", "date": "2026"}) is None
@@ -72,7 +72,7 @@ def test_time_stamps_of_files():
     assert read_timecode("noon", 30.0) is None
 
 
-def test_hints_of_time_stamps():
+def test_file_timestamps_hint_the_offset():
     found = clock_hints([None, None], [Recorded(100.0, 5.0), Recorded(102.0, None)])
     assert found == [ClockHint(0, 1, 2.0, DATE)]
     [found] = clock_hints([None, None], [Recorded(None, 5.0), Recorded(None, 7.5)])
@@ -86,7 +86,7 @@ def filmed():
     return views, [scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)]
 
 
-def test_the_rig_says_what_supports_its_clocks(filmed):
+def test_rig_reports_the_source_of_time_offsets(filmed):
     views, tracks = filmed
     hints = [ClockHint(0, 1, views[1].offset + 0.004, SOUND), ClockHint(0, 1, views[1].offset - 1.0, DATE)]
     rig = find_rig(tracks, scenes.told(views), NAMES, hints=hints)
@@ -95,7 +95,7 @@ def test_the_rig_says_what_supports_its_clocks(filmed):
     assert not any("start" in note for note in rig.notes)
 
 
-def test_sound_that_the_poses_contradict_is_not_followed_and_named(filmed):
+def test_sound_contradicted_by_poses_is_reported(filmed):
     views, tracks = filmed
     rig = find_rig(tracks, scenes.told(views), NAMES, hints=[ClockHint(0, 1, views[1].offset + 1.3, SOUND)])
     assert rig.clocks[1] == (MOTION,)

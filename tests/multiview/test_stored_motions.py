@@ -70,7 +70,7 @@ def peak_megabytes(work):
         tracemalloc.stop()
 
 
-def test_motions_in_a_file_are_those_in_memory(rig, request):
+def test_motions_on_disk_equal_memory(rig, request):
     line = FusedTimes(np.arange(240) / 30, 0.0)
     motions = find_motions(rig, line)
     scaled, world = scaled_motions(motions, 1.1), find_world(motions, line)
@@ -102,7 +102,7 @@ def test_scaling_multiplies_joints_and_sigma_only(rig):
     assert scaled_motions([], 2.0) == []
 
 
-def test_a_long_motion_and_what_is_computed_from_it_take_little_memory():
+def test_long_motion_takes_bounded_memory():
     motion, peak = peak_megabytes(long_motion)
     size = sum(getattr(motion, name).nbytes for name in PARTS) / 1e6
     assert size > 17  # MB

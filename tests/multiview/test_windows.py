@@ -32,7 +32,7 @@ def test_all_of_a_short_recording_is_used(camera):
     assert grid[-1] == pytest.approx(7.9, abs=0.1)
 
 
-def test_the_liveliest_part_of_each_third_of_a_long_one(camera):
+def test_long_recording_uses_the_liveliest_part_of_each_third(camera):
     people = [{c: track(c, 0, 300, (150, 162)) for c in (0, 1)}]
     windows = calibration_windows(people, [camera] * 2)
     assert len(windows) == WINDOWS
@@ -41,7 +41,7 @@ def test_the_liveliest_part_of_each_third_of_a_long_one(camera):
     assert windows[2][0] - windows[0][-1] > 60
 
 
-def test_a_person_is_shared_while_two_cameras_have_them(camera):
+def test_person_is_shared_while_two_cameras_see_them(camera):
     cameras: list[ViewCamera] = [camera] * 3
     assert shared_span({0: track(0, 0, 5)}, cameras) is None
     assert shared_span({0: track(0, 0, 5), 1: track(1, 6, 9)}, cameras) is None

@@ -79,7 +79,7 @@ def same_padding(image, kernel, stride):
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("size", [(6, 8), (7, 5)])
-def test_convolutions_pad_as_tensorflow_does(size, stride, depthwise, rng, tmp_path):
+def test_convolution_padding_equals_tensorflow(size, stride, depthwise, rng, tmp_path):
     kernel = rng.normal(size=(3, 3, 3, 2)).astype(np.float16)
     bias = rng.normal(size=6 if depthwise else 2)
     image = rng.integers(0, 9, size=(*size, 3))
@@ -96,7 +96,7 @@ def test_convolutions_pad_as_tensorflow_does(size, stride, depthwise, rng, tmp_p
     np.testing.assert_allclose(found, expected.clamp(0, 6).permute(0, 2, 3, 1).numpy(), atol=1e-4)
 
 
-def test_images_are_enlarged_bilinearly_and_pooled(rng, tmp_path):
+def test_resize_and_pooling_equal_references(rng, tmp_path):
     image = rng.integers(0, 255, size=(4, 3, 3))
     graph = Builder()
     options = {"half_pixel_centers": {"b": True}, "align_corners": {"b": False}}
@@ -109,7 +109,7 @@ def test_images_are_enlarged_bilinearly_and_pooled(rng, tmp_path):
     np.testing.assert_allclose(found, expected.permute(0, 2, 3, 1).numpy(), atol=1e-3)
 
 
-def test_the_best_pixels_are_gathered(rng, tmp_path):
+def test_top_k_and_gather_equal_references(rng, tmp_path):
     image = rng.permutation(60).reshape(5, 4, 3)
     graph = Builder()
     picture = graph.picture()
@@ -132,7 +132,7 @@ def test_the_best_pixels_are_gathered(rng, tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_reductions_and_comparisons(rng, tmp_path):
+def test_reductions_and_comparisons_equal_references(rng, tmp_path):
     image = rng.integers(-9, 9, size=(3, 4, 3))
     graph = Builder()
     picture = graph.picture()
@@ -150,7 +150,7 @@ def network(folder, op="Abs"):
     return graph.write(folder, graph.add(op, graph.picture()))
 
 
-def test_unreadable_files_are_errors_of_one_line(tmp_path):
+def test_unreadable_files_give_a_one_line_error(tmp_path):
     graph, weights = network(tmp_path)
     assert convert(graph, weights)
     weights.write_bytes(b"more")

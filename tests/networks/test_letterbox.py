@@ -9,7 +9,7 @@ from pose.networks.letterbox import GREY, letterbox, suppress
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (100, 30), (31, 97), (7, 200), (1, 1)])
-def test_the_corners_of_the_image_come_back(width, height, centred):
+def test_letterbox_round_trips_the_corners(width, height, centred):
     image = np.full((height, width, 3), 7, np.uint8)
     canvas, fit = letterbox(image, (64, 64), centred=centred)
     assert canvas.shape == (64, 64, 3)
@@ -28,7 +28,7 @@ def test_the_corners_of_the_image_come_back(width, height, centred):
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
-def test_suppression_keeps_the_best_of_what_overlaps(seed, overlap):
+def test_nms_keeps_the_best_of_overlapping_boxes(seed, overlap):
     random = np.random.default_rng(seed)
     corners = random.uniform(0, 20, size=(30, 2))
     xyxy = np.concatenate([corners, corners + random.uniform(1, 15, size=(30, 2))], axis=1).astype(np.float32)

@@ -8,7 +8,7 @@ from pose.networks.litert import LiteRTModel
 
 
 @pytest.mark.parametrize("outputs", [(0, 1, 3), (3,), (2, 0), (0, 1, 2, 3, 4)])
-def test_kept_outputs_do_not_change(weights_dir, rng, outputs):
+def test_earlier_outputs_are_not_overwritten(weights_dir, rng, outputs):
     path = weights_dir / "blazepose-landmark-lite.tflite"
     whole, part = LiteRTModel(path, 1), LiteRTModel(path, 1, outputs)
     whole.input()[:] = part.input()[:] = rng.random((1, 256, 256, 3), np.float32)
@@ -19,14 +19,14 @@ def test_kept_outputs_do_not_change(weights_dir, rng, outputs):
         np.testing.assert_array_equal(values, everything[position])
 
 
-def test_missing_file_is_named(tmp_path):
+def test_missing_model_file_is_named(tmp_path):
     with pytest.raises(PoseError, match=r"nothing\.tflite: No such file"):
         LiteRTModel(tmp_path / "nothing.tflite", 1)
 
 
 @pytest.mark.parametrize("length", [0, 3, 100, 5000])
 @pytest.mark.parametrize("outputs", [None, (0,)])
-def test_truncated_file_is_named(weights_dir, tmp_path, length, outputs):
+def test_truncated_model_file_is_named(weights_dir, tmp_path, length, outputs):
     path = tmp_path / "cut.tflite"
     path.write_bytes((weights_dir / "blazepose-landmark-lite.tflite").read_bytes()[:length])
     with pytest.raises(PoseError, match=r"cut\.tflite: not a readable LiteRT model"):

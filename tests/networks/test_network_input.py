@@ -36,7 +36,7 @@ def regions(rng, count):
     )
 
 
-def test_a_sample_is_the_normalised_image(rng):
+def test_input_sample_is_the_normalised_image(rng):
     picture = rng.integers(0, 256, (24, 32, 3), np.uint8)
     samples, (fit,) = NetworkInput("cpu", **STATISTICS).letterboxed([picture], (32, 24))
     expected = (picture[..., ::-1].astype(np.float64) - MEAN_BGR) / STD_BGR
@@ -49,7 +49,7 @@ def test_a_sample_is_the_normalised_image(rng):
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("size", [(320, 320), (416, 256), (512, 640)])
-def test_letterboxes_are_the_same_on_a_device(pictures, size, centred):
+def test_device_letterbox_equals_cpu(pictures, size, centred):
     by_numpy, fits = NetworkInput("cpu").letterboxed(pictures, size, centred=centred)
     by_torch, same = NetworkInput("cpu", by_torch=True).letterboxed(pictures, size, centred=centred)
     assert same == fits
@@ -57,7 +57,7 @@ def test_letterboxes_are_the_same_on_a_device(pictures, size, centred):
     assert np.mean(by_numpy == by_torch.numpy()) > 0.9
 
 
-def test_crops_are_the_same_on_a_device(pictures, rng):
+def test_device_crops_equal_cpu(pictures, rng):
     matrices = [crops.crop_matrices(regions(rng, count), (192, 256)) for count in (5, 3)]
     by_numpy = NetworkInput("cpu").cropped(pictures, matrices, (192, 256))
     by_torch = NetworkInput("cpu", by_torch=True).cropped(pictures, matrices, (192, 256)).numpy()
@@ -67,7 +67,7 @@ def test_crops_are_the_same_on_a_device(pictures, rng):
     assert np.mean(difference <= 2) > 0.99
 
 
-def test_a_crop_on_a_device_is_the_bilinear_mean_of_four_pixels(rng):
+def test_device_crop_is_bilinear(rng):
     picture = rng.integers(0, 256, (40, 50, 3), np.uint8)
     matrix = crops.crop_matrices(regions(rng, 1), (16, 24))
     crop = NetworkInput("cpu", by_torch=True).cropped([picture], [matrix], (16, 24))[0].numpy()
@@ -83,7 +83,7 @@ def test_a_crop_on_a_device_is_the_bilinear_mean_of_four_pixels(rng):
         np.testing.assert_allclose(crop[:, y, x], expected, atol=0.51)
 
 
-def test_an_image_is_uploaded_once_for_all_stages_of_a_frame(pictures):
+def test_image_is_uploaded_once_per_frame(pictures):
     with shared_uploads():
         first = upload(pictures[0], "cpu")
         assert upload(pictures[0], "cpu") is first
@@ -102,7 +102,7 @@ def test_onnx_runtime_takes_tensors(weights_dir, rng):
 
 
 @pytest.mark.parametrize("name", ["rtmdet", "yolox"])
-def test_detectors_find_the_same_on_a_device(name, weights_dir, pictures):
+def test_device_detectors_equal_cpu(name, weights_dir, pictures):
     file, make = {
         "rtmdet": ("rtmdet-nano-person-320.onnx", RTMDetDetector),
         "yolox": ("yolox-nano-coco-416.onnx", YoloXDetector),
@@ -116,7 +116,7 @@ def test_detectors_find_the_same_on_a_device(name, weights_dir, pictures):
     np.testing.assert_allclose(by_numpy.scores, by_torch.scores, atol=0.02)
 
 
-def test_yolo_finds_the_same_on_a_device(weights_dir, pictures):
+def test_device_yolo_equals_cpu(weights_dir, pictures):
     options = StageOptions(device="cpu", threads=1)
     network = YoloOnnx(weights_dir / "yolo26n-pose-256-int8.onnx", "pose", options)
     by_numpy = network(pictures[:1])[0]

@@ -16,7 +16,7 @@ def yolox(weights_dir):
     return OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cpu", threads=1))
 
 
-def test_what_the_file_says_of_its_input(yolox, weights_dir):
+def test_session_reads_input_metadata(yolox, weights_dir):
     assert yolox.device == "cpu"
     assert (yolox.shape, yolox.batch, yolox.dtype) == ((1, 3, 416, 416), 1, np.float32)
     free = OnnxNetwork(weights_dir / "rtmdet-nano-person-320.onnx", StageOptions(threads=1))
@@ -25,7 +25,7 @@ def test_what_the_file_says_of_its_input(yolox, weights_dir):
     assert OnnxNetwork(weights_dir / "yolo26n-pose-256-int8.onnx", StageOptions(threads=1)).metadata["task"] == "pose"
 
 
-def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
+def test_fixed_batch_model_is_run_per_sample(yolox, rng):
     samples = rng.uniform(0, 255, size=(3, 3, 416, 416)).astype(np.float32)
     together = yolox.run(samples)[0]
     assert together.shape == (3, 3549, 85)
@@ -34,12 +34,12 @@ def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="this ONNX Runtime can use CUDA")
-def test_cuda_is_refused_where_it_is_not_available(weights_dir):
+def test_unavailable_cuda_is_rejected(weights_dir):
     with pytest.raises(PoseError, match="device: cuda was requested, but this ONNX Runtime is a CPU build"):
         OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
 
 
-def test_cuda_that_does_not_start_is_refused(weights_dir, monkeypatch):
+def test_failing_cuda_provider_is_rejected(weights_dir, monkeypatch):
     """A build with CUDA whose libraries or driver are missing: ONNX Runtime would go on on the CPU."""
     if HAS_CUDA and OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx").device == "cuda":
         assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda")).device == "cuda"
@@ -58,7 +58,7 @@ def test_cuda_that_does_not_start_is_refused(weights_dir, monkeypatch):
     assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="auto")).device == "cpu"
 
 
-def test_what_is_not_a_network_is_named(tmp_path):
+def test_invalid_network_file_is_named(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"not a network")
     with pytest.raises(PoseError, match=r"broken\.onnx: not a readable ONNX model"):
         OnnxNetwork(tmp_path / "broken.onnx")

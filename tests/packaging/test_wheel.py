@@ -47,14 +47,14 @@ def metadata(wheel):
         return HeaderParser().parsestr(archive.read(path).decode())
 
 
-def test_everything_begins_with_our_name(names):
+def test_wheel_packages_start_with_pose(names):
     tops = {name.partition("/")[0] for name in names}
     (information,) = (top for top in tops if top.endswith(".dist-info"))
     assert tops - {information} == {"pose", "pose_apps", "pose_datasets", "pose_detectors"}
     assert information.startswith("pose_run-")
 
 
-def test_it_holds_every_file_of_the_packages_and_the_licence(names):
+def test_wheel_contains_all_package_files_and_the_licence(names):
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     expected = {
         f"{place}/{path.relative_to(folder)}"
@@ -69,7 +69,7 @@ def test_it_holds_every_file_of_the_packages_and_the_licence(names):
     assert any(name.endswith("/entry_points.txt") for name in information)
 
 
-def test_metadata_names_us_and_brings_one_opencv(metadata):
+def test_wheel_metadata_names_the_project_and_one_opencv(metadata):
     assert metadata["Name"] == "pose-run"
     assert metadata["License-Expression"] == "Apache-2.0"
     opencv = [line for line in metadata.get_all("Requires-Dist") if "opencv" in line]
@@ -116,7 +116,7 @@ class Environment:
 
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours-first", "theirs-first"])
-def test_beside_datasets_of_hugging_face(wheel, tmp_path, ours_first):
+def test_wheel_installs_beside_hugging_face_datasets(wheel, tmp_path, ours_first):
     """Both names used to be `datasets`: the second wheel overwrote the first."""
     environment = Environment(tmp_path / "env")
     for package in (wheel, "datasets") if ours_first else ("datasets", wheel):

@@ -19,7 +19,7 @@ def full_disk(monkeypatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "w+b"))  # noqa: SIM115
 
 
-def test_a_full_disk_under_the_arrays_is_one_line_that_names_the_file(tmp_path, rng, full_disk):
+def test_full_disk_for_arrays_names_the_file(tmp_path, rng, full_disk):
     def fill() -> None:
         with NpzWriter(tmp_path / "poses.npz", run_info()) as writer:
             for index in range(100):
@@ -30,7 +30,7 @@ def test_a_full_disk_under_the_arrays_is_one_line_that_names_the_file(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_under_the_spool_is_one_line_and_closing_it_is_none(tmp_path, rng, full_disk):
+def test_full_disk_for_the_spool_gives_one_error(tmp_path, rng, full_disk):
     spool = FrameStore(tmp_path, BLAZEPOSE33, memory=0)
 
     def fill() -> None:

@@ -36,14 +36,14 @@ def usual() -> dict[str, np.ndarray]:
         ({"skeleton": np.array(9999 * "x")}, f"skeleton: unknown name '{40 * 'x'}'; known: "),
     ],
 )
-def test_numbers_that_no_camera_gives_are_one_line(tmp_path, change, said):
+def test_impossible_keypoint_numbers_are_rejected(tmp_path, change, said):
     np.savez(tmp_path / "a.npz", **usual() | change)
     with pytest.raises(PoseError) as error:
         read_keypoints(tmp_path / "a.npz")
     assert str(error.value).startswith(f"{tmp_path / 'a.npz'}: {said}")
 
 
-def test_what_a_damaged_file_says_of_itself_is_not_shown_at_length(tmp_path):
+def test_long_texts_of_damaged_files_are_cut(tmp_path):
     """zipfile quotes the name of a member in full, however long damage made it."""
     np.savez(tmp_path / "a.npz", **usual())
     content = bytearray((tmp_path / "a.npz").read_bytes())
@@ -100,5 +100,5 @@ def _mutated(tmp_path, data) -> None:
 
 
 @quick_and_long(50, 4000)
-def test_mutated_files_are_read_or_one_line(tmp_path, examples):
+def test_mutated_keypoint_files_are_read_or_rejected(tmp_path, examples):
     try_mutations(lambda data: _mutated(tmp_path, data), examples)

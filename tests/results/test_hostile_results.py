@@ -22,7 +22,7 @@ from pose.results import NpzWriter, load_poses
     ],
     ids=str,
 )  # fmt: skip
-def test_a_result_with_a_wrong_array_is_one_line(tmp_path, rng, change):
+def test_invalid_result_arrays_are_rejected(tmp_path, rng, change):
     with NpzWriter(tmp_path / "a.npz", run_info()) as writer:
         writer.write(random_result(rng, 0, 2))
     with np.load(tmp_path / "a.npz") as known:
@@ -34,7 +34,7 @@ def test_a_result_with_a_wrong_array_is_one_line(tmp_path, rng, change):
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.json", "a.txt"])
-def test_a_camera_that_nests_deeply_is_one_line(tmp_path, name):
+def test_deeply_nested_camera_is_rejected(tmp_path, name):
     (tmp_path / name).write_text("[" * 100_000)
     with pytest.raises(UsageError, match="intrinsics: cannot read"):
         read_intrinsics(str(tmp_path / name))

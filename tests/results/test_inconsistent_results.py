@@ -76,7 +76,7 @@ def said_of(arrays, tmp_path) -> str:
         ("intrinsics", lambda a: 0 * a, "intrinsics: expected [[fx, 0, cx]"),
     ],
 )  # fmt: skip
-def test_contradictions_are_named(arrays, tmp_path, name, values, said):
+def test_contradictory_arrays_are_named(arrays, tmp_path, name, values, said):
     assert said_of(changed(arrays, name, values), tmp_path).startswith(said)
 
 
@@ -98,18 +98,18 @@ def head_with(arrays, change) -> dict:
         (lambda head: head.update(camera=[]), "expected an object with 'intrinsics', got list"),
     ],
 )
-def test_heads_of_the_wrong_kind_are_named(arrays, tmp_path, change, said):
+def test_invalid_headers_are_named(arrays, tmp_path, change, said):
     assert said_of(head_with(arrays, change), tmp_path).startswith(said)
 
 
-def test_names_that_no_encoding_can_write_are_escaped_and_exported(arrays, tmp_path, capsys):
+def test_undecodable_names_are_escaped_and_exported(arrays, tmp_path, capsys):
     np.savez(tmp_path / "a.npz", **head_with(arrays, lambda head: head["source"].update(name="b\ud800 \udcff.mp4")))
     assert load_poses(tmp_path / "a.npz").run.source == "b\\ud800 \\udcff.mp4"
     assert convert([str(tmp_path / "a.npz"), "--to", ",".join(TEXT_FORMATS), "--quiet"]) == 0
     assert "b\\ud800 \\udcff.mp4,0,0.000000,1,pelvis" in (tmp_path / "a.csv").read_text(encoding="utf-8")
 
 
-def test_what_a_run_does_not_know_is_read(tmp_path, rng):
+def test_unknown_values_of_a_run_are_read(tmp_path, rng):
     """NaN says that a number is not known; a writer's infinity becomes NaN."""
     result = random_result(rng, 0, 3)
     result.poses.joints[0] = np.nan
@@ -125,7 +125,7 @@ def test_what_a_run_does_not_know_is_read(tmp_path, rng):
 
 @pytest.mark.parametrize("formats", [*TEXT_FORMATS])
 @pytest.mark.parametrize("case", ["flat", "huge", "point", "not known", "one frame"])
-def test_odd_bodies_are_exported_without_a_warning(arrays, tmp_path, formats, case):
+def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, formats, case):
     odd = {
         "flat": lambda: changed(arrays, "joints3d", lambda a: a * (1, 0, 0)),
         "huge": lambda: changed(arrays, "joints3d", lambda a: a * 1e6),

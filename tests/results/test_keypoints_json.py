@@ -74,7 +74,7 @@ def test_alphapose_names_images_and_people(tmp_path, joints, skeleton):
 
 
 @pytest.mark.parametrize(("key", "values", "ids"), [("people", "pose_keypoints_2d", [-1]), ("bodies", "joints", None)])
-def test_a_folder_with_a_file_a_frame(tmp_path, key, values, ids):
+def test_openpose_folder_has_one_file_per_frame(tmp_path, key, values, ids):
     joints = 25 if key == "people" else 18
     points = person(joints)
     points[4] = 0
@@ -89,7 +89,7 @@ def test_a_folder_with_a_file_a_frame(tmp_path, key, values, ids):
     assert one.times[-1] == 12 / 50
 
 
-def test_our_own_exports_come_back(tmp_path):
+def test_our_json_exports_are_read_back(tmp_path):
     from pose_fakes import random_result, run_info
 
     from pose.export import export, open_recording
@@ -131,7 +131,7 @@ def test_wrong_files_get_one_line_that_says_what_was_expected(tmp_path, document
     assert "\n" not in str(caught.value)
 
 
-def test_what_the_files_do_not_say_must_be_given(tmp_path):
+def test_missing_rate_and_size_must_be_given(tmp_path):
     entries = [{"image_id": 1, "keypoints": person().ravel().tolist()}]
     with pytest.raises(UsageError, match=r"contains no time stamps; .* --fps"):
         read(tmp_path / "a.json", entries, fps=None)

@@ -56,5 +56,5 @@ def _load(result, tmp_path, data) -> None:
 
 
 @quick_and_long(50, 3000)
-def test_mutated_results_are_read_or_one_line(result, tmp_path, examples):
+def test_mutated_results_are_read_or_rejected(result, tmp_path, examples):
     try_mutations(lambda data: _load(result, tmp_path, data), examples)

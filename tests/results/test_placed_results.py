@@ -47,7 +47,7 @@ def write(kind, path, results, info=HERE):
     return path
 
 
-def test_npz_comes_back(tmp_path, results):
+def test_npz_round_trips_world_coordinates(tmp_path, results):
     table = load_poses(write(NpzWriter, tmp_path / "poses.npz", results))
     assert table.format_version == 2
     for result, again in zip(results, table, strict=True):
@@ -63,7 +63,7 @@ def test_npz_comes_back(tmp_path, results):
     assert info.doubtful == (8,)
 
 
-def test_json_fits_its_schema_and_says_the_same(tmp_path, results):
+def test_json_follows_its_schema_and_equals_npz(tmp_path, results):
     document = json.loads(write(JsonWriter, tmp_path / "poses.json", results).read_text())
     jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()), cls=jsonschema.Draft202012Validator)
     assert document["world"]["confidence"] == pytest.approx(0.865, abs=0.001)
@@ -77,7 +77,7 @@ def test_json_fits_its_schema_and_says_the_same(tmp_path, results):
             assert (person["moved"] is None) == np.isnan(result.placed.moved[row])
 
 
-def test_without_a_world_nothing_is_said_of_it(tmp_path, rng):
+def test_result_without_a_world_has_no_world_keys(tmp_path, rng):
     results = [random_result(rng, i, 2) for i in range(2)]
     table = load_poses(write(NpzWriter, tmp_path / "poses.npz", results, run_info()))
     assert table.placed is None
@@ -101,7 +101,7 @@ def test_a_file_of_version_1_is_read_as_before(tmp_path, rng):
     np.testing.assert_array_equal(table.joints3d, load_poses(path).joints3d)
 
 
-def test_an_unknown_vertical_and_floor(tmp_path, results):
+def test_unknown_vertical_and_floor_round_trip(tmp_path, results):
     unknown = World(rotation_of([0, -1, 0]), 0.0, "unknown", float("nan"), floor_known=False)
     info = replace(HERE, world=WorldInfo(unknown))
     document = json.loads(write(JsonWriter, tmp_path / "poses.json", results, info).read_text())
@@ -113,7 +113,7 @@ def test_an_unknown_vertical_and_floor(tmp_path, results):
 @pytest.mark.parametrize(
     "change", [{"world": np.zeros((1, 17, 3))}, {"contacts": np.zeros(6)}, {"filled": np.array(["x"] * 6)}]
 )
-def test_a_damaged_world_is_one_line(tmp_path, results, change):
+def test_invalid_world_is_rejected(tmp_path, results, change):
     path = write(NpzWriter, tmp_path / "poses.npz", results)
     np.savez(path, **(dict(np.load(path)) | change))
     with pytest.raises(PoseError, match="expected") as error:
@@ -122,7 +122,7 @@ def test_a_damaged_world_is_one_line(tmp_path, results, change):
 
 
 @pytest.mark.parametrize("said", [None, [], [1.5], [1.5, "tall"], [1.5, 1.6, 1.7], {"low": 1.5}])
-def test_a_damaged_interval_of_heights_is_an_error_that_readers_expect(said):
+def test_invalid_height_interval_is_rejected(said):
     plain = HERE.world.to_dict()
     assert WorldInfo.from_json(plain).height_intervals == {7: (1.55, 1.81)}
     plain["people"][0]["height_interval"] = said

@@ -27,7 +27,7 @@ def _validate(document):
     jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()), cls=jsonschema.Draft202012Validator)
 
 
-def test_the_schema_is_a_schema_and_refuses_another_document():
+def test_json_schema_is_valid_and_rejects_other_documents():
     schema = json.loads(SCHEMA_PATH.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     with pytest.raises(jsonschema.ValidationError):
@@ -36,7 +36,7 @@ def test_the_schema_is_a_schema_and_refuses_another_document():
 
 @pytest.mark.parametrize("people", [[], [0], [0, 0, 3, 1, 0], [2]])
 @pytest.mark.parametrize("skeleton", [BLAZEPOSE33, COCO17], ids=lambda s: s.name)
-def test_every_run_fits_the_schema(tmp_path, rng, people, skeleton):
+def test_json_follows_the_schema(tmp_path, rng, people, skeleton):
     results = [random_result(rng, i, n, skeleton) for i, n in enumerate(people)]
     document = _write(tmp_path / "poses.json", results, skeleton=skeleton)
     _validate(document)
@@ -44,7 +44,7 @@ def test_every_run_fits_the_schema(tmp_path, rng, people, skeleton):
     assert document["complete"] is True
 
 
-def test_numbers_come_back_within_their_rounding(tmp_path, rng):
+def test_json_numbers_round_trip_within_rounding(tmp_path, rng):
     result = random_result(rng, 12, 3)
     frame = _write(tmp_path / "poses.json", [result])["frames"][0]
     assert (frame["index"], frame["time"]) == (12, pytest.approx(12 / 25, abs=1e-6))
@@ -60,7 +60,7 @@ def test_numbers_come_back_within_their_rounding(tmp_path, rng):
         assert [limb in person["swapped"] for limb in ("legs", "arms")] == result.poses.swapped[row].tolist()
 
 
-def test_how_far_a_pose_is_predicted_stands_beside_predicted_poses_only(tmp_path, rng):
+def test_json_has_prediction_horizon_for_predicted_poses_only(tmp_path, rng):
     result = random_result(rng, 12, 2)
     predicted = replace(result, poses=replace(result.poses, ahead=np.array([0.0661, 0], np.float32)))
     document = _write(tmp_path / "poses.json", [predicted])
@@ -70,7 +70,7 @@ def test_how_far_a_pose_is_predicted_stands_beside_predicted_poses_only(tmp_path
     assert "ahead" not in second
 
 
-def test_the_head_tells_what_made_the_file(tmp_path):
+def test_json_header_names_models_and_settings(tmp_path):
     head = _write(tmp_path / "poses.json", [])
     assert head["source"] == {"name": 'a "clip".mp4', "width": 640, "height": 480, "fps": 25.0}
     assert head["camera"]["status"] == "assumed"
@@ -80,7 +80,7 @@ def test_the_head_tells_what_made_the_file(tmp_path):
     assert head["settings"] == {"max_people": 3}
 
 
-def test_what_is_not_a_number_becomes_null(tmp_path, rng):
+def test_nan_becomes_null(tmp_path, rng):
     result = random_result(rng, 0, 2)
     result.people.keypoints[0, 5] = np.nan
     result.poses.root[1] = np.inf
@@ -92,7 +92,7 @@ def test_what_is_not_a_number_becomes_null(tmp_path, rng):
     assert None not in first["root"]
 
 
-def test_a_run_cut_short_leaves_a_whole_file(tmp_path, rng):
+def test_interrupted_run_leaves_valid_json(tmp_path, rng):
     document = _write(tmp_path / "poses.json", [random_result(rng, 0, 1)], complete=False)
     _validate(document)
     assert document["complete"] is False
@@ -100,7 +100,7 @@ def test_a_run_cut_short_leaves_a_whole_file(tmp_path, rng):
 
 
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
-def test_nothing_has_the_real_name_before_the_end_nor_after_abort(tmp_path, rng, writer):
+def test_json_has_its_name_only_after_commit(tmp_path, rng, writer):
     path = tmp_path / "poses.out"
     with writer(path, run_info()) as opened:
         opened.write(random_result(rng, 0, 1))
@@ -109,7 +109,7 @@ def test_nothing_has_the_real_name_before_the_end_nor_after_abort(tmp_path, rng,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupt_in_the_middle_of_a_write_leaves_the_frames_before(tmp_path, rng, monkeypatch):
+def test_interrupted_json_write_keeps_earlier_frames(tmp_path, rng, monkeypatch):
     path = tmp_path / "poses.json"
     writer = JsonWriter(path, run_info())
     writer.write(random_result(rng, 0, 2))
@@ -121,7 +121,7 @@ def test_an_interrupt_in_the_middle_of_a_write_leaves_the_frames_before(tmp_path
 
 
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
-def test_with_keeps_what_an_exception_left_finished(tmp_path, rng, writer):
+def test_writer_context_keeps_finished_frames_after_an_exception(tmp_path, rng, writer):
     path = tmp_path / "poses.out"
     result = random_result(rng, 0, 1)
 
@@ -136,7 +136,7 @@ def test_with_keeps_what_an_exception_left_finished(tmp_path, rng, writer):
 
 
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
-def test_a_missing_folder_is_one_line(tmp_path, writer):
+def test_missing_folder_gives_a_one_line_error(tmp_path, writer):
     with pytest.raises(PoseError, match=r"poses.out: No such file or directory"):
         writer(tmp_path / "gone" / "poses.out", run_info())
 
@@ -150,7 +150,7 @@ def test_a_missing_folder_is_one_line(tmp_path, writer):
         pytest.param(NpzWriter, 50_000, marks=pytest.mark.slow),
     ],
 )
-def test_memory_does_not_grow_with_the_run(tmp_path, rng, writer, frames):
+def test_json_writer_memory_is_bounded(tmp_path, rng, writer, frames):
     result = random_result(rng, 0, 1)
     opened = writer(tmp_path / "poses.out", run_info())
     tracemalloc.start()

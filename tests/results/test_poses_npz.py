@@ -19,7 +19,7 @@ def _write(path, results, complete=True):
     writer.close(complete)
 
 
-def test_results_come_back_bit_for_bit(tmp_path, rng):
+def test_npz_round_trips_bit_for_bit(tmp_path, rng):
     results = [random_result(rng, i, n) for i, n in enumerate([0, 2, 0, 3, 1])]
     _write(tmp_path / "poses.npz", results)
     table = load_poses(tmp_path / "poses.npz")
@@ -32,7 +32,7 @@ def test_results_come_back_bit_for_bit(tmp_path, rng):
             assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
 
 
-def test_the_table_has_every_key_of_the_file(tmp_path, rng):
+def test_pose_table_has_every_npz_key(tmp_path, rng):
     _write(tmp_path / "poses.npz", [random_result(rng, 4, 2), random_result(rng, 5, 0), random_result(rng, 6, 1)])
     table = load_poses(tmp_path / "poses.npz")
     with np.load(tmp_path / "poses.npz") as file:
@@ -46,7 +46,7 @@ def test_the_table_has_every_key_of_the_file(tmp_path, rng):
     assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
 
 
-def test_a_file_that_knows_no_swapped_sides_has_none(tmp_path, rng):
+def test_file_without_swaps_has_none(tmp_path, rng):
     _write(tmp_path / "poses.npz", [random_result(rng, 4, 2)])
     with np.load(tmp_path / "poses.npz") as file:
         np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "swapped"})
@@ -55,7 +55,7 @@ def test_a_file_that_knows_no_swapped_sides_has_none(tmp_path, rng):
     assert not table[0].poses.swapped.any()
 
 
-def test_how_far_a_pose_is_predicted_comes_back_and_is_nothing_in_older_files(tmp_path, rng):
+def test_prediction_horizon_round_trips_and_defaults_to_zero(tmp_path, rng):
     result = random_result(rng, 4, 2)
     ahead = np.array([0, 0.066], np.float32)
     _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, ahead=ahead))])
@@ -65,7 +65,7 @@ def test_how_far_a_pose_is_predicted_comes_back_and_is_nothing_in_older_files(tm
     assert load_poses(tmp_path / "old.npz").ahead.tolist() == [0, 0]
 
 
-def test_arrays_that_an_older_program_left_unfinished_are_finished_without_the_newer_ones(tmp_path, rng):
+def test_unfinished_older_arrays_are_finished(tmp_path, rng):
     scratch = tmp_path / "unfinished"
     writer = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
     writer.write(random_result(rng, 0, 2))
@@ -97,7 +97,7 @@ def test_the_documented_keys_without_pickle(tmp_path, rng):
     assert "O" not in {kind for kind, *_ in kinds.values()}
 
 
-def test_no_frame_at_all_is_a_file_too(tmp_path):
+def test_result_without_frames_is_written(tmp_path):
     _write(tmp_path / "poses.npz", [], complete=False)
     table = load_poses(tmp_path / "poses.npz")
     assert len(table) == 0
@@ -105,7 +105,7 @@ def test_no_frame_at_all_is_a_file_too(tmp_path):
     assert table.complete is False
 
 
-def test_an_interrupt_between_two_arrays_drops_the_half_frame(tmp_path, rng, monkeypatch):
+def test_interrupted_npz_write_drops_the_partial_frame(tmp_path, rng, monkeypatch):
     path = tmp_path / "poses.npz"
     writer = NpzWriter(path, run_info())
     writer.write(random_result(rng, 0, 2))
@@ -122,7 +122,7 @@ def test_an_interrupt_between_two_arrays_drops_the_half_frame(tmp_path, rng, mon
     assert table.complete is False
 
 
-def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path, rng):
+def test_old_npz_stays_until_the_new_one_is_complete(tmp_path, rng):
     path = tmp_path / "poses.npz"
     _write(path, [random_result(rng, 0, 1)])
     writer = NpzWriter(path, run_info())
@@ -132,7 +132,7 @@ def test_an_old_file_stays_until_the_new_one_is_whole(tmp_path, rng):
     assert load_poses(path).frames.tolist() == [9]
 
 
-def test_the_answer_of_pose_lift_is_one_person(tmp_path, rng):
+def test_pose_lift_output_is_read_as_one_person(tmp_path, rng):
     joints = rng.normal(size=(6, 17, 3)).astype(np.float32)
     root = rng.normal(size=(6, 3)).astype(np.float32)
     np.savez(
@@ -190,7 +190,7 @@ def _newer(path):
         (_newer, "has format version 3"),
     ],
 )
-def test_a_wrong_file_is_one_line(tmp_path, make, message):
+def test_invalid_npz_gives_a_one_line_error(tmp_path, make, message):
     path = tmp_path / "poses.npz"
     make(path)
     with pytest.raises(PoseError, match=message) as caught:
@@ -199,7 +199,7 @@ def test_a_wrong_file_is_one_line(tmp_path, make, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_truncated_file_is_one_line(tmp_path, rng):
+def test_truncated_npz_gives_a_one_line_error(tmp_path, rng):
     path = tmp_path / "poses.npz"
     _write(path, [random_result(rng, 0, 1)])
     path.write_bytes(path.read_bytes()[:-400])
@@ -207,6 +207,6 @@ def test_a_truncated_file_is_one_line(tmp_path, rng):
         load_poses(path)
 
 
-def test_a_missing_file_is_a_wrong_call(tmp_path):
+def test_missing_npz_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="no such file"):
         load_poses(tmp_path / "none.npz")

@@ -27,7 +27,7 @@ def write(folder, rng, order=("json", "npz")):
         files.close()
 
 
-def test_all_files_are_there_at_the_end(tmp_path, rng):
+def test_all_result_files_exist_at_the_end(tmp_path, rng):
     write(tmp_path, rng)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "poses.json", "poses.npz"]
     assert len(json.loads((tmp_path / "poses.json").read_text())["frames"]) == len(load_poses(tmp_path)) == 3
@@ -37,21 +37,21 @@ def test_all_files_are_there_at_the_end(tmp_path, rng):
 @pytest.mark.parametrize("order", [("json", "npz"), ("npz", "json")])
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
 @pytest.mark.parametrize("step", ["write", "finish"])
-def test_a_file_that_fails_leaves_none(tmp_path, rng, monkeypatch, order, writer, step):
+def test_failing_writer_leaves_no_file(tmp_path, rng, monkeypatch, order, writer, step):
     monkeypatch.setattr(writer, step, fail)
     with pytest.raises(PoseError, match=FULL):
         write(tmp_path, rng, order)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_opened_leaves_none(tmp_path, rng, monkeypatch):
+def test_writer_that_cannot_open_leaves_no_file(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(NpzWriter, "__init__", fail)
     with pytest.raises(PoseError, match=FULL):
         write(tmp_path, rng)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_text_that_fails_leaves_no_file(tmp_path, rng):
+def test_failing_text_output_leaves_no_file(tmp_path, rng):
     with ResultFiles(paths_in(tmp_path), run_info()) as files:
         files.add_text(tmp_path / "no folder" / "cameras.json", "[]\n")
         files.write(random_result(rng, 0, 2))
@@ -60,7 +60,7 @@ def test_a_text_that_fails_leaves_no_file(tmp_path, rng):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_older_files_stay_until_all_new_ones_are_complete(tmp_path, rng, monkeypatch):
+def test_older_results_stay_until_all_new_ones_are_complete(tmp_path, rng, monkeypatch):
     old = {path: path.name.encode() for path in (*paths_in(tmp_path).values(), tmp_path / "cameras.json")}
     for path, content in old.items():
         path.write_bytes(content)
@@ -85,7 +85,7 @@ def test_the_first_rename_comes_after_the_last_write(tmp_path, rng, monkeypatch)
     assert seen == [["cameras", "json"], ["poses", "json"], ["poses", "npz"]]
 
 
-def test_a_rename_that_fails_deletes_the_files_that_wait(tmp_path, rng, monkeypatch):
+def test_failed_rename_deletes_pending_files(tmp_path, rng, monkeypatch):
     """Files that are renamed already stay: their older versions are gone."""
     monkeypatch.setattr(NpzWriter, "commit", fail)
     with pytest.raises(PoseError, match=FULL):
@@ -93,7 +93,7 @@ def test_a_rename_that_fails_deletes_the_files_that_wait(tmp_path, rng, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["poses.json"]
 
 
-def test_an_error_of_the_run_keeps_the_frames_in_all_files(tmp_path, rng):
+def test_error_during_a_run_keeps_frames_in_all_files(tmp_path, rng):
     def interrupted() -> None:
         with ResultFiles(paths_in(tmp_path), run_info()) as files:
             files.write(random_result(rng, 0, 2))

@@ -30,7 +30,7 @@ def frame(index: int, time: float, shape: tuple[int, ...] = (480, 640, 3), kind:
         (frame(1, 0.6, kind=np.float32), "frame 1: expected (H, W, 3) uint8 RGB"),
     ],
 )
-def test_a_frame_that_cannot_be_right_raises_at_once(wrong, words):
+def test_invalid_frame_raises_at_once(wrong, words):
     incoming = IncomingFrames(SIZE)
     incoming.check(frame(0, 0.5))
     with pytest.raises(UsageError) as error:
@@ -39,7 +39,7 @@ def test_a_frame_that_cannot_be_right_raises_at_once(wrong, words):
 
 
 @pytest.mark.parametrize("step", [1.0, 33.4])
-def test_frame_numbers_and_milliseconds_are_told_once(step):
+def test_frame_numbers_and_milliseconds_warn_once(step):
     incoming = IncomingFrames(SIZE)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -50,7 +50,7 @@ def test_frame_numbers_and_milliseconds_are_told_once(step):
     assert "expected seconds, not frame numbers or milliseconds" in str(one.message)
 
 
-def test_frames_of_which_a_busy_machine_drops_most_are_no_reason_to_warn():
+def test_dropped_frames_do_not_warn():
     incoming = IncomingFrames(SIZE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -62,7 +62,7 @@ def person(rng, frames: int = 10):
     return rng.uniform(100, 300, (frames, 17, 2)).astype(np.float32), np.ones((frames, 17), np.float32)
 
 
-def test_keypoints_in_parts_of_the_image_are_an_error(rng):
+def test_relative_keypoints_are_rejected(rng):
     keypoints, scores = person(rng)
     times = np.arange(10) / 30
     check_units(keypoints, scores, times, SIZE)
@@ -73,7 +73,7 @@ def test_keypoints_in_parts_of_the_image_are_an_error(rng):
     check_units(keypoints, np.zeros_like(scores), times, SIZE)
 
 
-def test_keypoints_outside_the_image_and_frame_numbers_are_a_warning(rng):
+def test_keypoints_outside_the_image_warn(rng):
     keypoints, scores = person(rng)
     with pytest.warns(PoseWarning, match=r"a.npz: keypoints: 100% lie outside the picture of 90 x 90 px"):
         check_units(keypoints, scores, np.arange(10) / 30, (90, 90), "a.npz: ")

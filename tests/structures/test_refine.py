@@ -52,7 +52,7 @@ def sequence_of(joints, sigma=None):
     return Sequence3D(joints.astype(np.float32), root, sigma.astype(np.float32), np.arange(len(joints)) / 30)
 
 
-def test_a_body_of_constant_bones_stays_as_it_is(body):
+def test_body_of_constant_bones_is_unchanged(body):
     sequence = sequence_of(assembled(*body))
     refined = constant_bones(sequence)
     np.testing.assert_allclose(refined.joints, sequence.joints, atol=1e-5)
@@ -61,7 +61,7 @@ def test_a_body_of_constant_bones_stays_as_it_is(body):
         np.testing.assert_array_equal(getattr(refined, name), getattr(sequence, name))
 
 
-def test_bones_that_breathe_get_one_length_and_keep_their_directions(body, rng):
+def test_varying_bones_get_one_length(body, rng):
     lengths, towards = body
     sequence = sequence_of(assembled(lengths * rng.normal(1, 0.1, (FRAMES, 16)), towards))
     refined = constant_bones(sequence)
@@ -73,7 +73,7 @@ def test_bones_that_breathe_get_one_length_and_keep_their_directions(body, rng):
     np.testing.assert_array_equal(refined.joints[:, 0], 0)
 
 
-def test_frames_the_lifter_doubts_hardly_count(body):
+def test_uncertain_frames_have_little_weight(body):
     """A third of the frames has bones of half the length, and says so."""
     lengths, towards = body
     wrong = np.arange(FRAMES) % 3 == 0
@@ -103,7 +103,7 @@ def seen_of(joints, scores=1.0):
                       Camera.of((1280, 720), INTRINSICS), "h36m17")  # fmt: skip
 
 
-def test_legs_that_the_image_shows_straight_become_straight():
+def test_legs_straight_in_the_image_become_straight():
     bends = np.where(np.arange(FRAMES) % 20 < 10, 0.0, 50.0)
     true, bent = leg_pose(bends, 0.0), leg_pose(bends, 20.0)
     refined = refine(sequence_of(bent), seen_of(true))
@@ -117,7 +117,7 @@ def test_legs_that_the_image_shows_straight_become_straight():
 
 
 @pytest.mark.parametrize("case", ["always bent in the picture", "not seen", "too few frames"])
-def test_without_evidence_legs_only_keep_their_length(case):
+def test_legs_without_evidence_keep_their_angle(case):
     frames = 8 if case == "too few frames" else FRAMES
     bends = np.full(frames, 30.0 if case == "always bent in the picture" else 0.0)
     lifted = sequence_of(leg_pose(bends, 20.0))
@@ -142,7 +142,7 @@ def joints_of(frames):
 
 
 @pytest.mark.parametrize("frames", [1, 160, 280])
-def test_frame_by_frame_gives_what_refine_gives_for_the_whole_track(frames, rng):
+def test_streamed_refinement_equals_the_whole_track(frames, rng):
     """Of a person who is there for no longer than the seconds that say what body it is."""
     bends = np.where(np.arange(frames) % 20 < 10, 0.0, 40.0)
     poses = leg_pose(bends, 20.0) * rng.normal(1, 0.02, (frames, 1, 1))
@@ -156,7 +156,7 @@ def test_frame_by_frame_gives_what_refine_gives_for_the_whole_track(frames, rng)
     np.testing.assert_array_equal(joints_of(done), expected)
 
 
-def test_the_first_seconds_say_what_body_it_is_and_nothing_waits_longer():
+def test_streamed_bone_lengths_settle_in_seconds():
     frames = 900
     joints = leg_pose(np.zeros(frames), 0.0) * np.linspace(1, 1.3, frames)[:, None, None]
     pixels = seen_of(joints[:1]).keypoints[0]

@@ -24,12 +24,12 @@ def observed():
     )
 
 
-def test_mirrored_image_shows_the_mirrored_body(observed):
+def test_mirrored_sequence_projects_the_mirrored_body(observed):
     picture = mirror_observations(observed)
     assert np.allclose(seen(mirror_poses(BODY), picture.camera.matrix), picture.keypoints, atol=1e-3)
 
 
-def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
+def test_mirroring_handles_skeleton_and_assumed_camera(rng):
     pixels = rng.uniform(0, 640, (3, 17, 2)).astype(np.float32)
     scores = rng.uniform(size=(3, 17)).astype(np.float32)
     picture = mirror_observations(Sequence2D(pixels, scores, np.arange(3.0), Camera.of((640, 480)), COCO17.name))
@@ -40,7 +40,7 @@ def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
     assert np.array_equal(picture.scores[:, left], scores[:, right])
 
 
-def test_answer_gives_left_back_to_left(rng):
+def test_mirrored_output_is_swapped_back(rng):
     answer = Sequence3D(*(rng.normal(size=s).astype(np.float32) for s in ((2, 17, 3), (2, 3), (2, 17))), np.arange(2.0))
     back = mirror_lifted(answer)
     left, right = H36M17.index("left_knee"), H36M17.index("right_knee")

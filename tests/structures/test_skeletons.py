@@ -25,7 +25,7 @@ def test_conversion_keeps_named_joints_and_averages_the_rest(skeleton, rng):
         np.testing.assert_array_equal(out_scores[:, 0], scores[:, hips].min(axis=1))
 
 
-def test_an_unseen_source_makes_the_derived_joint_unseen():
+def test_derived_joint_of_an_unseen_source_is_unseen():
     scores = np.ones((1, 17), np.float32)
     scores[0, COCO17.index("left_hip")] = 0
     _, out = to_h36m17(np.zeros((1, 17, 2), np.float32), scores, COCO17)
@@ -34,7 +34,7 @@ def test_an_unseen_source_makes_the_derived_joint_unseen():
     assert out[0, H36M17.index("thorax")] == 1
 
 
-def test_wrong_input_is_named():
+def test_invalid_input_is_named():
     with pytest.raises(ValueError, match="coco17 has 17 joints, got 5"):
         to_h36m17(np.zeros((2, 5, 2), np.float32), np.zeros((2, 5), np.float32), COCO17)
     with pytest.raises(ValueError, match="known: h36m17"):

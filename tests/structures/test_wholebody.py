@@ -13,7 +13,7 @@ FACE_PAIRS = (
 BODY, FACE, LEFT_HAND, RIGHT_HAND = slice(0, 17), 23, 91, 112
 
 
-def test_it_has_133_distinct_joints_in_the_published_order():
+def test_wholebody_has_133_joints_in_published_order():
     names = WHOLEBODY133.names
     assert len(names) == len(set(names)) == 133
     assert names[BODY] == COCO17.names
@@ -40,13 +40,13 @@ def test_flip_pairs_are_the_published_ones():
     assert [order[a] for a in range(17, 23)] == [20, 21, 22, 17, 18, 19]
 
 
-def test_edges_reach_every_joint_but_go_nowhere_twice():
+def test_edges_form_a_forest_over_all_joints():
     edges = {frozenset(edge) for edge in WHOLEBODY133.edges}
     assert len(edges) == len(WHOLEBODY133.edges)
     assert {joint for edge in edges for joint in edge} == set(range(133))
 
 
-def test_conversion_takes_the_body_alone(rng):
+def test_conversion_uses_body_joints_only(rng):
     xy = rng.normal(size=(5, 133, 2)).astype(np.float32)
     scores = rng.uniform(size=(5, 133)).astype(np.float32)
     whole = to_h36m17(xy, scores, get_skeleton("wholebody133"))

@@ -17,7 +17,7 @@ TRACKERS = {"bytetrack": ByteTrack, "ocsort": OcSort, "botsort": BotSort}
 
 @pytest.mark.parametrize("scene", range(SCENES))
 @pytest.mark.parametrize("name", TRACKERS)
-def test_who_is_who_is_what_the_library_says(name, scene):
+def test_association_equals_recorded_trackers_output(name, scene):
     frames = json.loads(REFERENCE.read_text(encoding="utf-8"))["scenes"][scene]
     tracker = TRACKERS[name](memory=1.0)
     for frame in frames:
@@ -29,14 +29,14 @@ def test_who_is_who_is_what_the_library_says(name, scene):
 @pytest.mark.skipif(importlib.util.find_spec("trackers") is None, reason="needs trackers, which brings another OpenCV")
 @pytest.mark.parametrize("seed", range(100, 110))
 @pytest.mark.parametrize("name", TRACKERS)
-def test_the_library_itself_agrees(name, seed):
+def test_association_equals_the_trackers_library(name, seed):
     tracker, library = TRACKERS[name](memory=1.0), Library(name)
     for frame in crowd(seed, people=8, frames=200):
         shown = arrays(frame, seen=name == "botsort")
         np.testing.assert_array_equal(tracker.update(*shown), library.update(*shown))
 
 
-def test_filter_follows_a_straight_walk_whatever_the_steps(rng):
+def test_kalman_filter_tracks_a_straight_walk(rng):
     straight = KalmanFilter(np.zeros(4), np.ones(8), np.full(8, 0.01), np.full(4, 0.1))
     time, speed = 0.0, np.array([2.0, -1, 2, -1])
     for step in rng.uniform(0.3, 3, 200):
@@ -48,7 +48,7 @@ def test_filter_follows_a_straight_walk_whatever_the_steps(rng):
     np.testing.assert_allclose(straight.state[4:], speed, atol=0.01)
 
 
-def test_camera_motion_is_what_the_camera_did(rng):
+def test_camera_motion_is_estimated(rng):
     wall = cv2.resize(rng.integers(0, 255, (40, 40, 3), dtype=np.uint8), (800, 800), interpolation=cv2.INTER_CUBIC)
     camera = ImageMotion()
     np.testing.assert_array_equal(camera.step(wall[200:500, 200:600]), np.eye(2, 3))
@@ -58,7 +58,7 @@ def test_camera_motion_is_what_the_camera_did(rng):
     np.testing.assert_array_equal(camera.step(wall[:100, :100]), np.eye(2, 3))  # another size
 
 
-def test_weak_boxes_start_no_track_and_numbers_are_not_used_again():
+def test_weak_boxes_start_no_track_and_ids_are_unique():
     for kind in TRACKERS.values():
         tracker = kind(memory=0.2)
         image, box = np.zeros((64, 64, 3), np.uint8), np.array([[0, 0, 40, 90]], np.float32)

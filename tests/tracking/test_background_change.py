@@ -29,7 +29,7 @@ def test_an_unchanged_image_needs_no_detection_within_a_second(room, rng):
 
 
 @pytest.mark.parametrize("height", [60, 200])
-def test_a_new_person_is_a_change(height, room):
+def test_new_person_is_a_background_change(height, room):
     change = BackgroundChange()
     change.detect(room, NO_BOXES, 0.0)
     assert change.detect(with_person(room, 700, 250, height), NO_BOXES, 0.1)

@@ -24,13 +24,13 @@ def cuts_in(images):
     return [i for i, image in enumerate(images) if cuts.is_cut(image)]
 
 
-def test_a_cut_between_two_clips_is_found_at_its_frame(clips):
+def test_cut_between_clips_is_detected(clips):
     for one in clips:
         for other in clips:
             assert cuts_in(clips[one][:15] + clips[other][:15]) == ([] if one == other else [15]), (one, other)
 
 
-def test_a_cut_to_another_camera_in_the_same_room_is_found(videos):
+def test_cut_within_one_room_is_detected(videos):
     views = []
     for name in ("view-a", "view-b"):
         with open_source(str(videos / "two-people" / f"{name}.mp4")) as source:
@@ -40,12 +40,12 @@ def test_a_cut_to_another_camera_in_the_same_room_is_found(videos):
     assert cuts_in(other + one) == [10]
 
 
-def test_people_who_move_are_no_cut(clips):
+def test_moving_people_are_not_a_cut(clips):
     for images in clips.values():
         assert cuts_in(images[::3]) == []
 
 
-def test_light_noise_pans_and_black_frames_are_no_cut(clips, rng):
+def test_light_noise_pans_and_black_frames_are_not_cuts(clips, rng):
     picture = clips["dance"][0]
     bright = np.clip(picture.astype(int) + 70, 0, 255).astype(np.uint8)
     noisy = np.clip(picture + rng.normal(0, 12, picture.shape), 0, 255).astype(np.uint8)
@@ -54,7 +54,7 @@ def test_light_noise_pans_and_black_frames_are_no_cut(clips, rng):
     assert cuts_in([picture, bright, picture, noisy, picture, panned, picture, black, picture, picture]) == []
 
 
-def test_who_is_forgotten_gets_no_old_id():
+def test_new_ids_follow_a_cut():
     identities = Identities(skeleton=COCO17)
     box = np.array([[10, 10, 60, 160]], np.float32)
     poses = np.ones((1, 17, 3), np.float32) * 50

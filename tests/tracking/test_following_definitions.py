@@ -86,7 +86,7 @@ def test_masked_people_are_replaced_by_a_blur_of_the_crop(skeleton, side, rng):
         np.testing.assert_array_equal(part.image, np.where(covered[..., None], blurred(thinned, step), thinned))
 
 
-def test_clothes_are_the_median_colours_along_trunk_and_thighs(rng):
+def test_appearance_is_the_median_colour_of_trunk_and_thighs(rng):
     image = rng.integers(0, 256, (300, 400, 3), dtype=np.uint8)
     names = H36M17.names
     for pose in persons(rng, 20):
@@ -113,7 +113,7 @@ def test_clothes_are_the_median_colours_along_trunk_and_thighs(rng):
             np.testing.assert_array_equal(PersonModel(H36M17).clothing_colours(image, pose)[number], colour)
 
 
-def test_duplicates_have_a_small_median_distance_of_the_joints(rng):
+def test_duplicate_tracks_have_a_small_median_joint_distance(rng):
     twice = 0
     for _ in range(50):
         poses = persons(rng, 5, spread=60)
@@ -134,7 +134,7 @@ def test_duplicates_have_a_small_median_distance_of_the_joints(rng):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
-def test_a_box_holds_the_joints_that_are_seen_or_all(share, rng):
+def test_box_encloses_visible_or_all_joints(share, rng):
     poses = persons(rng, 30)
     valid = rng.random(poses.shape[:2]) < share
     valid[:10] = True

@@ -44,7 +44,7 @@ def test_order_of_the_boxes_does_not_matter(tracker):
 
 @pytest.mark.parametrize("tracker", BOX_TRACKERS)
 @pytest.mark.parametrize("followed", [False, True])
-def test_person_lost_for_half_a_second_gets_the_id_back(tracker, followed):
+def test_person_lost_for_half_a_second_keeps_the_id(tracker, followed):
     scene = Scene(tracker)
     for frame in range(20):
         boxes = [person(50 + 2 * frame), person(500)]
@@ -63,7 +63,7 @@ def test_id_of_a_person_lost_for_long_is_not_reused(tracker):
     assert scene.show([person(50)], 3.0) == [2]
 
 
-def test_new_person_far_away_is_new():
+def test_distant_new_person_gets_a_new_id():
     scene = Scene()
     for frame in range(10):
         scene.show([person(50)], frame * FRAME, ids=[1] if frame else None)
@@ -71,7 +71,7 @@ def test_new_person_far_away_is_new():
     assert scene.show([person(50), person(600)], 11 * FRAME, ids=[1, 2]) == [1, 2]
 
 
-def test_an_unknown_person_never_takes_the_id_of_a_tracked_person():
+def test_new_person_never_takes_a_tracked_id():
     scene = Scene()
     for frame in range(10):
         scene.show([person(50)], frame * FRAME, ids=[1] if frame else None)

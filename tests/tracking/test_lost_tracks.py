@@ -47,7 +47,7 @@ def passes(time):
     return float(np.interp(time, [0, 1, 1.4, 1.6, 2.6], [150, 350, 350, 400, 400]))
 
 
-def test_who_was_lost_behind_a_person_is_found_while_the_detector_sees_one():
+def test_lost_occluded_person_is_found_again():
     found = play((stands, passes), 2.6, Sees())
     late = found[round(1.7 / FRAME) :]
     assert any(len(people) == 1 for people in found[round(1 / FRAME) : round(1.4 / FRAME)])
@@ -57,7 +57,7 @@ def test_who_was_lost_behind_a_person_is_found_while_the_detector_sees_one():
         assert people[2] == pytest.approx(400, abs=25)
 
 
-def test_no_person_is_made_up_of_the_blur_that_covers_who_stands_in_front():
+def test_masking_blur_is_not_detected_as_a_person():
     def hides(time):
         return float(np.interp(time, [0, 0.5, 2.5], [150, 330, 350]))
 
@@ -68,10 +68,10 @@ def test_no_person_is_made_up_of_the_blur_that_covers_who_stands_in_front():
     assert all(people.keys() == {1} for people in found[-10:])
 
 
-def test_who_fills_the_last_place_is_not_looked_past():
+def test_masked_search_respects_the_people_limit():
     assert max(len(people) for people in play((stands, lambda _: 410.0), 1.0, Sees(), max_people=1)) == 1
 
 
-def test_what_is_left_of_a_person_who_was_taken_out_is_not_a_person():
+def test_remains_of_a_masked_person_are_not_a_person():
     found = play((stands,), 1.0, Dreams(awake=0, offset=(0, 1)), stubborn=True)
     assert all(people.keys() == {1} for people in found)

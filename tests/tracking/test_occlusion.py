@@ -39,7 +39,7 @@ def dressed(people):
     return image
 
 
-def test_a_hidden_body_is_gone_and_the_rest_of_the_image_stays():
+def test_masking_removes_only_the_body():
     image = PICTURE.copy()
     image[:, ::2] += 20
     pose = body(300)
@@ -55,13 +55,13 @@ def test_a_hidden_body_is_gone_and_the_rest_of_the_image_stays():
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda skeleton: skeleton.name)
-def test_every_skeleton_can_be_hidden(skeleton):
+def test_every_skeleton_can_be_masked(skeleton):
     pose = np.random.default_rng(0).uniform(50, 250, (len(skeleton), 2)).astype(np.float32)
     part = PersonMasker(skeleton).mask(PICTURE, region(150), [pose])
     assert part.image.shape[2] == 3
 
 
-def test_keypoints_of_a_part_lie_where_the_part_was():
+def test_keypoints_of_a_part_map_back_to_the_image():
     pose = body(100)
     found = Keypoints2D(pose[None], np.ones((1, 17), np.float32), np.ones(1, np.float32), region(100))
     moved = MaskedCrop(
@@ -71,7 +71,7 @@ def test_keypoints_of_a_part_lie_where_the_part_was():
     np.testing.assert_allclose(moved.next_regions.centers, [[130, 157]])
 
 
-def test_a_body_fits_the_person_who_was_there_and_wears_the_same():
+def test_match_needs_similar_pose_and_appearance():
     model = PersonModel(H36M17)
     image = dressed({100: 20, 300: 230})
     people = {
@@ -84,7 +84,7 @@ def test_a_body_fits_the_person_who_was_there_and_wears_the_same():
     assert model.appearance_distance(people[100], image, body(100, height=100)) > 0.3
 
 
-def test_two_poses_in_one_place_are_one_person_unless_one_was_looked_for_behind_the_other():
+def test_duplicate_poses_are_merged_unless_one_is_occluded():
     front, back = PersonTrack(region(100)), PersonTrack(region(110))
     poses = [body(100), body(118)]
     assert duplicates(seen([front, back], poses)).tolist() == [False, True]
@@ -127,7 +127,7 @@ class Encounter:
         return found
 
 
-def test_ids_that_changed_bodies_while_one_hid_the_other_go_back():
+def test_swapped_ids_after_an_occlusion_are_restored():
     paths = (lambda t: 100 + 150 * t, lambda t: 400 - 150 * t)
     assert Encounter().play(paths) == []
     found = Encounter().play(paths, slide=30)  # they are in one place at 1 s
@@ -135,7 +135,7 @@ def test_ids_that_changed_bodies_while_one_hid_the_other_go_back():
     assert 30 <= found[0] < 45
 
 
-def test_clothes_tell_who_is_who_after_a_long_embrace():
+def test_appearance_restores_ids_after_a_long_overlap():
     def left(time):
         return float(np.interp(time, [0, 1, 4, 5], [100, 240, 240, 100]))
 
@@ -146,7 +146,7 @@ def test_clothes_tell_who_is_who_after_a_long_embrace():
     assert len(Encounter((20, 230)).play((left, right), seconds=5, slide=90)) == 1
 
 
-def test_what_was_noted_under_the_wrong_name_goes_to_the_right_one():
+def test_appearance_history_follows_corrected_ids():
     """1 and 2 swapped ids at 1 s, and met 3 as each other after that: 3 met the other of them."""
     model = PersonModel(H36M17)
     pasts = [model.update(None, PICTURE, body(x), np.ones(17, np.float32), 0.0, learn_colours=True) for x in range(6)]
@@ -167,7 +167,7 @@ def test_what_was_noted_under_the_wrong_name_goes_to_the_right_one():
     assert detector._encounters == {(1, 2): known, (2, 3): earlier}  # what was noted first is more certain
 
 
-def test_people_who_never_meet_are_left_alone():
+def test_separate_people_are_not_swapped():
     detector = Encounter()
     assert detector.play((lambda t: 100.0, lambda t: 400.0), slide=20) == []
     assert not detector.detector._encounters

@@ -37,7 +37,7 @@ def run(*frames, times=None, **options):
     return [stage.step(IMAGE, index, index / 30) for index in range(len(frames))]
 
 
-def test_ids_follow_the_people_not_the_rows():
+def test_ids_follow_people_not_detection_order():
     results = run([(10, 0.9), (200, 0.8)], [(205, 0.9), (12, 0.8)], [(14, 0.7), (210, 0.6)])
     assert [people.ids.tolist() for people in results] == [[1, 2]] * 3
     for people, left in zip(results, (10, 12, 14), strict=True):
@@ -45,7 +45,7 @@ def test_ids_follow_the_people_not_the_rows():
         assert (people.keypoints[0, :, 0] == left).all()
 
 
-def test_a_person_who_comes_back_keeps_the_id():
+def test_returning_person_keeps_the_id():
     frames = [
         [(10, 0.9), (200, 0.9)],
         [(10, 0.9), (200, 0.9)],
@@ -56,12 +56,12 @@ def test_a_person_who_comes_back_keeps_the_id():
     assert [people.ids.tolist() for people in run(*frames)] == [[1, 2], [1, 2], [1], [1, 2], [1, 3]]
 
 
-def test_who_is_in_view_for_longest_stays():
+def test_longest_tracked_people_are_kept():
     results = run([(10, 0.6)], [(200, 0.9), (11, 0.6)], [(200, 0.9), (12, 0.6)], max_people=1)
     assert [people.ids.tolist() for people in results] == [[1]] * 3
 
 
-def test_a_real_network_follows_the_crowd(weights_dir, videos):
+def test_real_network_tracks_a_crowd(weights_dir, videos):
     model = weights_dir / "yolo26n-pose-256-int8.onnx"
     with open_source(str(videos / "street.mp4")) as source:
         images = [frame.image for frame in source]

@@ -90,7 +90,7 @@ def test_two_dancers_side_by_side_keep_two_ids(stage, dance):
     assert all((people.keypoints[1, :, 0].mean() < 384) != left[0] for people in results)
 
 
-def test_max_people_keeps_the_largest_and_sticks_to_them(stage, dance):
+def test_max_people_keeps_the_largest_people(stage, dance):
     small = [np.pad(image[::2, ::2], ((248, 0), (0, 0), (0, 0)), mode="edge") for image in dance]
     pair = [np.concatenate([s, image], axis=1) for s, image in zip(small, dance, strict=True)]
     large_first = run(stage(max_people=1), pair[:10])
@@ -123,7 +123,7 @@ def test_new_person_is_found_within_the_detection_interval(stage, dance):
     assert all(people.ids.tolist() == [1, 2] for people in results[first:])
 
 
-def test_people_walk_by_one_after_another(stage, videos):
+def test_passers_by_get_different_ids(stage, videos):
     people_stage, ids = stage(), {}
     with av.open(str(videos / "walk-by.mp4")) as container:
         for index, frame in enumerate(container.decode(video=0)):

@@ -31,7 +31,7 @@ def test_similarity_is_one_for_the_same_pose_and_falls_with_distance():
     assert similar[-1] < 0.01
 
 
-def test_similarity_counts_only_what_both_show():
+def test_similarity_uses_jointly_visible_points():
     a, b = pose(0), pose(0)
     b[3, :2], b[3, 2] = np.nan, 0
     sigmas, area = joint_sigmas(H36M17), np.full(1, 2e4, np.float32)
@@ -41,7 +41,7 @@ def test_similarity_counts_only_what_both_show():
 
 
 @pytest.mark.parametrize("tracker", ["bytetrack", "ocsort"])
-def test_people_who_turn_back_where_they_meet_keep_their_ids(tracker, rng):
+def test_people_turning_back_at_a_meeting_keep_ids(tracker, rng):
     """Boxes alone say that they walked through each other; the poses say that they did not."""
     identities = Identities(tracker, skeleton=H36M17)
     for frame in range(60):
@@ -58,7 +58,7 @@ def test_people_who_turn_back_where_they_meet_keep_their_ids(tracker, rng):
 
 
 @pytest.mark.parametrize("tracker", BOX_TRACKERS)
-def test_people_who_cross_keep_their_ids(tracker, rng):
+def test_crossing_people_keep_ids(tracker, rng):
     identities = Identities(tracker, skeleton=H36M17)
     for frame in range(60):
         people = np.stack([pose(264 + 4 * frame), pose(500 - 4 * frame, mirrored=True)])

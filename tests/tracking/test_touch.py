@@ -56,7 +56,7 @@ def whose(poses, ends):
         (BlazePoseDetector, "blazepose-detector.tflite", "view-b"),
     ],
 )
-def test_two_people_who_touch_stay_two_people(detector, weights, view, videos, weights_dir):
+def test_touching_people_stay_two_tracks(detector, weights, view, videos, weights_dir):
     detector = detector(model=weights_dir / weights)
     stage = PeopleTracker(detector, BlazePose(model=weights_dir / "blazepose-landmark-full.tflite"))
     with open_source(str(videos / "two-people" / f"{view}.mp4")) as source:

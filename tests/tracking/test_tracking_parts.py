@@ -76,7 +76,7 @@ def test_poses_come_in_the_order_of_the_tracks_and_occluders_are_masked():
     assert places(parts.follower.observe(image, [back, front])) == pytest.approx([FRONT, FRONT], abs=1)
 
 
-def test_a_track_that_shows_the_body_of_another_is_found_behind_it():
+def test_duplicate_track_is_searched_behind_the_other():
     parts, image = Parts(), picture([FRONT, BACK])
     front, back = parts.track(FRONT), parts.track(BACK, picture([0.0, BACK]))
     found = parts.follower.observe(image, [front, back])
@@ -92,7 +92,7 @@ def test_a_track_that_shows_the_body_of_another_is_found_behind_it():
     assert parts.follower.confirm(found, drifted, None, alone, FRAME).tracks == [front]
 
 
-def test_a_track_ends_without_a_person_unless_a_detection_confirms_it():
+def test_track_without_presence_ends_unless_confirmed():
     parts, image = Parts(min_presence=1.1), picture([FRONT])
     found = parts.follower.observe(image, [parts.track(FRONT)])
     assert parts.follower.is_doubtful(found)
@@ -113,7 +113,7 @@ def test_detections_refine_upright_regions_only_and_only_those_of_box_detectors(
 
 
 @pytest.mark.parametrize("boxes_only", [False, True])
-def test_a_lost_track_is_found_behind_the_person_it_touched(boxes_only):
+def test_lost_track_is_searched_behind_the_touching_person(boxes_only):
     parts, image = Parts([FRONT], boxes_only=boxes_only), picture([FRONT, BACK])
     parts.networks.detect(image)
     front, lost = parts.track(FRONT), parts.track(BACK, picture([0.0, BACK]))
@@ -141,7 +141,7 @@ def test_detections_start_tracks_beside_the_tracked_people_up_to_the_limit():
     assert places(parts.initiation.add_detected(nobody, weak_first, image)) == pytest.approx([550], abs=15)
 
 
-def test_a_person_that_the_detector_overlooks_is_found_with_the_others_masked_at_an_interval():
+def test_overlooked_person_is_found_by_masked_search():
     parts, image = Parts([FRONT, 410.0]), picture([FRONT, 410.0])
     known = parts.follower.observe(image, [parts.track(FRONT)])
     assert len(parts.initiation.add_overlooked(known, [parts.track(BACK)], image, 0.0)) == 1  # lost tracks come first
@@ -165,7 +165,7 @@ def due(schedule, tracks, times, images):
     return found
 
 
-def test_the_detector_runs_while_people_touch_and_in_every_frame_after_a_loss():
+def test_detector_runs_during_contact_and_after_a_loss():
     times = np.arange(0, 0.35, 0.05)
     still = [picture([FRONT])] * len(times)
     track = PersonTrack(region(FRONT))

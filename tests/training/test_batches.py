@@ -45,14 +45,14 @@ class Numbered:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_come_in_order_from_any_workers(workers):
+def test_batches_are_in_order_for_any_worker_count(workers):
     numbers = range(3, 12, 2)
     for number, batch in zip(numbers, load(Numbered(), TensorBatch.of, numbers, workers, CPU), strict=True):
         expected = TensorBatch.of(Numbered().batch(number))
         assert all(torch.equal(got, want) for got, want in zip(batch, expected, strict=True))
 
 
-def test_the_mirrored_people_project_to_the_mirrored_image():
+def test_mirrored_batch_projects_to_the_mirrored_image():
     batch = TensorBatch.of(Numbered().batch(0)).mirrored()
     points = batch.joints + batch.root[:, :, None]
     pixels = points[..., :2] / points[..., 2:] * 800 + torch.tensor([310.0, 250.0])
@@ -62,7 +62,7 @@ def test_the_mirrored_people_project_to_the_mirrored_image():
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-3, msg=name)
 
 
-def test_consistency_is_the_distance_between_the_answers_for_a_batch_and_for_its_mirror_image(tmp_path):
+def test_consistency_loss_is_the_distance_to_the_mirrored_output(tmp_path):
     config = train_config(model=LifterConfig(dim=32, depth=1, heads=2), steps=1, consistency=2.0)
     trainer = Trainer(config, Numbered(), tmp_path)
     batch = TensorBatch.of(Numbered().batch(0))

@@ -64,7 +64,7 @@ class Swings:
     "kind",
     [pytest.param(kind, marks=[] if kind == "mlp" else pytest.mark.slow) for kind in KINDS if kind != "blended"],
 )
-def test_every_kind_learns_to_go_on(kind, tmp_path):
+def test_every_forecaster_kind_learns(kind, tmp_path):
     """Better than to stand still, after a hundred steps."""
     config = ForecasterTrainConfig(
         model=ForecasterConfig(kind=kind, dim=32, depth=2, decoder_depth=1, heads=2),
@@ -85,7 +85,7 @@ def test_every_kind_learns_to_go_on(kind, tmp_path):
     assert (found[1:] < 0.7 * still[1:]).all(), found / still
 
 
-def test_loss_is_the_distance_and_near_moments_count_more():
+def test_loss_is_the_weighted_distance():
     said = Displacements(torch.zeros(1, 2, COORDINATES), torch.zeros(1, 2, 17))
     truth = torch.zeros(1, 2, 17, 3)
     truth[0, 0, :16, 0] = 0.1
@@ -120,7 +120,7 @@ def test_likelihood_is_best_at_the_mean_error_and_trains_sigma_alone():
     assert (log_sigma.grad > 0).all()
 
 
-def test_calibrated_sigma_holds_its_share_at_every_horizon():
+def test_calibrated_sigma_covers_68_percent_per_horizon():
     torch.manual_seed(0)
     network = build_network(SMALL).eval()
     network.head.linear.bias.data[COORDINATES:] = 4.0  # far too modest
@@ -164,7 +164,7 @@ def trained_parts(tmp_path):
 BLENDED = replace(SMALL, kind="blended", mlp_dim=16, mlp_depth=2)
 
 
-def test_a_blended_forecaster_begins_in_the_middle_and_learns_which_to_trust(tmp_path):
+def test_blended_forecaster_learns_its_weights(tmp_path):
     parts = trained_parts(tmp_path)
     config = ForecasterTrainConfig(
         model=BLENDED, start_from=parts, frozen=True, steps=30, ema=0.5, precision="fp32",
@@ -182,13 +182,13 @@ def test_a_blended_forecaster_begins_in_the_middle_and_learns_which_to_trust(tmp
         assert all(torch.equal(p, dict(weights.named_parameters())[name]) for name, p in part.named_parameters())
 
 
-def test_parts_of_another_form_are_refused(tmp_path):
+def test_incompatible_parts_are_rejected(tmp_path):
     config = ForecasterTrainConfig(model=BLENDED, start_from=trained_parts(tmp_path)[::-1], precision="fp32")
     with pytest.raises(PoseError, match="expected one-shot and mlp"):
         ForecasterTrainer(config, Swings(), tmp_path / "run").build()
 
 
-def test_configurations_that_cannot_be():
+def test_invalid_configurations_are_rejected():
     with pytest.raises(ValueError, match="forcing"):
         ForecasterTrainConfig(forcing=0.5)
     with pytest.raises(ValueError, match="frozen"):

@@ -59,7 +59,7 @@ def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in parts.items()}
 
 
-def test_every_part_is_what_its_definition_says(case):
+def test_loss_terms_equal_their_definition(case):
     weights = LossWeights(position=0.5, velocity=2.0, shape=0.25, root=0.125, bend=0.375, spread=0.0625)
     total, parts = lifting_loss(*case, weights)
     expected = by_hand(*case)
@@ -70,7 +70,7 @@ def test_every_part_is_what_its_definition_says(case):
     assert total.item() == pytest.approx(sum(w * expected[n] for n, w in counted.items()), rel=1e-4)
 
 
-def test_a_perfect_answer_costs_nothing_but_its_spread(case):
+def test_perfect_prediction_costs_only_its_sigma(case):
     lifted, truth, root, times, valid = case
     perfect = Lifted(truth, root, torch.full_like(lifted.sigma, 1.0))
     total, parts = lifting_loss(perfect, truth, root, times, valid, LossWeights())
@@ -91,7 +91,7 @@ def test_the_root_mean_square_error_is_the_best_sigma(case):
     assert cost(1.0) < min(cost(0.9), cost(1.1))
 
 
-def test_frames_without_truth_weigh_nothing(case):
+def test_frames_without_truth_have_no_weight(case):
     lifted, truth, root, times, valid = case
     garbage = truth.clone()
     garbage[~valid] += 100

@@ -72,7 +72,7 @@ def test_the_newest_frame_has_the_given_weight_and_old_ones_have_1():
     assert weights[0] == 0
 
 
-def test_frame_weights_act_as_repeated_frames():
+def test_frame_weights_equal_repeated_frames():
     """Without terms of two frames, a frame of weight 2 counts as much as the same frame twice."""
     generator = torch.Generator().manual_seed(0)
     joints, off = (torch.randn(1, 3, 17, 3, generator=generator) for _ in range(2))
@@ -88,7 +88,7 @@ def test_frame_weights_act_as_repeated_frames():
     assert got.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-def test_the_network_does_not_see_the_future_and_the_teacher_does(source, teacher, tmp_path):
+def test_only_the_teacher_sees_the_future(source, teacher, tmp_path):
     config = NewestConfig(future=FUTURE, teacher=teacher)
     before = parts_of(config, source, tmp_path / "before")
     after = parts_of(config, source, tmp_path / "after", with_other_future)
@@ -97,7 +97,7 @@ def test_the_network_does_not_see_the_future_and_the_teacher_does(source, teache
     assert before == after
 
 
-def test_the_loss_is_that_of_the_shorter_sequence(source, tmp_path):
+def test_loss_uses_the_shorter_sequence(source, tmp_path):
     """Without a teacher, and with equal weights."""
     expected = Trainer(train_config(), source, tmp_path / "plain")
     batch = TensorBatch.of(source.batch(0)).frames(slice(0, FRAMES - FUTURE))
@@ -108,7 +108,7 @@ def test_the_loss_is_that_of_the_shorter_sequence(source, tmp_path):
     )
 
 
-def test_a_teacher_that_agrees_costs_nothing(source, teacher):
+def test_agreeing_teacher_costs_nothing(source, teacher):
     """Of its own mean with the mirror image, the distance is 0."""
     newest = NewestFrames(NewestConfig(teacher=teacher), CPU)
     batch = TensorBatch.of(source.batch(0))
@@ -145,6 +145,6 @@ def test_settings_that_make_no_sense_are_refused(changes, reason):
         NewestConfig(**changes)
 
 
-def test_it_is_for_offline_networks():
+def test_newest_training_needs_an_offline_network():
     with pytest.raises(ValueError, match="not for streaming models"):
         train_config(model=LifterConfig(streaming=True), newest=NewestConfig(weight=2))

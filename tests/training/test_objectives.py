@@ -56,7 +56,7 @@ def moved(batch, where):
 
 
 @torch.inference_mode()
-def test_hidden_truth_does_not_leak_and_the_rest_is_seen(batch):
+def test_masked_targets_do_not_leak(batch):
     made = network("masked")
     hidden = sample_mask(batch.times, made.objective, torch.Generator().manual_seed(1))
     assert hidden.any()
@@ -65,7 +65,7 @@ def test_hidden_truth_does_not_leak_and_the_rest_is_seen(batch):
     assert (made.masked(moved(batch, ~hidden), hidden).density.means - said).abs().max() > 1e-3
 
 
-def test_as_much_is_hidden_as_was_asked_for_in_spans():
+def test_masking_hides_the_requested_share_in_spans():
     times = torch.arange(81, dtype=torch.float64).expand(64, 81) / 30
     objective = ObjectiveConfig(frames=0.3, joints=0.2)
     hidden = sample_mask(times, objective, torch.Generator().manual_seed(0))
@@ -85,7 +85,7 @@ def test_as_much_is_hidden_as_was_asked_for_in_spans():
 @pytest.mark.parametrize("model", [STREAM, OFFLINE, LifterConfig(model="gru", dim=16, depth=1)],
                          ids=["stream", "offline", "gru"])  # fmt: skip
 @torch.inference_mode()
-def test_the_next_pose_is_said_by_those_before_it(batch, model):
+def test_next_pose_depends_on_earlier_poses_only(batch, model):
     made = network("next", model)
     said = made.next(batch).density.means
     later = torch.zeros_like(batch.scores, dtype=torch.bool)
@@ -97,7 +97,7 @@ def test_the_next_pose_is_said_by_those_before_it(batch, model):
 
 
 @torch.inference_mode()
-def test_in_any_order_a_pose_is_said_by_those_before_it_in_that_order(batch):
+def test_any_order_prediction_depends_on_earlier_in_order(batch):
     made = network("any-order")
     ranks = sample_order(*batch.times.shape, 0.5, torch.Generator().manual_seed(2))
     assert sorted(ranks[0].tolist()) == [-1] * 6 + list(range(6))
@@ -111,7 +111,7 @@ def test_in_any_order_a_pose_is_said_by_those_before_it_in_that_order(batch):
 
 
 @torch.inference_mode()
-def test_the_order_of_time_is_the_causal_mask(batch):
+def test_time_order_equals_the_causal_mask(batch):
     """The content stream in the order of the frames is what `next` sees."""
     from pose.training.objectives import pretraining as module
 
@@ -130,7 +130,7 @@ def test_the_order_of_time_is_the_causal_mask(batch):
 
 
 @torch.inference_mode()
-def test_a_first_of_the_order_knows_its_time_alone(batch):
+def test_first_in_order_sees_only_its_time(batch):
     made = network("any-order")
     ranks = torch.arange(FRAMES).expand(batch.times.shape)
     everything = torch.ones_like(batch.scores, dtype=torch.bool)
@@ -140,7 +140,7 @@ def test_a_first_of_the_order_knows_its_time_alone(batch):
 
 
 @torch.inference_mode()
-def test_one_that_is_asked_of_all_others_is_a_single_masked_token(batch):
+def test_last_in_order_equals_a_single_masked_token(batch):
     """The query stream is one stream in which the asked token is the query and is never a key."""
     made, at = network("any-order"), 5
     ranks = torch.full(batch.times.shape, -1)
@@ -160,7 +160,7 @@ def test_one_that_is_asked_of_all_others_is_a_single_masked_token(batch):
     torch.testing.assert_close(made.any_order(batch, ranks).density.means[:, at], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_density_sums_to_one_and_draws_follow_it():
+def test_density_is_normalised_and_sampled():
     torch.manual_seed(0)
     mixture = Mixture(torch.randn(1, 3).log_softmax(-1), torch.randn(1, 3), torch.randn(1, 3) * 0.5)
     grid = torch.linspace(-60, 60, 1_200_001)[:, None].double()
@@ -175,7 +175,7 @@ def test_a_density_sums_to_one_and_draws_follow_it():
         assert float((drawn < quantile).double().mean()) == pytest.approx(share, abs=0.005)
 
 
-def test_an_interpolation_is_numpys(batch):
+def test_interpolation_equals_numpy(batch):
     rng = np.random.default_rng(0)
     poses = rng.normal(size=(2, 9, 3, 2)).astype(np.float32)
     times = np.cumsum(rng.uniform(0.02, 0.1, (2, 9)), axis=1)
@@ -188,7 +188,7 @@ def test_an_interpolation_is_numpys(batch):
         np.testing.assert_allclose(got[b, :, j, d], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_what_is_not_seen_or_not_there_is_not_asked_for(source):
+def test_unseen_and_padded_frames_are_not_targets(source):
     batch = TensorBatch.of(source.batch(1))
     scores, valid = batch.scores.clone(), batch.valid.clone()
     scores[:, 3:6, 4], valid[:, 9:] = 0, False
@@ -202,7 +202,7 @@ def test_what_is_not_seen_or_not_there_is_not_asked_for(source):
 
 
 @pytest.mark.parametrize("objective", ["masked", "next", "any-order"])
-def test_a_few_steps_teach_something_and_a_lifter_goes_on_from_them(source, tmp_path, objective):
+def test_pretraining_learns_and_initialises_a_lifter(source, tmp_path, objective):
     values = vars(train_config(model=OFFLINE, steps=25, ema=0.0, checkpoint_every=25))
     shared = {
         name: values[name] for name in ("model", "optimizer", "schedule", "steps", "ema", "precision", "log_every")
@@ -225,7 +225,7 @@ def test_a_few_steps_teach_something_and_a_lifter_goes_on_from_them(source, tmp_
 @pytest.mark.parametrize(
     "model", [STREAM, LifterConfig(model="gru", dim=16, depth=1, streaming=True)], ids=["softmax", "gru"]
 )
-def test_motion_drawn_with_a_cache_is_what_the_whole_past_gives(batch, model):
+def test_cached_sampling_equals_the_whole_past(batch, model):
     made = network("next", model)
     drawn = continued(made, batch, 5, torch.Generator().manual_seed(3))
     assert drawn.shape == (len(batch.times), 5, 17, 2)
@@ -251,7 +251,7 @@ def test_motion_drawn_with_a_cache_is_what_the_whole_past_gives(batch, model):
         anew = whole
 
 
-def test_who_has_not_learnt_the_next_pose_cannot_go_on(batch):
+def test_generation_needs_the_next_pose_objective(batch):
     for made in (network("next", OFFLINE), network("masked", STREAM)):
         with pytest.raises(ValueError, match="pre-trained with the objective 'next'"):
             continued(made, batch, 2, torch.Generator())
@@ -267,7 +267,7 @@ def test_who_has_not_learnt_the_next_pose_cannot_go_on(batch):
         ("any-order", replace(OFFLINE, shared_maps=2), "needs softmax attention"),
     ],
 )
-def test_objectives_that_cannot_be(objective, model, message):
+def test_invalid_objectives_are_rejected(objective, model, message):
     with pytest.raises(ValueError, match=message):
         Pretraining(LifterNetwork(model), ObjectiveConfig(name=objective))
 
@@ -276,6 +276,6 @@ def test_objectives_that_cannot_be(objective, model, message):
     "values",
     [{"name": "magic"}, {"frames": 1.0}, {"frames": 0.0, "joints": 0.0}, {"longest": 0.01}, {"asked": 0.0}],
 )
-def test_settings_of_an_objective_that_cannot_be(values):
+def test_invalid_objective_settings_are_rejected(values):
     with pytest.raises(ValueError, match="objective"):
         ObjectiveConfig(**values)

@@ -77,7 +77,7 @@ def test_a_run_of_one_step_and_steps_beyond_the_run_are_defined() -> None:
     assert multiplier(2 * STEPS, ScheduleConfig(final=0.2), STEPS, 0.98) == pytest.approx(0.2)
 
 
-def test_the_optimiser_follows_and_a_resumed_run_goes_on() -> None:
+def test_optimizer_follows_the_schedule_and_resumes() -> None:
     config = ScheduleConfig(warmup="untuned-linear", final=0)
 
     def build() -> tuple[AdamW, torch.optim.lr_scheduler.LambdaLR]:

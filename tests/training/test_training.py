@@ -48,7 +48,7 @@ def same_weights(got: LifterNetwork, expected: LifterNetwork) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path, optimizer):
+def test_killed_run_resumes_exactly(source, tmp_path, optimizer):
     model = LifterConfig(dim=16, depth=1, heads=2, attention="performer")
     config = train_config(model=model, lookaheads=(0,), optimizer=OptimizerConfig(name=optimizer))
     whole, stopped = tmp_path / "whole", tmp_path / "killed"
@@ -65,7 +65,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path, optim
     same_weights(load_checkpoint(stopped / "last.safetensors"), load_checkpoint(whole / "last.safetensors"))
 
 
-def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):
+def test_other_configuration_is_not_resumed(source, tmp_path):
     trainer = Trainer(train_config(steps=2), source, tmp_path)
     with pytest.raises(PoseError, match="nothing to resume from"):
         trainer.resume()
@@ -74,7 +74,7 @@ def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):
         Trainer(train_config(steps=3), source, tmp_path).resume()
 
 
-def test_a_run_from_before_a_field_was_there_is_resumed(source, tmp_path):
+def test_run_of_an_older_configuration_is_resumed(source, tmp_path):
     config = train_config(steps=2)
     Trainer(config, source, tmp_path).run()
     state = torch.load(tmp_path / "state.pt", weights_only=True)
@@ -87,7 +87,7 @@ def test_a_run_from_before_a_field_was_there_is_resumed(source, tmp_path):
 
 
 @pytest.mark.slow
-def test_real_motion_is_learnt(source, tmp_path):
+def test_training_learns_real_motion(source, tmp_path):
     """Four sequences of it, until they are known."""
 
     class Four:
@@ -117,7 +117,7 @@ def test_the_saved_weights_are_the_running_average(source, tmp_path):
     assert not torch.allclose(saved, seen[-1], atol=1e-5)
 
 
-def test_divergence_is_said_in_one_line(source, tmp_path):
+def test_divergence_gives_a_one_line_error(source, tmp_path):
     class Broken:
         def batch(self, step):
             batch = source.batch(step)
@@ -127,7 +127,7 @@ def test_divergence_is_said_in_one_line(source, tmp_path):
         Trainer(train_config(), Broken(), tmp_path).run()
 
 
-def test_a_run_starts_from_given_weights(source, tmp_path):
+def test_training_starts_from_given_weights(source, tmp_path):
     first = Trainer(train_config(steps=2), source, tmp_path / "first")
     first.run()
     path = tmp_path / "first" / "last.safetensors"
@@ -137,7 +137,7 @@ def test_a_run_starts_from_given_weights(source, tmp_path):
         Trainer(train_config(start_from="offline"), source, tmp_path / "third")
 
 
-def test_final_weights_keep_their_share_of_the_first(source, tmp_path):
+def test_final_weights_interpolate_with_the_initial_ones(source, tmp_path):
     first = Trainer(train_config(), source, tmp_path / "first")
     first.save()
     path = tmp_path / "first" / "last.safetensors"
@@ -153,7 +153,7 @@ def test_final_weights_keep_their_share_of_the_first(source, tmp_path):
         train_config(start_share=0.5)
 
 
-def test_a_checkpoint_comes_back_as_it_was(tmp_path):
+def test_checkpoint_round_trips(tmp_path):
     network = LifterNetwork(LifterConfig(dim=16, depth=2, heads=2, attention="local", streaming=True))
     network.calibration[1] = 0.3
     save_checkpoint(network, tmp_path / "a.safetensors")
@@ -164,7 +164,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
 
-def test_a_file_that_is_not_a_whole_checkpoint_is_named(tmp_path):
+def test_incomplete_checkpoint_is_named(tmp_path):
     path = tmp_path / "a.safetensors"
     save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), path)
     path.write_bytes(path.read_bytes()[:-1000])
@@ -188,7 +188,7 @@ def test_a_file_that_is_not_a_whole_checkpoint_is_named(tmp_path):
         ({"steps": 0}, "steps: must be at least 1"),
     ],
 )
-def test_a_recipe_that_cannot_work_is_refused(changes, reason):
+def test_invalid_recipes_are_rejected(changes, reason):
     with pytest.raises(ValueError, match=reason):
         train_config(**changes)
 
@@ -224,7 +224,7 @@ def test_two_processes_train_on_the_mean_of_their_gradients(source, tmp_path):
         torch.testing.assert_close(saved[name], tensor, rtol=1e-4, atol=1e-6)
 
 
-def test_training_subjects_can_be_left_out_and_no_others(tmp_path, source):
+def test_only_training_subjects_can_be_left_out(tmp_path, source):
     clip = source.clips("train")[0]
     clips = [replace(clip, subject=subject) for subject in ("01", "02", "uiprmd-s01", "39", "08")]
     source = source_of(clips, tmp_path, without=("uiprmd-*", "02"))

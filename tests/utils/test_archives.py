@@ -45,7 +45,7 @@ def read_all(path: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_what_numpy_writes_is_read_as_numpy_reads_it(tmp_path, save, rng):
+def test_arrays_are_read_like_numpy(tmp_path, save, rng):
     arrays = {
         "text": np.array("coco17"), "names": np.array(["a", "bcd"]), "bytes": np.array(b"x"), "truth": np.array(True),
         "numbers": rng.normal(size=(7, 3, 2)), "fortran": np.asfortranarray(rng.normal(size=(40, 500))),
@@ -89,7 +89,7 @@ WRONG_ARRAYS = {
 
 @pytest.mark.parametrize("content", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS)
 @pytest.mark.filterwarnings("error")
-def test_an_array_that_is_none_is_one_line(tmp_path, content):
+def test_invalid_arrays_give_a_one_line_error(tmp_path, content):
     tracemalloc.start()
     for read in (
         lambda: read_all(zipped(tmp_path / "a.npz", content)),
@@ -109,7 +109,7 @@ def _written(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+def test_zip_bomb_is_rejected_before_unpacking(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "ALLOWED_BYTES", 16 << 20)
     path = tmp_path / "bomb.npz"
     zeros = bytes(1 << 20)
@@ -125,7 +125,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     tracemalloc.stop()
 
 
-def test_many_small_bombs_count_together(tmp_path, monkeypatch):
+def test_small_zip_bombs_add_up(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "ALLOWED_BYTES", 1 << 20)
     array = io.BytesIO()
     np.save(array, np.zeros(1 << 15))
@@ -136,7 +136,7 @@ def test_many_small_bombs_count_together(tmp_path, monkeypatch):
         read_all(tmp_path / "a.npz")
 
 
-def test_a_size_that_is_too_small_is_damage(tmp_path):
+def test_understated_size_is_damage(tmp_path):
     array = io.BytesIO()
     np.save(array, np.zeros(1000))
     for size in (0, 100):
@@ -145,7 +145,7 @@ def test_a_size_that_is_too_small_is_damage(tmp_path):
             read_all(path)
 
 
-def test_other_compression_encryption_and_damage_are_said(tmp_path):
+def test_unsupported_and_damaged_archives_are_named(tmp_path):
     array = io.BytesIO()
     np.save(array, np.random.default_rng(0).normal(size=1000))
     whole = array.getvalue()
@@ -176,7 +176,7 @@ def _spoilt(path: Path, place: int) -> Path:
     return path
 
 
-def test_names_are_never_places(tmp_path):
+def test_archive_names_are_never_paths(tmp_path):
     (tmp_path / "inside").mkdir()
     path = zipped(tmp_path / "inside" / "a.zip", b"content", "../outside.txt")
     with open_archive(path) as archive:
@@ -184,7 +184,7 @@ def test_names_are_never_places(tmp_path):
     assert [file.name for file in tmp_path.rglob("*")] == ["inside", "a.zip"]
 
 
-def test_what_a_file_holds_is_told_in_few_words():
+def test_member_lists_in_messages_are_short():
     assert format_names([]) == "nothing"
     assert format_names(["a", "b"]) == "a, b"
     assert format_names(str(number) for number in range(10**5)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."

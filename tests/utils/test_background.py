@@ -7,7 +7,7 @@ import pytest
 from pose.utils.background import in_background
 
 
-def test_everything_is_done_in_order_by_another_thread():
+def test_background_work_is_done_in_order():
     done, threads = [], set()
 
     def work(number):
@@ -22,7 +22,7 @@ def test_everything_is_done_in_order_by_another_thread():
     assert threading.get_ident() not in threads
 
 
-def test_no_more_than_so_many_wait():
+def test_background_queue_is_bounded():
     gate, given = threading.Event(), []
 
     def ask():
@@ -40,7 +40,7 @@ def test_no_more_than_so_many_wait():
     assert given == list(range(10))
 
 
-def test_an_error_comes_back_and_ends_the_work():
+def test_background_error_is_raised():
     done = []
 
     def work(number):
@@ -60,7 +60,7 @@ def test_an_error_comes_back_and_ends_the_work():
         ask([3])
 
 
-def test_an_error_of_the_block_is_not_replaced():
+def test_error_of_the_block_is_not_replaced():
     def ask():
         with in_background(lambda _: None) as give:
             give(1)

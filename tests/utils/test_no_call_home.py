@@ -29,12 +29,12 @@ def offline(tmp_path, weights_dir):
 
 
 @pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
-def test_the_filter_ends_who_opens_a_socket(offline, family):
+def test_seccomp_filter_kills_on_socket(offline, family):
     done, _ = offline("-c", f"import socket; print('before', flush=True); socket.socket(socket.{family})")
     assert (done.stdout, done.returncode) == ("before\n", -signal.SIGSYS)
 
 
-def test_the_main_job_opens_no_connection_and_leaves_no_trace(offline, videos, tmp_path):
+def test_pose_run_opens_no_connection(offline, videos, tmp_path):
     done, written = offline("-c", COMMAND.format("run"), "--video", videos / "dance.mp4", "--end", 0.5, "--out", "out")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "poses.json").is_file()
@@ -42,7 +42,7 @@ def test_the_main_job_opens_no_connection_and_leaves_no_trace(offline, videos, t
 
 
 @pytest.mark.slow
-def test_a_long_live_demo_opens_no_connection(offline, videos):
+def test_live_demo_opens_no_connection(offline, videos):
     """Reports are sent some seconds after the start."""
     options = ("--headless", "--source", videos / "dance.mp4", "--loop", "--seconds", 20)
     done, written = offline("-c", COMMAND.format("webcam.command"), *options)

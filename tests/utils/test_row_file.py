@@ -17,7 +17,7 @@ def rows(first, count):
 
 
 @pytest.mark.parametrize("memory", [0, 60, 1 << 20], ids=["file", "file from the second block on", "memory"])
-def test_rows_of_several_keys(tmp_path, memory):
+def test_rows_round_trip_by_key(tmp_path, memory):
     with RowFile(KIND, tmp_path, memory) as file:
         file.append(7, rows(0, 5))
         file.append(3, rows(100, 2))
@@ -34,6 +34,6 @@ def test_rows_of_several_keys(tmp_path, memory):
         assert not list(tmp_path.iterdir())  # nameless: nothing is left, whatever happens
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_missing_folder_is_named(tmp_path):
     with pytest.raises(PoseError, match="nowhere"):
         RowFile(KIND, tmp_path / "nowhere", memory=0)

@@ -14,7 +14,7 @@ ANYTHING = st.text(st.characters(categories=None), max_size=2000)  # lone surrog
 
 
 @given(ANYTHING)
-def test_what_is_shown_is_one_line_without_invisible_characters(text):
+def test_shown_text_is_one_printable_line(text):
     said = shown(text)
     assert all(character.isprintable() or unicodedata.category(character) == "Zs" for character in said)
     assert len(said.encode("utf-8")) <= 40 * MAX_CHARS
@@ -22,7 +22,7 @@ def test_what_is_shown_is_one_line_without_invisible_characters(text):
 
 
 @given(st.text(st.characters(categories=("L", "N", "P", "S")), max_size=MAX_CHARS))
-def test_what_can_be_seen_stays_as_it_is(text):
+def test_printable_text_is_unchanged(text):
     assert shown(text) == text
 
 
@@ -39,12 +39,12 @@ def test_what_can_be_seen_stays_as_it_is(text):
         (ValueError("bad\n\x00"), r"bad \x00"),
     ],
 )
-def test_escapes(text, said):
+def test_invisible_characters_are_escaped(text, said):
     assert shown(text) == said
 
 
 @given(ANYTHING)
-def test_html_is_text_and_nothing_else(text):
+def test_html_text_is_escaped(text):
     class Reader(HTMLParser):
         tags: list[str]
 

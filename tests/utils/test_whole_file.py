@@ -8,7 +8,7 @@ from pose.errors import PoseError
 from pose.utils.whole_file import WholeFile, whole_file, write_whole
 
 
-def test_nothing_is_under_the_name_until_the_end(tmp_path):
+def test_file_has_its_name_only_when_complete(tmp_path):
     target = tmp_path / "poses.json"
     target.write_bytes(b"old")
     with whole_file(target) as hidden:
@@ -20,7 +20,7 @@ def test_nothing_is_under_the_name_until_the_end(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError("ours"), KeyboardInterrupt()])
-def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path, error):
+def test_error_keeps_the_old_file_and_no_leftovers(tmp_path, error):
     target = tmp_path / "poses.json"
     target.write_bytes(b"old")
 
@@ -34,7 +34,7 @@ def test_after_an_error_the_old_file_is_there_and_nothing_else(tmp_path, error):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"poses.json": b"old"}
 
 
-def test_a_full_disk_is_one_line_that_names_the_file(tmp_path):
+def test_full_disk_error_names_the_file(tmp_path):
     def fill() -> None:
         with whole_file(tmp_path / "poses.json") as hidden:
             hidden.write_bytes(b"half")
@@ -45,14 +45,14 @@ def test_a_full_disk_is_one_line_that_names_the_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_name_that_is_taken_by_a_folder_leaves_no_hidden_file(tmp_path):
+def test_folder_at_the_target_leaves_no_leftovers(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(PoseError, match="taken: Is a directory"):
         write_whole(tmp_path / "taken", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_two_writers_of_one_file_do_not_meet(tmp_path):
+def test_concurrent_writers_do_not_mix(tmp_path):
     first, second = WholeFile(tmp_path / "a"), WholeFile(tmp_path / "a")
     first.path.write_bytes(b"first")
     second.path.write_bytes(b"second")

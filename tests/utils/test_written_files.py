@@ -23,7 +23,7 @@ def written(folder: Path, **files: str) -> WrittenFiles:
     return WrittenFiles(folder)
 
 
-def test_what_is_recorded_and_unchanged_is_ours(tmp_path):
+def test_recorded_unchanged_files_are_owned(tmp_path):
     record = written(tmp_path, a="one", b="two")
     (tmp_path / "b").write_text("by hand")
     (tmp_path / "c").write_text("foreign")
@@ -35,7 +35,7 @@ def test_what_is_recorded_and_unchanged_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["b", "c"])
-def test_what_is_in_the_way_and_not_ours_is_renamed(tmp_path, capsys, name):
+def test_foreign_files_in_the_way_are_renamed(tmp_path, capsys, name):
     record = written(tmp_path, a="one", b="two")
     (tmp_path / name).write_text("the user's")
     for kept in (f"{name}.kept", f"{name}.kept-2"):
@@ -47,7 +47,7 @@ def test_what_is_in_the_way_and_not_ours_is_renamed(tmp_path, capsys, name):
     assert (tmp_path / "a").read_text() == "one"
 
 
-def test_a_folder_is_ours_with_all_it_holds(tmp_path):
+def test_folder_with_foreign_files_is_not_owned(tmp_path):
     folder = tmp_path / "frames"
     folder.mkdir()
     (folder / "1.json").write_text("{}")
@@ -60,7 +60,7 @@ def test_a_folder_is_ours_with_all_it_holds(tmp_path):
     assert (tmp_path / "frames.kept" / "notes.txt").read_text() == "mine"
 
 
-def test_links_and_devices_are_never_ours(tmp_path):
+def test_links_and_devices_are_never_owned(tmp_path):
     target = tmp_path / "elsewhere"
     target.mkdir()
     (target / "mine").write_text("mine")
@@ -76,7 +76,7 @@ def test_links_and_devices_are_never_ours(tmp_path):
     assert (target / "mine").read_text() == "mine"
 
 
-def test_who_is_killed_between_record_and_rename_owns_both(tmp_path):
+def test_kill_between_record_and_rename_keeps_ownership(tmp_path):
     record = written(tmp_path, a="old")
     new = tmp_path / "hidden"
     new.write_text("new")
@@ -120,7 +120,7 @@ def killed_in(parent: Path, *files: str) -> Path:
     return left
 
 
-def test_only_marked_work_folders_are_left_behind(tmp_path):
+def test_only_own_leftover_work_folders_are_removed(tmp_path):
     """A hidden folder of the user stays, whatever its name; one of a killed process goes."""
     mine = tmp_path / ".new-important"
     like_ours = tmp_path / ".new-0123abcd"
@@ -139,7 +139,7 @@ def test_only_marked_work_folders_are_left_behind(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "frames/thesis.txt", ".thesis.0123abcd.part"])
-def test_files_of_the_user_in_a_work_folder_stay(tmp_path, name):
+def test_user_files_in_a_work_folder_are_kept(tmp_path, name):
     left = killed_in(tmp_path, "poses.npz", "frames/1.json", name)
     with work_folder(tmp_path, []):
         pass
@@ -150,7 +150,7 @@ def test_files_of_the_user_in_a_work_folder_stay(tmp_path, name):
     assert [path.name for path in own.iterdir()] == ["notes.txt"]
 
 
-def test_what_a_block_writes_is_recorded_and_what_was_there_is_kept(tmp_path, capsys):
+def test_written_files_are_recorded_and_foreign_ones_kept(tmp_path, capsys):
     ours, foreign = tmp_path / "new" / "a", tmp_path / "b"
     foreign.write_text("the user's")
     for text in ("one", "two"):
@@ -164,7 +164,7 @@ def test_what_a_block_writes_is_recorded_and_what_was_there_is_kept(tmp_path, ca
     assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "b", "b.kept", "new"]
 
 
-def test_only_parts_of_our_own_files_are_leftovers(tmp_path):
+def test_only_own_part_files_are_removed(tmp_path):
     part = WholeFile(tmp_path / "poses.npz").path
     others = [".poses-notes.part", ".poses.npz.backup.part", ".other.0123abcd.part", "poses.npz.0123abcd.part"]
     for path in (part, *(tmp_path / name for name in others)):

@@ -38,14 +38,14 @@ def test_a_heic_image_is_read_upright_with_its_lens(tmp_path, rng):
     assert focal_35mm(tmp_path / "a.heic", (96, 60)) == 26
 
 
-def test_without_the_library_one_line_names_the_extra(tmp_path, monkeypatch):
+def test_missing_heif_library_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.heic").write_bytes(b"x")
     monkeypatch.setattr(images, "find_spec", lambda name: None)
     with pytest.raises(PoseError, match=r'a.heic: HEIC images need pillow-heif: pip install "pose-run\[heic\]"'):
         open_source(str(tmp_path))
 
 
-def test_a_damaged_image_of_any_length_is_none(tmp_path, rng):
+def test_damaged_heic_image_is_rejected(tmp_path, rng):
     write(tmp_path / "a.heic", picture(rng))
     whole = (tmp_path / "a.heic").read_bytes()
     for _ in range(40):

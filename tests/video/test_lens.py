@@ -86,16 +86,16 @@ def movie(path, value, kind):
 
 @pytest.mark.parametrize("order", [">", "<"])
 @pytest.mark.parametrize(("name", "write"), [("a.jpg", jpeg), ("a.png", png), ("a.webp", webp)])
-def test_images_say_it_in_exif(tmp_path, name, write, order):
+def test_focal_length_is_read_from_exif(tmp_path, name, write, order):
     assert focal_35mm(write(tmp_path / name, exif(26, order)), SIZE) == 26
 
 
-def test_a_tiff_says_it_itself(tmp_path):
+def test_focal_length_is_read_from_tiff(tmp_path):
     (tmp_path / "a.tif").write_bytes(exif(50))
     assert focal_35mm(tmp_path / "a.tif", SIZE) == 50
 
 
-def test_an_image_that_was_cropped_says_nothing_one_that_was_scaled_or_turned_does(tmp_path):
+def test_cropped_images_have_no_focal_length(tmp_path):
     path = jpeg(tmp_path / "a.jpg", exif(26, size=(4000, 3000)))
     assert focal_35mm(path, (400, 300)) == 26
     assert focal_35mm(path, (300, 400)) == 26
@@ -106,11 +106,11 @@ def test_an_image_that_was_cropped_says_nothing_one_that_was_scaled_or_turned_do
 @pytest.mark.parametrize(
     "tiff", [exif(None), exif(0), exif(3), exif(60000), b"MM\0*", b"", b"II*\0\xff\xff\xff\xff", b"x" * 40]
 )
-def test_who_says_nothing_or_nonsense_is_not_known(tmp_path, tiff):
+def test_missing_or_invalid_focal_length_is_unknown(tmp_path, tiff):
     assert focal_35mm(jpeg(tmp_path / "a.jpg", tiff), SIZE) is None
 
 
-def test_damaged_files_say_nothing(tmp_path, rng):
+def test_damaged_files_have_no_focal_length(tmp_path, rng):
     """Every prefix of a good file, and random changes: an answer or none, never an error."""
     for good in (
         jpeg(tmp_path / "a.jpg", exif(26)),
@@ -130,7 +130,7 @@ def test_damaged_files_say_nothing(tmp_path, rng):
     assert focal_35mm(tmp_path / "none.jpg", SIZE) is None
 
 
-def test_a_video_of_an_apple_camera_says_it(tmp_path):
+def test_focal_length_is_read_from_apple_video(tmp_path):
     with open_source(str(video(tmp_path / "a.mov", {APPLE: "26"}))) as source:
         assert source.info.focal_35mm == 26
     with open_source(str(video(tmp_path / "b.mp4", {"comment": "26"}))) as source:
@@ -140,11 +140,11 @@ def test_a_video_of_an_apple_camera_says_it(tmp_path):
 @pytest.mark.parametrize(
     ("value", "kind"), [(b"26", 1), (b"26.00mm", 1), (b"\0\0\0\x1a", 21), (struct.pack(">f", 26), 23)]
 )
-def test_the_track_of_a_video_says_it(tmp_path, value, kind):
+def test_focal_length_is_read_from_the_video_track(tmp_path, value, kind):
     assert focal_35mm(movie(tmp_path / "a.mov", value, kind), SIZE) == 26
 
 
-def test_the_diagonal_says_what_a_focal_length_means():
+def test_focal_length_is_scaled_by_the_diagonal():
     """36 x 24 mm film: 50 mm see 39.6 degrees of its width and 27.0 of its height."""
     camera = Camera.of((3600, 2400), intrinsics_from_focal((3600, 2400), 50))
     assert camera.fov_degrees == pytest.approx(39.6, abs=0.05)

@@ -47,7 +47,7 @@ def as_rgb(planes: Planes) -> np.ndarray:
         ("yuv420p", "mpeg4", (63, 47), {"turn": (0, True, False)}),
     ],
 )
-def test_planes_are_the_frames_of_the_replay(make_video, pix_fmt, codec, size, more):
+def test_planes_equal_the_replayed_frames(make_video, pix_fmt, codec, size, more):
     if codec not in av.codecs_available:
         pytest.skip(f"PyAV has no {codec} here")
     name = "clip.mkv" if codec in ("ffv1", "mjpeg") and not more.get("turn") else "clip.mov"
@@ -63,7 +63,7 @@ def test_planes_are_the_frames_of_the_replay(make_video, pix_fmt, codec, size, m
         assert np.percentile(apart, 99) < 12
 
 
-def test_planes_of_a_part_and_of_images(make_video, tmp_path):
+def test_planes_of_a_span_and_of_images_are_read(make_video, tmp_path):
     path = make_video(waves(64, 48, 30))
     with open_source(str(path), start=0.2, end=0.5) as source:
         assert [(f.index, f.time) for f in source.replay_planes()] == [(f.index, f.time) for f in source.replay()]
@@ -76,7 +76,7 @@ def test_planes_of_a_part_and_of_images(make_video, tmp_path):
 
 
 @pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT709, full_range=True)], ids=str)
-def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
+def test_written_planes_keep_their_colours(tmp_path, colours):
     """A file says what its planes mean, and FFmpeg shows the colours that were put in."""
     image = np.zeros((48, 64, 3), np.uint8)
     image[:24, :32], image[:24, 32:], image[24:, :32], image[24:] = (200, 40, 60), (30, 180, 90), (60, 70, 220), 128
@@ -95,7 +95,7 @@ def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
 
 
 @pytest.mark.parametrize("wrong", [Planes.empty((64, 46), Colours()), Planes.empty((64, 48), Colours(SMPTE170M))])
-def test_planes_of_another_file_are_refused(tmp_path, wrong):
+def test_planes_of_another_file_are_rejected(tmp_path, wrong):
     writer = VideoWriter(tmp_path / "out.mp4", (64, 48), fps=10)
     writer.write_planes(Planes.of_rgb(waves(64, 48, 1)[0]), 0.0)
     with pytest.raises(ValueError, match="expected an image of"):
@@ -104,7 +104,7 @@ def test_planes_of_another_file_are_refused(tmp_path, wrong):
 
 
 @pytest.mark.parametrize("edges", [(0, 0, 3, 5), (1, 1, 4, 4), (5, 2, 6, 3)])
-def test_an_even_area_covers_whole_samples(edges):
+def test_even_area_covers_whole_chroma_samples(edges):
     area = Area(*edges)
     even = area.even()
     assert all(edge % 2 == 0 for edge in even)

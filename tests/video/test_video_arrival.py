@@ -19,14 +19,14 @@ def frames(seconds: float) -> np.ndarray:
     return np.arange(round(seconds * FPS)) / FPS
 
 
-def test_arrivals_that_jitter_do_not_disturb_even_stamps(rng):
+def test_arrival_jitter_does_not_change_even_stamps(rng):
     real = frames(60)
     times = followed(1000 + real, 7 + real + rng.uniform(0, 0.03, len(real)))
     np.testing.assert_allclose(np.diff(times), 1 / FPS, atol=0.002)
     assert abs(times[-1] - real[-1]) < 0.03
 
 
-def test_images_that_a_stall_held_up_keep_their_own_times():
+def test_stalled_images_keep_their_timestamps():
     """The network stands still for 4 s; then everything comes at once."""
     real = frames(20)
     arrived = np.where((real > 8) & (real < 12), 12, real)
@@ -34,13 +34,13 @@ def test_images_that_a_stall_held_up_keep_their_own_times():
 
 
 @pytest.mark.parametrize("jump", [3600.0, 5.0, -5.0, -3600.0])
-def test_a_clock_that_is_set_is_followed_from_there(jump):
+def test_clock_change_is_followed(jump):
     real = frames(20)
     times = followed(np.where(real < 10, real, real + jump), real)
     np.testing.assert_allclose(times, real, atol=1e-6)
 
 
-def test_a_clock_that_stood_still_is_caught_up_with():
+def test_frozen_clock_is_caught_up():
     """A camera stops for 3 s, with its clock."""
     stamps = frames(20)
     real = np.where(stamps < 8, stamps, stamps + 3)
@@ -50,7 +50,7 @@ def test_a_clock_that_stood_still_is_caught_up_with():
 
 
 @pytest.mark.parametrize("rate", [0.995, 1.0002, 1.005])
-def test_a_clock_that_runs_fast_or_slow_does_not_drift(rate, rng):
+def test_clock_drift_is_compensated(rate, rng):
     real = frames(600)
     times = followed(rate * real, real + rng.uniform(0, 0.01, len(real)))
     assert np.abs(times - real).max() < 0.06

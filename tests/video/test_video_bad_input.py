@@ -24,7 +24,7 @@ def check_refused(spec: str, why: str, kind: type[PoseError] = PoseError) -> Non
     assert spec.split("?")[0].rpartition("@")[2] in str(caught.value)
 
 
-def test_missing_file(tmp_path):
+def test_missing_file_gives_a_one_line_error(tmp_path):
     check_refused(str(tmp_path / "no.mp4"), "no such file", UsageError)
     for name, target in {"dangling.mp4": "no.mp4", "loop.mp4": "loop.mp4"}.items():
         (tmp_path / name).symlink_to(target)
@@ -39,7 +39,7 @@ def test_missing_file(tmp_path):
         ("empty.mp4", "", "the file is empty"),
     ],
 )
-def test_text_and_nothing(tmp_path, name, text, why):
+def test_text_and_empty_files_are_rejected(tmp_path, name, text, why):
     (tmp_path / name).write_text(text)
     check_refused(str(tmp_path / name), why)
 
@@ -55,13 +55,13 @@ def test_playlists_are_not_followed(tmp_path, videos):
         check_refused(str(tmp_path / name), "cannot read")
 
 
-def test_unreadable_file(make_video, monkeypatch):
+def test_unreadable_file_gives_a_one_line_error(make_video, monkeypatch):
     path = make_video(numbered(2))
     monkeypatch.setattr(container_module.os, "access", lambda *_: False)  # root may read everything
     check_refused(str(path), "permission denied")
 
 
-def test_sound_only(tmp_path):
+def test_sound_only_file_is_rejected(tmp_path):
     path = tmp_path / "sound.mp4"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("aac", rate=16000)
@@ -71,14 +71,14 @@ def test_sound_only(tmp_path):
     check_refused(str(path), "only sound")
 
 
-def test_header_without_frames(make_video):
+def test_header_without_frames_is_rejected(make_video):
     path = make_video(numbered(3), "none.mkv", codec="ffv1")
     data = path.read_bytes()
     path.write_bytes(data[: data.index(b"\x1f\x43\xb6\x75")])  # up to the first Matroska cluster
     check_refused(str(path), "contains no complete frame")
 
 
-def test_truncated_video_gives_what_it_holds(make_video):
+def test_truncated_video_returns_decodable_frames(make_video):
     rng = np.random.default_rng(1)
     images = [np.clip(image + rng.normal(0, 20, image.shape), 0, 255).astype(np.uint8) for image in numbered(40)]
     path = make_video(images, flags="faststart", options={"bf": "0"})
@@ -92,13 +92,13 @@ def test_truncated_video_gives_what_it_holds(make_video):
     assert any("of 40 frames" in problem and str(path) in problem for problem in source.problems)
 
 
-def test_truncated_before_its_index(make_video):
+def test_video_truncated_before_its_index_is_rejected(make_video):
     path = make_video(numbered(20))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     check_refused(str(path), "cut short before its index")
 
 
-def test_matroska_that_lacks_less_than_a_second(make_video):
+def test_matroska_lacking_under_a_second_is_complete(make_video):
     path = make_video(numbered(50), "short.mkv", codec="ffv1")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with open_source(str(path)) as source:
@@ -107,7 +107,7 @@ def test_matroska_that_lacks_less_than_a_second(make_video):
 
 
 @pytest.mark.parametrize("name", ["still.mkv", "still.mp4"])
-def test_last_image_shown_for_long_is_not_a_missing_end(tmp_path, name):
+def test_long_last_frame_is_not_a_missing_end(tmp_path, name):
     path = tmp_path / name
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mjpeg", rate=25)
@@ -124,7 +124,7 @@ def test_last_image_shown_for_long_is_not_a_missing_end(tmp_path, name):
     assert source.problems == []
 
 
-def test_damaged_middle(videos, tmp_path):
+def test_damaged_middle_is_reported(videos, tmp_path):
     data = bytearray((videos / "dance.mp4").read_bytes())
     noise = random.Random(0)
     for begin in range(60_000, len(data) - 60_000, 20_000):
@@ -148,11 +148,11 @@ def test_duplicate_time_stamps_are_reported(make_video):
     assert any("1 time stamps" in problem for problem in source.problems)
 
 
-def test_absent_camera():
+def test_missing_camera_gives_a_one_line_error():
     check_refused("99", "camera 99|no such device", UsageError)
 
 
-def test_unknown_scheme():
+def test_unknown_scheme_is_rejected():
     with pytest.raises(UsageError, match="cannot read ftp://"):
         open_source("ftp://127.0.0.1/clip.mp4")
 
@@ -173,7 +173,7 @@ def test_refused_connection_hides_the_password(closed_port, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["http", "rtsp"])
-def test_silent_server_is_given_up(monkeypatch, scheme):
+def test_silent_server_times_out(monkeypatch, scheme):
     monkeypatch.setattr(container_module, "TIMEOUT", 0.5)
     open_container, limits = av.open, []
 
@@ -197,7 +197,7 @@ def test_ffmpeg_writes_nothing_to_the_terminal(videos, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_odd_names(tmp_path, make_video):
+def test_odd_file_names_are_read(tmp_path, make_video):
     path = make_video(numbered(3), "clip.mp4")
     for name in ("a:b.mp4", "100%d.mp4", "[x] é ü.mp4", "\udcff.mp4", "-.mp4"):
         renamed = tmp_path / name
@@ -206,7 +206,7 @@ def test_odd_names(tmp_path, make_video):
             assert sum(1 for _ in source) == 3
 
 
-def test_folder_that_may_not_be_listed(tmp_path, monkeypatch):
+def test_unlistable_folder_is_rejected(tmp_path, monkeypatch):
     def refuse(self):
         raise PermissionError(13, "Permission denied")
 
@@ -214,7 +214,7 @@ def test_folder_that_may_not_be_listed(tmp_path, monkeypatch):
     check_refused(str(tmp_path), "permission denied")
 
 
-def test_random_damage_never_ends_in_a_traceback(make_video, tmp_path):
+def test_randomly_damaged_videos_give_pose_errors(make_video, tmp_path):
     whole = make_video(numbered(10), tone=0.3, options={"g": "4"}).read_bytes()
     chance = random.Random(5)
     path = tmp_path / "damaged.mp4"

@@ -24,7 +24,7 @@ from pose.video.upright import orientation_of, oriented
         ("walk-by", 1394, (768, 432), 10),
     ],
 )
-def test_real_clips(videos, clip, count, size, fps):
+def test_real_clips_are_decoded(videos, clip, count, size, fps):
     with open_source(str(videos / f"{clip}.mp4")) as source:
         times = [(frame.index, frame.time, frame.size) for frame in source]
     assert source.info.size == size
@@ -69,7 +69,7 @@ def test_closed_source_delivers_nothing(make_video, tmp_path, kind):
 
 
 @pytest.mark.parametrize("fps", [24, 25, 50, 60, 120, 240])
-def test_frame_rates(make_video, fps):
+def test_frame_rates_are_read(make_video, fps):
     with open_source(str(make_video(numbered(10), fps=fps))) as source:
         frames = list(source)
     assert source.info.fps == pytest.approx(fps)
@@ -145,7 +145,7 @@ def test_every_display_matrix_moves_pixels_as_it_says(matrix, rng):
         ("mpeg4", "yuv420p", "old.avi"),
     ],
 )
-def test_pixel_formats(make_video, codec, pix_fmt, name):
+def test_pixel_formats_become_rgb(make_video, codec, pix_fmt, name):
     path = make_video([quadrants(64, 48)] * 3, name, codec=codec, pix_fmt=pix_fmt, options=_quiet(codec))
     with open_source(str(path)) as source:
         images = [frame.image for frame in source]
@@ -165,7 +165,7 @@ PQ, BT2020 = 16, 9  # numbers of ITU-T H.273
     ("transfer", "primaries", "matrix", "full"),
     [(1, 1, 1, False), (1, 1, 1, True), (PQ, BT2020, BT2020, False), (1, 1, 8, False), (PQ, BT2020, 10, False)],
 )
-def test_tagged_colours(make_video, transfer, primaries, matrix, full):
+def test_colour_tags_are_respected(make_video, transfer, primaries, matrix, full):
     """High dynamic range is shown as it is coded; a matrix swscale cannot undo (YCgCo: 8) still gives images."""
     tags = f"transfer={transfer}:colorprim={primaries}:colormatrix={matrix}:range={'full' if full else 'limited'}"
     options = {"x265-params": f"log-level=none:{tags}"}
@@ -180,7 +180,7 @@ def test_tagged_colours(make_video, transfer, primaries, matrix, full):
 
 
 @pytest.mark.parametrize("name", ["fields.mp4", "fields.avi"])
-def test_interlaced_video_has_no_combs(make_video, name):
+def test_interlaced_video_is_deinterlaced(make_video, name):
     images = []
     for n in range(20):
         image = np.full((96, 128, 3), 30, np.uint8)
@@ -205,7 +205,7 @@ def combing(image: np.ndarray) -> float:
     return float(np.abs(grey[1:-1] - (grey[:-2] + grey[2:]) / 2).mean())
 
 
-def test_size_that_changes_is_scaled_to_the_first(make_video, tmp_path):
+def test_changed_frame_size_is_scaled_to_the_first(make_video, tmp_path):
     parts = [make_video([quadrants(*size)] * 3, f"{size[0]}.h264").read_bytes() for size in ((64, 48), (128, 96))]
     path = tmp_path / "both.h264"
     path.write_bytes(b"".join(parts))
@@ -216,7 +216,7 @@ def test_size_that_changes_is_scaled_to_the_first(make_video, tmp_path):
     assert any("3 frames of different size" in problem for problem in source.problems)
 
 
-def test_stream_without_time_stamps(make_video):
+def test_stream_without_timestamps_uses_the_rate(make_video):
     with open_source(str(make_video(numbered(10), "raw.h264", fps=50))) as source:
         times = [frame.time for frame in source]
     np.testing.assert_allclose(np.diff(times), 1 / source.info.fps, atol=1e-9)
@@ -224,7 +224,7 @@ def test_stream_without_time_stamps(make_video):
     assert source.problems == []
 
 
-def test_pixels_become_square(make_video):
+def test_non_square_pixels_become_square(make_video):
     with open_source(str(make_video([quadrants(64, 48)] * 2, aspect=Fraction(3, 2)))) as source:
         image = next(iter(source)).image
     assert source.info.size == (96, 48)
@@ -233,7 +233,7 @@ def test_pixels_become_square(make_video):
 
 @pytest.mark.parametrize(("start", "end"), [(None, 0.5), (0.7, None), (0.33, 1.01), (1.0, 1.2), (0.0, 10.0)])
 @pytest.mark.parametrize("name", ["clip.mp4", "clip.mkv", "clip.ts", "clip.avi"])
-def test_start_and_end(make_video, start, end, name):
+def test_start_and_end_select_frames(make_video, start, end, name):
     path = make_video(numbered(60), name, options={"g": "12", "bf": "2"})
     with open_source(str(path)) as source:
         whole = list(source)
@@ -250,7 +250,7 @@ def test_start_and_end(make_video, start, end, name):
         np.testing.assert_array_equal(a.image, b.image)
 
 
-def test_start_seeks(videos, monkeypatch):
+def test_start_seeks_instead_of_decoding(videos, monkeypatch):
     walks = []
     monkeypatch.setattr(
         "pose.video.decode.DecodingPass", lambda *parts: walks.append(DecodingPass(*parts)) or walks[-1]
@@ -262,13 +262,13 @@ def test_start_seeks(videos, monkeypatch):
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1.0, None), (2.0, 1.0), (1.0, 1.0), (50.0, None), (float("nan"), None)])
-def test_impossible_spans(make_video, start, end):
+def test_invalid_spans_are_rejected(make_video, start, end):
     path = str(make_video(numbered(30)))
     with pytest.raises(UsageError, match=r"^start: |^end: "):
         open_source(path, start=start, end=end)
 
 
-def test_timeline_moves_only_what_it_must():
+def test_timeline_changes_only_invalid_times():
     timeline = RepairedTimeline(0.04)
     stamps = [0.0, 0.04, 0.04, 0.03, 0.12, None, 0.2]
     assert [timeline.add(stamp) for stamp in stamps] == pytest.approx([0.0, 0.04, 0.041, 0.042, 0.12, 0.16, 0.2])

@@ -37,7 +37,7 @@ def sound_of(path) -> tuple[str, float, float]:
         return stream.codec.canonical_name, frames[0][0], frames[-1][0] + frames[-1][1]
 
 
-def test_colours_survive(tmp_path):
+def test_encoded_colours_are_kept(tmp_path):
     out = tmp_path / "out.mp4"
     image = quadrants(64, 48)
     with VideoWriter(out, (64, 48), fps=10) as writer:
@@ -90,7 +90,7 @@ def test_wrong_size_is_refused(tmp_path):
         ("in.avi", "pcm_s16le", "aac"),
     ],
 )
-def test_sound_is_kept(make_video, tmp_path, name, tone_codec, codec):
+def test_sound_is_copied(make_video, tmp_path, name, tone_codec, codec):
     path = make_video(numbered(60), name, tone=2.0, tone_codec=tone_codec)
     out = tmp_path / "out.mp4"
     with open_source(str(path)) as source:
@@ -105,7 +105,7 @@ def test_sound_is_kept(make_video, tmp_path, name, tone_codec, codec):
 
 
 @pytest.mark.parametrize("tone_codec", ["aac", "flac"])
-def test_sound_of_a_clip(make_video, tmp_path, tone_codec):
+def test_sound_of_a_span_is_cut(make_video, tmp_path, tone_codec):
     path = make_video(numbered(90), "in.mkv", tone=3.0, tone_codec=tone_codec)
     out = tmp_path / "out.mp4"
     with open_source(str(path), start=1.0, end=2.0) as source:
@@ -137,12 +137,12 @@ def test_without_images_there_is_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_folder(tmp_path):
+def test_missing_folder_gives_a_one_line_error(tmp_path):
     with pytest.raises(PoseError, match=r"cannot write .*no/out\.mp4: no such file or directory"):
         VideoWriter(tmp_path / "no" / "out.mp4", (64, 48), fps=10)
 
 
-def test_full_disk(tmp_path):
+def test_full_disk_gives_a_one_line_error(tmp_path):
     """A limit on the size of files stands for a disk that fills up while writing."""
     program = f"""
 import resource

@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "/*", "/frame*.png", "/frame[0-9]*"])
-def test_natural_order(folder, pattern):
+def test_images_are_in_natural_order(folder, pattern):
     with open_source(f"{folder}{pattern}", image_fps=10) as source:
         frames = list(source)
         again = list(source.replay())
@@ -38,7 +38,7 @@ def test_natural_order(folder, pattern):
     assert not source.info.is_live
 
 
-def test_start_and_end(folder):
+def test_start_and_end_select_images(folder):
     with open_source(str(folder), image_fps=10, start=0.3, end=0.6) as source:
         frames = list(source)
     assert [(frame.index, frame.time, number_of(frame.image, 12)) for frame in frames] == [
@@ -50,7 +50,7 @@ def test_start_and_end(folder):
 
 
 @pytest.mark.parametrize("name", ["frame3.png", "frame[3].png"])
-def test_a_path_from_the_home_folder(folder, name, monkeypatch):
+def test_tilde_in_image_paths_is_expanded(folder, name, monkeypatch):
     monkeypatch.setenv("HOME", str(folder.parent))
     monkeypatch.setenv("USERPROFILE", str(folder.parent))
     with open_source(f"~/{folder.name}/{name}") as source:
@@ -58,7 +58,7 @@ def test_a_path_from_the_home_folder(folder, name, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["gray", "alpha", "deep"])
-def test_other_pixels_become_rgb(tmp_path, kind):
+def test_pixel_formats_become_rgb(tmp_path, kind):
     rgb = numbered(3)[1]
     image = {
         "gray": rgb[..., 0],
@@ -82,7 +82,7 @@ def test_exif_orientation_is_applied(tmp_path):
     assert corners(frame.image) == ["blue", "red", "white", "green"]
 
 
-def test_broken_image_keeps_its_place_in_time(folder):
+def test_broken_image_keeps_its_timestamp(folder):
     (folder / "frame2.png").write_bytes(b"\x89PNG broken")
     with open_source(str(folder), image_fps=10) as source:
         frames = list(source)
@@ -112,13 +112,13 @@ def test_links_out_of_the_folder_are_left_out(folder, tmp_path):
     ("spec", "why"),
     [("empty", "no images"), ("empty/*.png", "no image matches"), ("nowhere/*", "no image matches")],
 )
-def test_nothing_to_read(tmp_path, spec, why):
+def test_empty_image_sources_are_rejected(tmp_path, spec, why):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=f"{tmp_path}/.*{why}"):
         open_source(str(tmp_path / spec))
 
 
-def test_no_readable_image(tmp_path):
+def test_folder_without_readable_image_is_rejected(tmp_path):
     for n in range(3):
         (tmp_path / f"{n}.jpg").write_text("text")
     with pytest.raises(PoseError, match="none of its 3 images can be decoded"):
@@ -126,7 +126,7 @@ def test_no_readable_image(tmp_path):
 
 
 @pytest.mark.parametrize("fps", [0.0, -5.0, float("nan"), 1e6])
-def test_impossible_rate(folder, fps):
+def test_invalid_image_rate_is_rejected(folder, fps):
     with pytest.raises(UsageError, match="image_fps: must be above 0"):
         open_source(str(folder), image_fps=fps)
 
@@ -166,7 +166,7 @@ except PoseError as error:
 @needs_proc
 @pytest.mark.parametrize("data", [png_of(65_535, 65_535), png_of(20_000, 20_000), jpeg_of(30_000, 30_000)])
 @pytest.mark.parametrize("alone", [True, False])
-def test_an_image_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path, data, alone):
+def test_oversized_image_is_rejected_before_decoding(tmp_path, data, alone):
     path = tmp_path / "b.png"  # what it is called does not matter
     path.write_bytes(data)
     if not alone:
@@ -177,7 +177,7 @@ def test_an_image_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path
     assert taken < 200  # the smallest of them is 400 MB
 
 
-def test_a_file_larger_than_any_image_is_not_read(tmp_path):
+def test_oversized_image_file_is_not_read(tmp_path):
     with (tmp_path / "a.png").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(PoseError, match=r"a\.png: 1048576\.0 MiB; an image may have at most 800 MiB"):

@@ -52,7 +52,7 @@ def serve():
         server.server_close()
 
 
-def test_file_over_http(make_video, serve):
+def test_http_file_is_read(make_video, serve):
     path = make_video(numbered(30))
     address = serve(partial(Quiet, directory=path.parent))
     with open_source(f"{address}/{path.name}", start=0.5) as source, open_source(str(path), start=0.5) as local:
@@ -64,7 +64,7 @@ def test_file_over_http(make_video, serve):
 
 
 @pytest.mark.parametrize("start", [0.0, 17.5])
-def test_index_at_the_end_on_a_server_that_sends_whole_files_only(videos, serve, start, tmp_path, monkeypatch):
+def test_index_at_the_end_without_range_requests_is_read(videos, serve, start, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     address = serve(partial(Quiet, directory=videos))
     with open_source(f"{address}/dance.mp4", start=start) as source:
@@ -79,7 +79,7 @@ def test_index_at_the_end_on_a_server_that_sends_whole_files_only(videos, serve,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whole_file_that_is_not_a_video_leaves_no_copy(videos, serve, tmp_path, monkeypatch):
+def test_downloaded_non_video_leaves_no_copy(videos, serve, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     address = serve(partial(Quiet, directory=videos))
     with pytest.raises(PoseError, match=r"cannot read http:.*/README\.md: not a video"):
@@ -121,7 +121,7 @@ def test_playlist_cannot_reach_local_files(make_video, serve, tmp_path):
         open_source(f"{address}/list.m3u8")
 
 
-def test_live_stream_is_recorded_for_a_second_look(make_video, serve):
+def test_live_stream_is_recorded_for_a_second_pass(make_video, serve):
     path = make_video(numbered(25, 63, 47), "live.ts", codec="mpeg2video", fps=25)
     address = serve(partial(Endless, path.read_bytes()))
     with open_source(f"{address}/live", keep=True) as source:

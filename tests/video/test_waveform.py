@@ -32,7 +32,7 @@ def write_clip(path, click: float | None, metadata=None):
     return path
 
 
-def test_a_click_is_where_it_was_put(tmp_path):
+def test_click_position_is_found_in_the_waveform(tmp_path):
     with open_source(str(write_clip(tmp_path / "clip.mp4", 1.2))) as source:
         wave = read_waveform(source.sound)
     at = wave.first + np.argmax(np.abs(wave.samples) > 0.2) / RATE
@@ -45,7 +45,7 @@ def test_a_silent_video_has_no_waveform(tmp_path):
         assert read_waveform(source.sound) is None
 
 
-def test_when_a_file_says_that_it_was_recorded(tmp_path):
+def test_recording_time_is_read_from_metadata(tmp_path):
     path = write_clip(tmp_path / "clip.mov", None, {"creation_time": "2026-05-04T10:00:00.000000Z"})
     assert recorded_at(Target(f"file:{path}", str(path))).date == pytest.approx(1777888800.0)
     (tmp_path / "no.mp4").write_bytes(b"nothing")

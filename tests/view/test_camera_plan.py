@@ -47,7 +47,7 @@ def drawing_of(table):
     return page, ElementTree.fromstring(re.search("<svg.*</svg>", page)[0])
 
 
-def test_the_directions_of_a_pan_are_drawn_from_its_place(table):
+def test_pan_directions_are_drawn_from_one_point(table):
     page, drawing = drawing_of(table)
     assert "pan 40.0" in page
     assert "zoom 10 %" in page
@@ -59,12 +59,12 @@ def test_the_directions_of_a_pan_are_drawn_from_its_place(table):
     assert {text.text for text in drawing.findall("text")} == {"camera", "person 1", "1 m"}
 
 
-def test_the_path_of_a_carried_camera_is_dashed(table):
+def test_translating_camera_path_is_dashed(table):
     moved = np.linspace(0, 2, FRAMES)[:, None] * np.array([1.0, 0, 0], np.float32)
     page, drawing = drawing_of(table.with_columns(camera_position=moved.astype(np.float32)))
     assert "dashed: path of the camera" in page
     assert any(path.get("stroke-dasharray") for path in drawing.findall("path"))
 
 
-def test_a_static_camera_has_no_section(table):
+def test_static_camera_has_no_plan(table):
     assert not list(cameras_section(table.with_columns(camera_rotation=None, camera_zoom=None, camera_sigma=None)))

@@ -36,7 +36,7 @@ def changed(image):
     return (image != 110).any(axis=2)
 
 
-def test_a_body_covers_its_joints_and_little_more():
+def test_drawn_body_covers_its_joints():
     result = seen_result([(0.2, 0.1, 3.0)])
     body = changed(bodies_on(blank(), result))
     joints = result.people.keypoints[0]
@@ -50,7 +50,7 @@ def test_a_body_covers_its_joints_and_little_more():
     assert low[1] - room < rows.min() < rows.max() < high[1] + room
 
 
-def test_the_nearer_of_two_people_hides_the_other():
+def test_nearer_body_occludes_the_farther():
     far, near = (0.0, 0.0, 4.0), (0.0, 0.0, 2.5)
     for places, front in (([far, near], 2), ([near, far], 1)):
         result = seen_result(places)
@@ -63,7 +63,7 @@ def test_the_nearer_of_two_people_hides_the_other():
         assert min(apart, key=apart.get) == front
 
 
-def test_the_image_shows_through_and_nothing_changes_outside_of_the_areas():
+def test_bodies_are_translucent_and_stay_in_their_area():
     striped = np.tile(np.where(np.arange(SIZE[0]) % 8 < 4, 60, 160).astype(np.uint8)[None, :, None], (SIZE[1], 1, 3))
     result = seen_result([(0.2, 0.1, 3.0), (2.5, 0, 3.0)])  # the second is partly beyond the edge
     overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA, H36M17))
@@ -78,7 +78,7 @@ def test_the_image_shows_through_and_nothing_changes_outside_of_the_areas():
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0.05), (0, 0, -2.0), (1e4, 0, 3.0), (0, 0, 1e4)])
-def test_people_at_odd_places_break_nothing(place):
+def test_degenerate_positions_are_drawn_without_error(place):
     result = seen_result([(0, 0, 3.0)])
     result.poses.root[0] = place
     overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA, H36M17))
@@ -89,7 +89,7 @@ def test_people_at_odd_places_break_nothing(place):
         assert np.isfinite(mesh.corners).all()
 
 
-def test_portions_give_what_single_frames_give():
+def test_portions_equal_single_frames():
     results = [seen_result([(0.01 * at, 0, 3.0)], index=at, time=at / 30) for at in range(BATCH_FRAMES + 3)]
     one_by_one, ahead = BodyMeshes(CAMERA, H36M17), BodyMeshes(CAMERA, H36M17)
     for result, same in zip(results, ahead.in_batches(results), strict=True):
@@ -100,7 +100,7 @@ def test_portions_give_what_single_frames_give():
         np.testing.assert_allclose(extent(a), extent(b), atol=0.05)
 
 
-def test_hands_of_the_result_turn_those_of_the_body():
+def test_detected_hands_rotate_the_body_hands():
     result = seen_result([(0, 0, 2.0)])
     rng = np.random.default_rng(0)
     shapes = 0.08 * rng.standard_normal((1, 2, 21, 3)).astype(np.float32)
@@ -113,7 +113,7 @@ def test_hands_of_the_result_turn_those_of_the_body():
     assert differs[:, 1].max() < result.people.keypoints[0, H36M17.index("left_knee"), 1]
 
 
-def test_planes_get_the_same_bodies_as_images():
+def test_bodies_on_planes_equal_rgb():
     result = seen_result([(0.2, 0.1, 3.0)])
     colours = Colours(BT709)
     planes = Planes.of_rgb(blank(), colours)

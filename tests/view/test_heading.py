@@ -25,12 +25,12 @@ def turned(degrees, tilt=0.0):
 
 @pytest.mark.parametrize("tilt", [0, 25])
 @pytest.mark.parametrize("degrees", [-50, 0, 30, 120])
-def test_the_heading_is_the_camera_s(degrees, tilt):
+def test_heading_equals_the_camera_heading(degrees, tilt):
     expected = np.sin(np.radians(degrees)), np.cos(np.radians(degrees))  # x right, y away from the camera
     assert camera_heading(turned(degrees, tilt)) == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_arrow_points_ahead_and_stays_on_the_floor():
+def test_heading_arrow_lies_on_the_floor():
     middle = np.array([1.0, 2.0, 0.97], np.float32)
     arrow = heading_arrow(turned(30), middle, 2.0)
     shaft = arrow[0, 0] - arrow[0, 1]
@@ -39,7 +39,7 @@ def test_the_arrow_points_ahead_and_stays_on_the_floor():
     assert np.linalg.norm(arrow[..., :2] - middle[:2], axis=-1).max() < 2.0
 
 
-def test_a_camera_that_stands_or_looks_down_has_no_arrow():
+def test_static_or_downward_camera_has_no_arrow():
     moving = turned(30)
     straight_down = turned(0, 90)
     unknown = replace(moving, placed=replace(moving.placed, joints=np.full_like(moving.placed.joints, np.nan)))

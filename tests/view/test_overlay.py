@@ -48,7 +48,7 @@ def _with_scores(result, scores):
         (("spine", "thorax"), "centre"),
     ],
 )
-def test_limbs_have_the_colour_of_their_side_where_they_are(limb, side):
+def test_limbs_are_drawn_in_their_side_colour(limb, side):
     result = seen_result([(0, 0, 3.0)])
     image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     pixel = _middle_of(result, limb, image)
@@ -56,7 +56,7 @@ def test_limbs_have_the_colour_of_their_side_where_they_are(limb, side):
 
 
 @pytest.mark.parametrize(("limb", "swapped"), [("knee", [True, False]), ("elbow", [False, True])])
-def test_sides_are_drawn_as_they_were_lifted(limb, swapped):
+def test_sides_are_coloured_as_lifted(limb, swapped):
     result = seen_result([(0, 0, 3.0)])
     result = replace(result, poses=replace(result.poses, swapped=np.array([swapped])))
     image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
@@ -66,7 +66,7 @@ def test_sides_are_drawn_as_they_were_lifted(limb, swapped):
         assert drawn == ("right" if name == limb else "left")
 
 
-def test_joints_not_seen_are_not_drawn():
+def test_unseen_joints_are_not_drawn():
     result = seen_result([(0, 0, 3.0)])
     scores = np.ones((1, 17))
     scores[0, [H36M17.index("left_knee"), H36M17.index("left_ankle")]] = 0
@@ -97,7 +97,7 @@ def _turned(degrees):
 
 
 @pytest.mark.parametrize("degrees", [0, 90, 180, -60])
-def test_the_badge_sits_at_the_head_whatever_way_the_body_lies(degrees):
+def test_badge_is_at_the_head_in_any_orientation(degrees):
     result = seen_result([(0, 0, 5.0)], _turned(degrees))
     image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     points = result.people.keypoints[0]
@@ -108,7 +108,7 @@ def test_the_badge_sits_at_the_head_whatever_way_the_body_lies(degrees):
     assert beyond @ (head - neck) > 0.9 * np.linalg.norm(beyond) * np.linalg.norm(head - neck)
 
 
-def test_each_person_is_outlined_in_its_colour():
+def test_people_are_outlined_in_their_colour():
     result = seen_result([(-0.8, 0, 3.0), (0.8, 0, 3.0)], size=(1280, 960))
     image = Overlay((1280, 960), H36M17, inset="off").draw(_picture((1280, 960)), result)
     for person, box in zip(result.people.ids.tolist(), result.people.boxes.astype(int), strict=True):
@@ -140,13 +140,13 @@ def _lab(colour):
     return cv2.cvtColor(np.float32([[colour]]) / 255, cv2.COLOR_RGB2LAB)[0, 0]
 
 
-def test_ten_people_have_colours_that_differ_from_each_other_and_from_the_sides():
+def test_person_colours_are_distinct():
     assert len({person_colour(person) for person in range(1, 11)}) == 10
     every = [*PERSON_COLOURS, *SIDE_COLOURS.values()]
     assert min(np.linalg.norm(_lab(a) - _lab(b)) for a, b in combinations(every, 2)) > 30
 
 
-def test_no_person_leaves_the_image_as_it_is_apart_from_the_inset(rng):
+def test_empty_frame_changes_only_the_inset(rng):
     size = (640, 360)
     picture = rng.integers(0, 255, (360, 640, 3), np.uint8)
     nobody = random_result(rng, 0, 0)
@@ -159,7 +159,7 @@ def test_no_person_leaves_the_image_as_it_is_apart_from_the_inset(rng):
     assert not changed[:330, :400].any()
 
 
-def test_a_portrait_keeps_its_image_whole_beside_the_panel(rng):
+def test_portrait_image_stays_whole_beside_the_panel(rng):
     size = (360, 640)
     overlay = Overlay(size, BLAZEPOSE33)
     picture = rng.integers(0, 255, (640, 360, 3), np.uint8)
@@ -202,7 +202,7 @@ def _boxed(box, time):
     return FrameResult(people, poses)
 
 
-def test_the_inset_goes_where_it_hides_least_and_does_not_flicker():
+def test_inset_moves_to_the_emptiest_corner():
     size = (640, 360)
     overlay = Overlay(size, H36M17)
     right, left = (400, 40, 639, 320), (0, 40, 240, 320)
@@ -223,14 +223,14 @@ def test_the_inset_stays_in_the_corner_that_is_asked_for(place, size):
         assert _changed_corner(overlay, _boxed((0, 0, *size), time), size) == (side, level)
 
 
-def test_without_an_inset_no_corner_changes_and_a_portrait_has_no_panel(rng):
+def test_disabled_inset_changes_no_corner(rng):
     overlay = Overlay((360, 640), H36M17, inset=OFF)
     assert overlay.output_size == (360, 640)
     assert (overlay.draw(_picture((360, 640)), random_result(rng, 0, 0))[:500] == GREY).all()
 
 
 @pytest.mark.parametrize("size", [(300, 1), (1, 300), (1, 1), (3, 300), (300, 16), (2000, 4)])
-def test_images_of_any_shape_are_drawn_on(size, rng):
+def test_overlay_supports_any_image_shape(size, rng):
     width, height = size
     overlay = Overlay(size, BLAZEPOSE33)
     drawn = overlay.draw(np.zeros((height, width, 3), np.uint8), random_result(rng, 0, 2))

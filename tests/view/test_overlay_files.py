@@ -52,7 +52,7 @@ def check_equal(written: Planes, wanted: Planes, free: np.ndarray, what: str) ->
 
 
 @pytest.mark.parametrize("pix_fmt", FORMATS)
-def test_what_is_not_drawn_on_equals_the_video(tmp_path, rng, pix_fmt):
+def test_undrawn_pixels_equal_the_video(tmp_path, rng, pix_fmt):
     for size in SIZES[:: 5 if pix_fmt in CONVERTED else 1]:
         path, out = tmp_path / "clip.mkv", tmp_path / "overlay.mp4"
         image = waves(size)

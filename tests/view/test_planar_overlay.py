@@ -30,7 +30,7 @@ def source_planes(image: U8, colours: Colours) -> Planes:
 
 
 @pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT470BG, full_range=True)], ids=str)
-def test_rgb_comes_back(rng, colours):
+def test_planes_round_trip_rgb(rng, colours):
     flat = np.repeat(np.repeat(rng.integers(0, 256, (9, 11, 3), np.uint8), 2, axis=0), 2, axis=1)
     back = rgb_of(Planes.of_rgb(flat, colours))
     assert np.abs(back.astype(int) - flat).max() <= (3 if not colours.full_range else 2)
@@ -53,7 +53,7 @@ def test_colours_are_those_of_ffmpeg(rng, matrix, full):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("people", [0, 4])
-def test_it_is_the_drawing_on_rgb(rng, size, people):
+def test_planar_drawing_equals_rgb_drawing(rng, size, people):
     """Both overlays see the same frames; what differs is what 4:2:0 cannot hold, not where anything is.
 
     Light upon light (a halo over a trail) ends at 255 in RGB, and above white in Y: a few pixels are further apart.
@@ -76,7 +76,7 @@ def test_it_is_the_drawing_on_rgb(rng, size, people):
         assert np.array_equal(plane, then)
 
 
-def test_what_is_not_drawn_on_passes_through_untouched(rng):
+def test_undrawn_plane_samples_are_unchanged(rng):
     size = (640, 480)
     noise = Planes(
         rng.integers(0, 256, (480, 640), np.uint8), *rng.integers(0, 256, (2, 240, 320), np.uint8), Colours(SMPTE170M)

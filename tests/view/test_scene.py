@@ -26,7 +26,7 @@ def _stood():
     return (STANDING @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]], np.float32)).astype(np.float32)
 
 
-def test_people_stand_on_the_floor_where_they_are(stage):
+def test_scene_places_people_on_the_floor(stage):
     ids, placed = stage.people(1)
     assert ids == [1]
     assert placed[0, 0, :2] == pytest.approx([0.5, 4.0], abs=0.05)
@@ -47,7 +47,7 @@ def test_a_body_is_a_closed_surface_around_its_joints():
     assert colours == set(SIDE_COLOURS.values())
 
 
-def test_left_vertices_are_on_the_left():
+def test_left_mesh_vertices_are_on_the_left():
     mesh = body_mesh(_stood())
     left = np.abs(mesh.colours * 255 - SIDE_COLOURS["left"]).max(axis=1) < 1
     right = np.abs(mesh.colours * 255 - SIDE_COLOURS["right"]).max(axis=1) < 1
@@ -55,7 +55,7 @@ def test_left_vertices_are_on_the_left():
     assert mesh.vertices[right, 0].mean() < -0.1
 
 
-def test_the_mark_lies_flat_below_the_pelvis():
+def test_floor_mark_is_below_the_pelvis():
     joints = _stood() + np.array([2, 5, 1], np.float32)
     mesh = mark_mesh(joints, 3)
     assert np.ptp(mesh.vertices[:, 2]) == 0
@@ -71,7 +71,7 @@ def test_the_grid_has_a_line_every_metre():
 
 
 @pytest.mark.parametrize("azimuth", [0.0, 1.0, -2.0])
-def test_the_eye_sees_the_ball_under_its_angle(azimuth):
+def test_view_frames_the_scene_under_its_angle(azimuth):
     middle = np.array([1, 2, 0.9])
     eye = orbit_eye(middle, 2.0, azimuth, 0.3, math.radians(40))
     distance = np.linalg.norm(eye - middle)
@@ -79,7 +79,7 @@ def test_the_eye_sees_the_ball_under_its_angle(azimuth):
     assert eye[2] > middle[2]
 
 
-def test_the_player_follows_the_time_stamps(stage):
+def test_player_follows_timestamps(stage):
     player = Player(stage)
     shown = []
     for now in np.arange(10.0, 10.61, 0.05):

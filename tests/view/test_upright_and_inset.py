@@ -28,7 +28,7 @@ def test_the_stage_has_the_world_s_y_as_z_and_looks_away_from_the_camera():
     assert to_stage(np.array([0.3, 1.7, -2.0])) == pytest.approx([0.3, 2.0, 1.7])
 
 
-def test_who_is_placed_is_shown_there():
+def test_placed_people_are_shown_at_their_position():
     result = seen_result([(0, 0, 3.0), (1, 0, 4.0)])
     world = np.arange(2 * 17 * 3, dtype=np.float32).reshape(2, 17, 3)
     nothing = np.zeros(2, np.float32)
@@ -38,7 +38,7 @@ def test_who_is_placed_is_shown_there():
 
 
 @pytest.mark.parametrize("degrees", [-20, 0, 15, 30])
-def test_who_stands_shows_the_vertical_to_a_tilted_camera(degrees):
+def test_standing_person_reveals_the_vertical(degrees):
     tilt = _tilt(degrees)
     up = mean_up((ON_ITS_FEET @ tilt.T).astype(np.float32)[None])
     angle = np.degrees(np.arccos(up @ tilt @ [0, -1, 0] / np.linalg.norm(up)))
@@ -57,7 +57,7 @@ def test_a_tilted_camera_is_learnt_in_a_few_seconds_and_feet_stay_on_the_floor()
     assert height[H36M17.index("head")] == pytest.approx(1.61 + ANKLE_HEIGHT, abs=0.05)
 
 
-def test_a_jump_leaves_the_floor():
+def test_jump_leaves_the_floor_in_the_inset():
     world = CausalWorld()
     body = STANDING[None]
     for i in range(25):
@@ -70,7 +70,7 @@ def _has(image, colour, tolerance=30):
     return (np.abs(image.astype(int) - colour).max(axis=2) <= tolerance).sum()
 
 
-def test_what_the_lifter_does_not_know_is_left_out():
+def test_unknown_joints_are_not_drawn():
     known = seen_result([(0, 0, 3.0)])
     unknown = Poses3D(known.poses.joints * np.nan, known.poses.root * np.nan, known.poses.sigma)
     nobody = Inset((200, 200)).render(seen_result(np.zeros((0, 3))))
@@ -86,7 +86,7 @@ def test_only_the_uncertain_joint_gets_a_halo():
     assert 500 < changed.sum() < 10_000
 
 
-def test_the_person_who_is_farther_away_is_smaller_and_all_people_are_in_view():
+def test_inset_shows_all_people_in_perspective():
     image = Inset((400, 400)).render(seen_result([(-1, 0, 3.0), (1, 0, 8.0)]))
     near, far = _has(image, person_colour(1), 8), _has(image, person_colour(2), 8)
     assert near > far > 20
@@ -132,7 +132,7 @@ def _leaning(degrees):
 
 @pytest.mark.parametrize("size", [(95, 210), (230, 496), (330, 300)])
 @pytest.mark.parametrize("people", [1, 3])
-def test_bodies_are_whole_in_the_inset_whatever_they_do(size, people, drawn, rng):
+def test_bodies_are_fully_visible_in_the_inset(size, people, drawn, rng):
     inset, time = Inset(size), 0.0
     for _ in range(8):  # poses, from one to the next in a few frames
         before, after = _any_pose(rng), _any_pose(rng)
@@ -148,7 +148,7 @@ def test_bodies_are_whole_in_the_inset_whatever_they_do(size, people, drawn, rng
         assert (pixels < size).all()
 
 
-def test_who_leans_over_and_over_does_not_make_the_inset_pump(drawn):
+def test_repeated_leaning_does_not_rescale_the_inset(drawn):
     """What was needed once stays for a while; where it is needed no more the view comes near slowly."""
     inset, times = Inset((230, 496)), np.arange(120) / 12.5
     for time in times.tolist():

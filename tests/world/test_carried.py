@@ -75,7 +75,7 @@ def joints_of(results):
     return np.array([result.placed.joints[0] for result in results], np.float64)
 
 
-def test_a_carried_camera_gives_the_world_of_one_that_stands(walk):
+def test_translating_camera_gives_the_world_of_a_static_one(walk):
     with PlacedRun(results_of({1: walk}), H36M17, CAMERA) as still:
         true, world = joints_of(still), still.world
     path = path_of(PLACES, TURNS)
@@ -100,7 +100,7 @@ def test_standing_feet_give_the_scale_of_the_path(walk):
     assert 0.1 < scale.sigma < 0.15
 
 
-def test_people_who_contradict_each_other_give_no_scale(walk):
+def test_contradicting_people_give_no_scale(walk):
     """One of them moves as if the camera had gone half as far: a treadmill, or a wrong body."""
     pairs = zip(results_of({1: walk}, TURNS, PLACES), results_of({2: walk}, TURNS, PLACES / 2), strict=True)
     results = [FrameResult(both(a.people, b.people), both(a.poses, b.poses)) for a, b in pairs]
@@ -116,11 +116,11 @@ def test_a_camera_that_hardly_moves_gives_no_scale(walk):
     assert isinstance(find_scale(works_of(results_of({1: walk}), path), path, DEPTH), str)
 
 
-def test_no_person_gives_no_scale():
+def test_no_people_give_no_scale():
     assert isinstance(find_scale({}, path_of(PLACES), DEPTH), str)
 
 
-def test_files_hold_the_position_of_the_camera(walk, tmp_path):
+def test_files_contain_the_camera_position(walk, tmp_path):
     motion = CameraMotion(TRANSLATING, distance=2.0, distance_sigma=0.1)
     with PlacedRun(results_of({1: walk}, TURNS, PLACES), H36M17, CAMERA, Steps(path=path_of(PLACES, TURNS))) as run:
         info = RunInfo(
@@ -177,7 +177,7 @@ def test_without_the_extra_there_is_no_world_and_the_remedy_is_named(walk, decid
     assert "pip install 'pose-run[slam]'" in decision.problem
 
 
-def test_free_without_the_extra_compensates_the_rotation_and_says_so(walk, decided, monkeypatch):
+def test_camera_free_without_the_extra_compensates_rotation(walk, decided, monkeypatch):
     monkeypatch.setattr(carried, "has_colmap", lambda: False)
     decided(ROTATING, path=path_of(turns=TURNS), check_feet=False)
     there, decision = placed(walk, "free")
@@ -185,7 +185,7 @@ def test_free_without_the_extra_compensates_the_rotation_and_says_so(walk, decid
     assert "pip install 'pose-run[slam]'" in decision.translation
 
 
-def test_a_path_that_feet_contradict_leaves_no_world(walk, decided, monkeypatch):
+def test_path_contradicted_by_feet_gives_no_world(walk, decided, monkeypatch):
     wrong = path_of(3 * PLACES, TURNS)
     monkeypatch.setattr(carried, "_travel", lambda *_: (wrong, Scale(1.0, 0.05)))
     decided(TRANSLATING, MOVED, path_of(turns=TURNS))
@@ -194,7 +194,7 @@ def test_a_path_that_feet_contradict_leaves_no_world(walk, decided, monkeypatch)
     assert "standing feet contradict" in decision.problem
 
 
-def test_a_path_that_feet_support_gives_a_world(walk, decided, monkeypatch):
+def test_path_supported_by_feet_gives_a_world(walk, decided, monkeypatch):
     right = path_of(PLACES, TURNS)
     monkeypatch.setattr(carried, "_travel", lambda *_: (right, Scale(1.0, 0.05)))
     decided(TRANSLATING, MOVED, path_of(turns=TURNS))

@@ -31,7 +31,7 @@ def noisy(rng):
     )
 
 
-def test_a_walk_stands_on_its_floor(noisy):
+def test_walk_stands_on_the_floor(noisy):
     world, people = clean({7: noisy}, noisy.times)
     walker = people[7]
     assert world.floor_known
@@ -45,7 +45,7 @@ def test_a_walk_stands_on_its_floor(noisy):
     assert (walker.root_sigma > 0).all()
 
 
-def test_a_body_that_is_one_already_keeps_its_bones(noisy):
+def test_consistent_body_keeps_its_bones(noisy):
     """The lifter gave each track one body; the world keeps it, and makes one of those of two joined tracks."""
 
     def bones(joints):
@@ -71,7 +71,7 @@ def test_a_mirrored_image_gives_mirrored_people(noisy):
     np.testing.assert_array_equal(other.feet_held, one.feet_held[:, ::-1])
 
 
-def test_a_given_vertical_and_height(noisy):
+def test_given_vertical_and_height_are_used(noisy):
     steps = Steps(up=up_of(-10, 2), heights={1: 1.9})
     world, people = clean({1: noisy, 2: noisy}, noisy.times, steps)
     assert world.found_by == "given"
@@ -85,7 +85,7 @@ def test_a_given_vertical_and_height(noisy):
     assert people[1].root[:, 2].mean() / people[2].root[:, 2].mean() == pytest.approx(factor, rel=0.01)
 
 
-def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
+def test_distance_sigma_is_calibrated(rng):
     """People of other sizes than the lifter believes, seen with noise."""
     inside = []
     for _ in range(12):
@@ -98,7 +98,7 @@ def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     assert 0.5 < np.concatenate(inside).mean() < 0.95
 
 
-def test_gaps_are_marked_and_carry_no_measure(noisy):
+def test_filled_gaps_are_marked_and_not_measured(noisy):
     kept = np.ones(len(noisy), bool)
     kept[40:46] = False
     person = replace(noisy, **{name: getattr(noisy, name)[kept] for name in noisy.__slots__})
@@ -110,7 +110,7 @@ def test_gaps_are_marked_and_carry_no_measure(noisy):
     assert len(clean({1: person}, noisy.times, Steps(fill=False))[1][1].times) == kept.sum()
 
 
-def test_two_people_share_a_floor_and_who_is_on_a_stage_does_not():
+def test_people_share_a_floor_unless_one_is_raised():
     low, high = (seen_person(standing(3.0) + np.array([x, y, 0])) for x, y in ((-1, 0), (1, 0.12)))
     stage = seen_person(standing(3.0) + np.array([0, 0.6, 0]))
     _, people = clean({1: low, 2: high, 3: stage}, low.times, Steps(up=up_of(0, 0)))
@@ -120,7 +120,7 @@ def test_two_people_share_a_floor_and_who_is_on_a_stage_does_not():
     assert people[3].raised == 0
 
 
-def test_no_person():
+def test_no_people_give_an_empty_world():
     world, people = clean({}, np.arange(3.0))
     assert world.found_by == "unknown"
     assert people == {}

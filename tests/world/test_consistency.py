@@ -21,14 +21,14 @@ def displaced(person, limb, share=0.5, frames=slice(None)):
     return replace(person, rays=rays)
 
 
-def test_a_healthy_person_is_not_flagged():
+def test_normal_person_is_not_flagged():
     flags, added = check_limbs(STANDER)
     assert not flags.any()
     assert not added.any()
 
 
 @pytest.mark.parametrize("limb", ["left_leg", "right_leg"])
-def test_a_knee_at_mid_thigh_flags_its_leg_alone(limb):
+def test_misplaced_knee_flags_only_its_leg(limb):
     flags, added = check_limbs(displaced(STANDER, limb))
     column = list(LIMBS).index(limb)
     assert flags[:, column].mean() > 0.9

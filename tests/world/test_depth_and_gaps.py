@@ -21,13 +21,13 @@ def placed(person):
     return seen.positions(depth), variance
 
 
-def test_a_body_that_is_seen_stays_where_it_is(walker):
+def test_visible_body_keeps_its_position(walker):
     root, _ = placed(walker)
     assert np.abs(root - walker.root).max() < 0.06
     assert np.abs(root - walker.root).mean() < 0.01
 
 
-def test_one_joint_in_view_stays_in_the_room(walker):
+def test_single_visible_joint_keeps_a_plausible_distance(walker):
     """Frames in which only a wrist is seen, and the lifter says 300 m."""
     scores, root = walker.scores.copy(), walker.root.copy()
     scores[40:70] = 0
@@ -39,14 +39,14 @@ def test_one_joint_in_view_stays_in_the_room(walker):
     assert variance[55] > 3 * variance[10]
 
 
-def test_nothing_seen_at_all_keeps_the_lifters_answer(walker):
+def test_unseen_body_keeps_the_lifted_position(walker):
     person = replace(walker, scores=np.zeros_like(walker.scores), rays=np.zeros_like(walker.rays))
     found, variance = placed(person)
     np.testing.assert_allclose(found, walker.root, atol=1e-6)
     assert np.isinf(variance).all()
 
 
-def test_noise_in_depth_goes_and_walking_stays(walker, rng):
+def test_depth_noise_is_removed_and_walking_kept(walker, rng):
     noisy = replace(walker, root=walker.root * (1 + 0.05 * rng.standard_normal((len(walker), 1))))
     found, _ = placed(noisy)
     before, after = (np.abs(root[:, 2] - walker.root[:, 2]).mean() for root in (noisy.root, found))
@@ -54,7 +54,7 @@ def test_noise_in_depth_goes_and_walking_stays(walker, rng):
     assert np.ptp(found[:, 2]) == pytest.approx(np.ptp(walker.root[:, 2]), rel=0.1)
 
 
-def test_a_jump_of_the_person_stays(rng):
+def test_sudden_motion_is_kept(rng):
     """Up and down, seen in the image: depth has no part in it."""
     world = standing(3.0)
     t = np.arange(len(world)) / 30
@@ -64,7 +64,7 @@ def test_a_jump_of_the_person_stays(rng):
     assert np.abs(root[:, 1] - person.root[:, 1]).max() < 0.02
 
 
-def test_gaps_are_filled_up_to_a_length(walker):
+def test_gaps_are_filled_up_to_a_limit(walker):
     frames = walker.times
     kept = np.ones(len(frames), bool)
     kept[20:25] = kept[60:100] = False

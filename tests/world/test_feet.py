@@ -27,7 +27,7 @@ def wobbling(world, size=0.02):
     return world + size * sway[:, None]
 
 
-def test_contacts_of_a_walk():
+def test_walk_contacts_are_found():
     world = walking(4.0)
     times = np.arange(len(world)) / FPS
     found, probability = find_contacts(world[:, ANKLES], times)
@@ -37,7 +37,7 @@ def test_contacts_of_a_walk():
     assert ((probability >= 0) & (probability <= 1)).all()
 
 
-def test_one_fast_frame_does_not_end_a_contact_and_one_slow_frame_is_none():
+def test_single_frames_neither_end_nor_start_contacts():
     times = np.arange(60) / FPS
     ankles = standing(2.0)[:, ANKLES].copy()
     ankles[30, 0] += [0.03, 0, 0]
@@ -46,7 +46,7 @@ def test_one_fast_frame_does_not_end_a_contact_and_one_slow_frame_is_none():
     assert not find_contacts(ankles, times)[0][:, 1].any()
 
 
-def test_who_is_on_a_stool_stands_on_it_and_who_jumps_on_nothing():
+def test_raised_support_counts_as_contact_and_jumps_do_not():
     times = np.arange(120) / FPS
     world = standing(4.0)
     world[40:, :, 1] += 0.5  # steps onto a stool
@@ -74,7 +74,7 @@ def test_standing_feet_stop_sliding():
     )
 
 
-def test_a_held_foot_turns_the_leg_and_leaves_the_knee():
+def test_foot_lock_rotates_the_leg_and_keeps_the_knee():
     """A leg that is nearly straight would move its knee by 9 cm for a foot that is 2 cm too high."""
     world = standing(3.0)
     knee, ankle = H36M17.index("left_knee"), ANKLES[0]
@@ -90,7 +90,7 @@ def test_a_held_foot_turns_the_leg_and_leaves_the_knee():
     assert moved[:, knee].max() < moved[:, ankle].max()
 
 
-def test_what_is_right_already_hardly_changes():
+def test_correct_motion_hardly_changes():
     true = walking(4.0)
     assert np.abs(locked(true)[0] - true).max() < 0.06
     assert np.abs(locked(true)[0] - true).mean() < 0.006
@@ -99,7 +99,7 @@ def test_what_is_right_already_hardly_changes():
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.35])
-def test_a_slide_stays_a_slide(speed):
+def test_real_slide_is_kept(speed):
     """A person glides along with both feet on the floor, to the side of the view."""
     world = standing(5.0)
     world[..., 0] += (speed * np.arange(len(world)) / FPS)[:, None]
@@ -108,7 +108,7 @@ def test_a_slide_stays_a_slide(speed):
     np.testing.assert_allclose(after, world, atol=1e-9)
 
 
-def test_a_jump_stays_a_jump():
+def test_real_jump_is_kept():
     world = standing(3.0)
     t = np.arange(len(world)) / FPS
     rise = np.where((t > 1) & (t < 1.5), 0.3 * np.sin(np.pi * np.clip((t - 1) / 0.5, 0, 1)), 0)
@@ -127,7 +127,7 @@ def test_mirrored_input_gives_mirrored_output():
     np.testing.assert_allclose(again, after[:, flip] * [-1, 1, 1], atol=1e-9)
 
 
-def test_floor_is_where_feet_stand_and_not_where_one_frame_says():
+def test_floor_is_robust_to_single_frames():
     world = walking(4.0)
     times = np.arange(len(world)) / FPS
     ankles = world[:, ANKLES].copy()
@@ -137,7 +137,7 @@ def test_floor_is_where_feet_stand_and_not_where_one_frame_says():
     assert common_floor([0.0, -0.1, 3.0], [10.0, 12.0, 5.0]) == 0.0
 
 
-def test_feet_out_of_the_image_are_not_on_the_floor():
+def test_feet_outside_the_image_do_not_set_the_floor():
     """Whose legs are guessed for half of the time, half a metre too low."""
     ankles = standing(4.0)[:, ANKLES].copy()
     ankles[:60, :, 1] -= 0.5

@@ -52,7 +52,7 @@ def seen_of(joints, feet):
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.6, -1.2, 2.4])
-def test_standing_feet_come_back_whichever_way_they_point(yaw):
+def test_standing_foot_directions_are_recovered(yaw):
     joints, turn = pose(yaw)
     feet = true_feet(joints, turn)
     found = lift_feet(joints, seen_of(joints, feet), UP, np.ones((1, 2)))
@@ -60,7 +60,7 @@ def test_standing_feet_come_back_whichever_way_they_point(yaw):
 
 
 @pytest.mark.parametrize("pitch", [-0.5, 0.4])
-def test_a_swinging_foot_seen_from_the_side_turns_nearly_as_far(pitch):
+def test_swinging_foot_rotation_is_recovered_from_the_side(pitch):
     """The leg says that the foot is at a right angle to it, so the angle is a tenth too small."""
     joints, turn = pose(-np.pi / 2 + 0.3)
     feet = true_feet(joints, turn, pitch)
@@ -70,7 +70,7 @@ def test_a_swinging_foot_seen_from_the_side_turns_nearly_as_far(pitch):
     np.testing.assert_allclose(found, feet, atol=0.03)
 
 
-def test_more_errors_of_the_image_than_of_the_leg_leave_the_foot_to_the_leg():
+def test_noisy_foot_points_fall_back_to_the_leg():
     joints, turn = pose(0.6)
     seen = seen_of(joints, true_feet(joints, turn, 0.4))
     without = replace(seen, scores=np.zeros_like(seen.scores))
@@ -82,7 +82,7 @@ def test_more_errors_of_the_image_than_of_the_leg_leave_the_foot_to_the_leg():
     np.testing.assert_allclose(np.linalg.norm(foot_frames(far, seen_far, None, None), axis=-1), 1, atol=1e-6)
 
 
-def test_without_an_image_a_standing_foot_is_level_and_another_one_square_to_its_shank():
+def test_unobserved_feet_are_level_or_square_to_the_shank():
     joints, _ = pose(0.6)
     bent = joints.copy()
     bent[:, KNEES] += (0.1, 0, -0.15)
@@ -96,7 +96,7 @@ def test_without_an_image_a_standing_foot_is_level_and_another_one_square_to_its
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0.0), (0, 0, -2.0), (0, 0, 1e6)])
-def test_legs_in_odd_places_or_of_no_length_give_finite_directions(place):
+def test_degenerate_legs_give_finite_foot_directions(place):
     joints, turn = pose(0.6)
     seen = seen_of(joints, true_feet(joints, turn))
     for body in (joints - joints[:, :1] + place, np.zeros_like(joints) + place):
@@ -104,7 +104,7 @@ def test_legs_in_odd_places_or_of_no_length_give_finite_directions(place):
 
 
 @pytest.mark.parametrize("bend", [-0.4, 0.0, 0.5])
-def test_an_ankle_bends_by_what_the_shank_leans_over_a_flat_foot(bend):
+def test_ankle_flexion_equals_shank_lean_over_a_flat_foot(bend):
     joints, turn = pose(-np.pi / 2)
     feet = true_feet(joints, turn)
     axis = turn @ (1, 0, 0)
@@ -117,7 +117,7 @@ def test_an_ankle_bends_by_what_the_shank_leans_over_a_flat_foot(bend):
     assert np.isnan(ankle_flexions(leaning, without, UP, np.ones((1, 2)))).all()
 
 
-def test_heel_and_toe_stand_one_after_the_other():
+def test_heel_and_toe_contacts_are_sequential():
     """A foot rolls: the heel is up from 1.2 s on, the toe until 0.6 s; the other foot is never seen."""
     times = np.arange(60) / 30
     feet = np.full((60, 2, 2, 3), np.nan)
@@ -153,7 +153,7 @@ def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, at_hand, tmp
     np.testing.assert_allclose(*away, rtol=0.05)
 
 
-def test_a_result_without_a_world_or_without_heels_is_one_line(tmp_path):
+def test_feet_need_a_world_and_heels(tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info(COCO17)):
         pass
     for method in ("feet", "foot_contacts"):

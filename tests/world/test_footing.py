@@ -49,7 +49,7 @@ def decided(motion, footing):
 
 
 @pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
-def test_feet_that_stand_support_the_camera(world):
+def test_standing_feet_support_the_camera_motion(world):
     footing = run_of(world)
     assert find_rest_densities(footing).at_rest.min() > 0.8
     for motion in (CERTAIN, UNCERTAIN):
@@ -60,7 +60,7 @@ def test_feet_that_stand_support_the_camera(world):
 
 @pytest.mark.parametrize("drift", [(0.4, 0, 0), (0, 0, 0.8)])
 @pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
-def test_feet_that_slide_end_the_world(world, drift):
+def test_sliding_feet_end_the_world(world, drift):
     found = decided(CERTAIN, run_of(world, drift))
     assert (found.motion.kind, found.path) == (UNKNOWN, None)
     assert "standing feet slide" in found.problem
@@ -92,11 +92,11 @@ def test_without_feet_the_background_must_be_certain():
     [({}, True), ({"focal_ratio": 0.8}, False), ({"focal_sigma": 0.3}, False), ({"zoom": 1.1}, False),
      ({"focal_ratio": float("nan")}, False), ({"kind": "shaking", "focal_ratio": float("nan")}, True)],
 )  # fmt: skip
-def test_what_a_background_tells_reliably(change, certain):
+def test_reliable_backgrounds_are_recognised(change, certain):
     assert replace(CERTAIN, **change).excludes_translation is certain
 
 
-def test_few_frames_say_nothing():
+def test_few_frames_give_no_verdict():
     assert lower_foot_velocities(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 4)
     assert len(find_rest_densities([]).at_rest) == 0
 

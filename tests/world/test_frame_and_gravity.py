@@ -15,7 +15,7 @@ def standing_of(world, **camera):
     return BodyMotion(lifted.joints.astype(float), lifted.root.astype(float), lifted.times), up
 
 
-def test_world_and_back(rng):
+def test_world_transform_round_trips(rng):
     world = World(rotation_of(up_of(-20, 7)), -1.3, "given", 0.0)
     points = rng.normal(size=(5, 3))
     np.testing.assert_allclose(world.to_camera(world.place(points)), points, atol=1e-12)
@@ -23,7 +23,7 @@ def test_world_and_back(rng):
     assert np.linalg.det(world.rotation) == pytest.approx(1)
 
 
-def test_pitch_and_roll():
+def test_pitch_and_roll_are_measured():
     assert up_of(0, 0) == pytest.approx(LEVEL_UP)
     up = up_of(-30, 0)  # looks down: the vertical leans back into the image, away from the view
     assert up[2] < 0
@@ -38,14 +38,14 @@ def test_a_camera_that_looks_straight_down_has_a_world():
 
 
 @pytest.mark.parametrize(("pitch", "roll"), [(0, 0), (-15, 3), (10, -6), (-25, 0)])
-def test_bodies_that_stand_show_the_vertical(pitch, roll):
+def test_standing_bodies_give_the_vertical(pitch, roll):
     person, up = standing_of(standing(), pitch=pitch, roll=roll)
     world = find_gravity([person])
     assert world.found_by == "bodies"
     assert angle_between(world.up, up) < 3
 
 
-def test_feet_show_it_better_than_bodies_that_lean():
+def test_feet_improve_the_vertical_of_leaning_bodies():
     lean = walking(6.0)
     lean[:, [7, 8, 9, 10, 11, 12, 13, 14, 15, 16], 0] += 0.15  # to the side, all the time
     ways = [standing_of(lean, pitch=-12, turn=turn, distance=9) for turn in (45, -45)]
@@ -57,7 +57,7 @@ def test_feet_show_it_better_than_bodies_that_lean():
     assert world.sigma_degrees < still.sigma_degrees
 
 
-def test_feet_of_who_stays_on_one_spot_do_not_tilt_the_vertical(rng):
+def test_feet_on_one_spot_do_not_tilt_the_vertical(rng):
     """Their depth errs by 10 cm, and as the camera looks down, wrong depths lie on a plane that rises to the camera."""
     person, up = standing_of(standing(8.0), pitch=-15)
     slow = np.convolve(rng.normal(size=len(person.root) + 60), np.hanning(61), mode="valid")
@@ -68,7 +68,7 @@ def test_feet_of_who_stays_on_one_spot_do_not_tilt_the_vertical(rng):
     assert angle_between(found.up, up) < 3
 
 
-def test_feet_of_which_none_lies_near_the_floor_say_nothing():
+def test_feet_off_the_floor_are_ignored():
     """One ankle far below nine others: the low percentile of their heights lies between, where no foot is."""
     person, up = standing_of(standing(5 / 30), pitch=-10)
     joints = person.joints.copy()
@@ -79,7 +79,7 @@ def test_feet_of_which_none_lies_near_the_floor_say_nothing():
     assert 0 < world.sigma_degrees < 12
 
 
-def test_no_person_upright_is_unknown():
+def test_no_upright_person_gives_unknown_vertical():
     person, _ = standing_of(standing())
     lying = BodyMotion(person.joints[..., [1, 0, 2]], person.root, person.times)
     for people in ([], [lying]):

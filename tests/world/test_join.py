@@ -19,7 +19,7 @@ def broken(first=slice(0, 50), second=slice(80, 120), **changes):
     return {3: part(WALK, first), 5: replace(part(WALK, second), **changes)}
 
 
-def test_who_is_hidden_for_a_second_is_one_person():
+def test_tracks_around_a_short_occlusion_are_joined():
     assert find_joins(broken(), [0.0]) == {5: 3}
 
 
@@ -28,20 +28,20 @@ def test_nothing_is_joined_across_a_cut():
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_person_elsewhere_is_another_person(axis):
+def test_distant_tracks_are_not_joined(axis):
     there = WALK.root[80:] + 1.5 * np.eye(3)[axis]
     assert find_joins(broken(root=there), [0.0]) == {}
 
 
-def test_a_person_of_another_size_is_another_person():
+def test_tracks_of_different_size_are_not_joined():
     assert find_joins(broken(joints=0.8 * WALK.joints[80:]), [0.0]) == {}
 
 
-def test_two_at_the_same_time_are_two():
+def test_simultaneous_tracks_are_not_joined():
     assert find_joins(broken(slice(0, 90), slice(80, 120)), [0.0]) == {}
 
 
-def test_a_long_time_is_too_long():
+def test_tracks_after_a_long_gap_are_not_joined():
     still = seen_person(standing(8.0))
     pieces = {1: part(still, slice(0, 30)), 2: part(still, slice(200, 240))}
     assert find_joins(pieces, [0.0]) == {}

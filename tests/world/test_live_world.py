@@ -70,7 +70,7 @@ def test_gravity_is_unknown_at_first_then_found_and_never_jumps():
     assert np.abs(joints[90:, ANKLES, 1].min(axis=1) - 0.08).mean() < 0.03
 
 
-def test_a_height_that_is_known_scales_pose_and_distance(rng):
+def test_given_height_scales_pose_and_distance(rng):
     lifted, seen, _ = filmed(walking(2.0))
     world = LiveWorld(seen.camera, Steps(heights={7: 1.2, None: 2.0}))
     (*_, last), _ = run(world, frames(lifted, seen, number=7))
@@ -83,7 +83,7 @@ def test_a_height_that_is_known_scales_pose_and_distance(rng):
     assert 0.03 < sigma / height < 0.1
 
 
-def test_noise_goes_and_fast_motion_stays(rng):
+def test_live_smoothing_removes_noise_and_keeps_fast_motion(rng):
     lifted, seen, _ = filmed(walking(4.0, speed=2.0, step=0.35), distance=8, turn=90)
     shaken = noisy(rng, lifted, seen)
     true = lifted.joints + lifted.root[:, None]
@@ -109,7 +109,7 @@ def test_noise_goes_and_fast_motion_stays(rng):
     assert np.ptp(exact[30:, ANKLES, 2] - exact[30:, :1, 2]) > 0.95 * reach
 
 
-def test_standing_feet_are_found_and_swinging_ones_are_not():
+def test_live_contacts_are_standing_feet_only():
     lifted, seen, _ = filmed(walking(5.0), distance=8, turn=90)
     contacts = stacked(run(LiveWorld(seen.camera), frames(lifted, seen))[0], "contacts")
     ankles = (lifted.joints + lifted.root[:, None])[:, ANKLES]
@@ -119,7 +119,7 @@ def test_standing_feet_are_found_and_swinging_ones_are_not():
     assert (contacts[late] > 0.5)[speed[late] > 2].mean() < 0.15  # speeds are those of the last 0.2 s
 
 
-def test_a_frame_without_a_view_does_not_move_a_person_away():
+def test_frame_without_a_view_keeps_positions():
     lifted, seen, _ = filmed(standing())
     root, scores = lifted.root.copy(), seen.scores.copy()
     root[60:70] *= 50
@@ -144,7 +144,7 @@ def test_mirrored_people_give_mirrored_people():
     np.testing.assert_allclose(stacked(there), (stacked(here) * side)[:, flip], atol=1e-3)
 
 
-def test_who_has_no_3d_has_no_place_and_is_taken_up_again():
+def test_person_without_3d_has_no_position():
     lifted, seen, _ = filmed(standing(2.0))
     joints = lifted.joints.copy()
     joints[30:33] = np.nan
@@ -155,7 +155,7 @@ def test_who_has_no_3d_has_no_place_and_is_taken_up_again():
     assert np.isfinite(stacked(placed)[33:]).all()
 
 
-def test_people_who_are_gone_are_forgotten_but_not_the_world():
+def test_departed_people_are_forgotten_and_the_world_kept():
     """Forty visitors, one after the other: memory has room for fewer."""
     lifted, seen, up = filmed(walking(1.0), pitch=-12)
     world = LiveWorld(seen.camera)
@@ -172,7 +172,7 @@ def test_people_who_are_gone_are_forgotten_but_not_the_world():
 @pytest.mark.parametrize(
     "steps", [Steps(), Steps(smooth=False, depth=False, bones=False), Steps(heights={None: 1.8}), Steps(up=up_of(5, 5))]
 )
-def test_whatever_comes_in_nothing_breaks(rng, steps):
+def test_degenerate_input_gives_finite_or_missing_output(rng, steps):
     """Points of no size, kilometres away, infinite or missing; pauses of microseconds and minutes."""
     world, time = LiveWorld(filmed(standing(0.1))[1].camera, steps), 0.0
     for _ in range(400):

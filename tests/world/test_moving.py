@@ -75,7 +75,7 @@ def joints_of(results):
     return np.array([result.placed.joints[0] for result in results], np.float64)
 
 
-def test_a_turning_camera_gives_the_world_of_a_still_one(walk, turns):
+def test_rotating_camera_gives_the_world_of_a_static_one(walk, turns):
     still, world = placed(results_of(*walk))
     moving, found = placed(results_of(*walk, turns), path_of(turns))
     assert np.degrees(np.arccos(min(1, world.up @ found.up))) < 0.1
@@ -101,7 +101,7 @@ def test_a_wide_pan_keeps_the_distance(walk, degrees):
     assert max(off) < 0.2
 
 
-def test_zoom_does_not_bring_people_nearer(walk):
+def test_zoom_does_not_change_distances(walk):
     zooms = np.linspace(1, 1.6, FRAMES)
     still, _ = placed(results_of(*walk))
     moving, _ = placed(results_of(*walk, zooms=zooms), path_of(zooms=zooms))
@@ -120,7 +120,7 @@ def test_joints_and_root_stay_in_the_frame_of_their_image(walk, turns):
         np.testing.assert_allclose(after.view.rotation, turns[before.index], atol=1e-9)
 
 
-def test_files_and_exports_hold_the_static_world(walk, turns, tmp_path):
+def test_files_and_exports_contain_the_static_world(walk, turns, tmp_path):
     results, world = placed(results_of(*walk, turns), path_of(turns))
     info = RunInfo(
         source="walk", fps=30.0, camera=CAMERA, skeleton=H36M17, world=WorldInfo(world),

@@ -67,7 +67,7 @@ def written(run, tmp_path_factory):
     return load_poses(tmp_path / "poses.npz"), json.loads((tmp_path / "poses.json").read_text("utf-8"))
 
 
-def test_only_people_of_that_scene_have_no_world(run, results):
+def test_only_people_of_the_failing_scene_have_no_world(run, results):
     joints = joints_of(run)
     assert np.isnan(joints[SECOND]).all()
     assert run.unplaced == {2}
@@ -76,7 +76,7 @@ def test_only_people_of_that_scene_have_no_world(run, results):
         np.testing.assert_allclose(np.concatenate([joints[FIRST], joints[THIRD]]), joints_of(alone), atol=1e-6)
 
 
-def test_files_hold_it(written):
+def test_files_contain_partial_worlds(written):
     table, document = written
     check_table(table)
     document["frames"] = document["frames"][:120:20]
@@ -101,7 +101,7 @@ def test_exports_in_world_coordinates_leave_the_scene_out(written):
     np.testing.assert_array_equal(view.times, world.times[np.r_[FIRST, THIRD]])
 
 
-def test_the_analysis_gives_the_reason(written):
+def test_analysis_omits_scenes_without_a_world(written):
     analysis = analyse(written[0], ["gait"])
     ((person, reason),) = [(row.person, row.reason) for row in analysis.omissions if row.group == "all"]
     assert (person, reason) == (2, "the camera's motion is unknown while the person is in view")

@@ -79,7 +79,7 @@ def test_all_people_are_placed_and_gaps_are_filled(results, placed):
     assert sorted(run.heights) == [2, 4]
 
 
-def test_what_is_not_a_number_is_not_kept(results, placed):
+def test_nan_poses_are_not_kept(results, placed):
     results[50].poses.joints[0] = np.nan
     results[51].poses.root[0] = np.inf
     again = list(placed(results))
@@ -100,7 +100,7 @@ def test_broken_tracks_become_one_person_unless_unwanted(placed):
     assert {number for result in apart for number in result.people.ids.tolist()} == {1, 2, 4}
 
 
-def test_it_is_what_the_steps_give_for_all_people_at_once(results, placed):
+def test_streamed_world_equals_the_steps_at_once(results, placed):
     """From disk, one after another, as together in memory, to what single precision holds."""
     with SeenPeople(H36M17, CAMERA, None) as people:
         people.gather(results)
@@ -143,7 +143,7 @@ def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
     assert peak(9) < 1.3 * peak(3)
 
 
-def test_frames_that_show_no_person_are_left_out_and_the_rest_of_the_track_stays(placed):
+def test_false_frames_of_a_track_are_removed(placed):
     walk = filmed(walking(6.0), pitch=-8, turn=30, distance=8)[:2]
     ghost = filmed(standing(6.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
     run = placed(
@@ -181,7 +181,7 @@ def test_a_second_track_of_one_body_is_doubtful_if_it_jitters(placed):
         assert run.doubtful == doubtful
 
 
-def test_doubtful_tracks_are_found_without_a_world():
+def test_doubtful_tracks_are_marked_without_a_world():
     walk = filmed(walking(3.0), pitch=-8, turn=30, distance=8)[:2]
     brief = filmed(standing(3.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
     results = results_of({1: (*walk, set(range(90))), 2: (*brief, {0})})

@@ -68,7 +68,7 @@ def test_the_view_of_every_frame_leads_to_the_common_world(placed):
         assert there - frame.placed.joints[0] == pytest.approx(0, abs=0.002)
 
 
-def test_one_scene_with_people_needs_no_alignment(placed):
+def test_single_scene_needs_no_alignment(placed):
     both = clip(LOW, HIGH)
     empty = [
         FrameResult(
@@ -109,7 +109,7 @@ def test_scenes_of_any_length_are_written(placed, tmp_path, lengths):
     assert table.camera_position.shape == (sum(lengths), 3)
 
 
-def test_a_scene_without_standing_bodies_takes_the_vertical_of_the_others(placed):
+def test_scene_without_standing_people_uses_the_common_vertical(placed):
     lying = standing(SECONDS)[:, :, [1, 0, 2]]  # x and y swapped
     results = clip(LOW, {**LOW, "roll": 0.0})
     flat = clip(LOW, world=lying)
@@ -126,7 +126,7 @@ def test_a_scene_without_standing_bodies_takes_the_vertical_of_the_others(placed
     assert "gravity unknown, taken from all scenes together, from 6.0 s on" in scenes_line(info)
 
 
-def test_files_keep_scenes_and_views(placed, tmp_path):
+def test_files_round_trip_scenes_and_views(placed, tmp_path):
     run = placed(clip(LOW, HIGH))
     world = WorldInfo.of(run)
     info = RunInfo(

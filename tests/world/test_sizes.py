@@ -30,13 +30,13 @@ def level(*heights, away=4.0, scale=1.0):
     return {n: evidence((0.5 * n * scale, -below, -away)) for n, below in enumerate(heights)}
 
 
-def test_an_adult_alone_keeps_the_height_of_the_lifter():
+def test_single_adult_keeps_the_lifted_height():
     one = find_sizes(level(1.5), math.radians(3)).people[0]
     assert one.scale == pytest.approx(1, abs=0.01)
     assert one.sigma > 0.05  # who is alone may be a child
 
 
-def test_sigma_of_a_small_person_alone_includes_an_adult_far_away():
+def test_height_sigma_of_a_small_person_includes_a_distant_adult():
     """One image does not tell a near child from a distant adult: the adult's scale is within two sigma."""
     bones = ADULT * np.where([H36M17.names[child] in ("neck", "head") for _, child in H36M17.edges], 1.1, 1)
     one = find_sizes({1: evidence((0, -1.5, -4), height=1.68, bones=bones)}, 0.0).people[1]
@@ -44,7 +44,7 @@ def test_sigma_of_a_small_person_alone_includes_an_adult_far_away():
     assert math.exp(math.log(one.scale) + 2 * one.sigma) > 1
 
 
-def test_two_adults_of_one_floor_keep_their_heights_and_know_them_better():
+def test_common_floor_reduces_height_sigma():
     alone = find_sizes(level(1.5), 0.0).people[0]
     found = find_sizes(level(1.5, 1.5, 1.5), 0.0)
     for size in found.people.values():
@@ -54,14 +54,14 @@ def test_two_adults_of_one_floor_keep_their_heights_and_know_them_better():
     assert found.floor == pytest.approx(-1.5, abs=0.03)
 
 
-def test_who_is_lifted_too_large_beside_others_becomes_smaller():
+def test_oversized_person_is_scaled_down_by_the_floor():
     found = find_sizes(level(1.5, 1.5, 2.1), 0.0)
     assert found.people[2].scale == pytest.approx(1.5 / 2.1, rel=0.05)
     assert found.people[0].scale == pytest.approx(1, abs=0.05)
     assert found.people[2].scale_alone == pytest.approx(1, abs=0.01)
 
 
-def test_the_floor_is_the_lowest_level_and_a_roof_is_above_it():
+def test_floor_is_the_lowest_level():
     found = find_sizes(level(0.05, 1.75, away=7.0), math.radians(2))
     assert found.floor == pytest.approx(-1.75, abs=0.1)
     assert found.people[0].on_floor < 0.1
@@ -69,7 +69,7 @@ def test_the_floor_is_the_lowest_level_and_a_roof_is_above_it():
     assert found.people[1].scale == pytest.approx(1, abs=0.05)
 
 
-def test_a_given_height_stays_and_settles_the_others():
+def test_given_height_determines_the_others():
     people = level(1.5, 2.1)
     people[0] = evidence((0, -1.5, -4), given=True)
     free, given = find_sizes(level(1.5, 2.1), 0.0), find_sizes(people, 0.0)
@@ -78,7 +78,7 @@ def test_a_given_height_stays_and_settles_the_others():
     assert given.people[1].sigma < free.people[1].sigma
 
 
-def test_an_uncertain_vertical_explains_people_at_different_distances():
+def test_uncertain_vertical_weakens_the_floor_constraint():
     """Two adults at 4 and 8 m whose feet differ by what 3 degrees make."""
     people = {1: evidence((0, -1.5, -4)), 2: evidence((0, -1.5 - 4 * math.tan(math.radians(3)), -8))}
     known, uncertain = find_sizes(people, 0.0), find_sizes(people, math.radians(3))
@@ -90,14 +90,14 @@ def test_an_uncertain_vertical_explains_people_at_different_distances():
 
 
 @pytest.mark.parametrize("wide", [0.02, 0.1])
-def test_sigma_holds_68_per_cent_of_the_posterior(wide):
+def test_height_sigma_covers_68_percent(wide):
     """Of a normal posterior it is the standard deviation, also between the values of the grid."""
     grid = np.linspace(-0.9, 0.6, 76)
     chance = np.exp(-0.5 * ((grid - 0.013) / wide) ** 2)
     assert _half_width(chance, 0.013) == pytest.approx(wide, rel=0.1)
 
 
-def test_the_interval_is_short_and_reaches_where_the_other_peak_is():
+def test_height_interval_covers_both_posterior_peaks():
     grid = np.linspace(-0.9, 0.6, 76)
     adult, child = (np.exp(-0.5 * ((grid - at) / 0.05) ** 2) for at in (0.0, -0.3))
     for part, wide in ((adult, False), (0.5 * adult + 0.5 * child, True)):
@@ -108,7 +108,7 @@ def test_the_interval_is_short_and_reaches_where_the_other_peak_is():
         assert part[inside].sum() / part.sum() == pytest.approx(0.68, abs=0.1)
 
 
-def test_a_child_beside_an_adult_in_a_whole_clip():
+def test_child_beside_an_adult_is_sized():
     """The lifter makes an adult of a child, who is then too far away and below the floor."""
     up = up_of(-15, 0)
     adult = seen_person(standing(4.0), pitch=-15, distance=4, height=1.5)
@@ -129,7 +129,7 @@ def resized_person(person, scale):
     return replace(person, joints=scale * person.joints, root=scale * person.root)
 
 
-def test_doubtful_tracks_determine_nothing_about_the_others():
+def test_doubtful_tracks_do_not_affect_sizes():
     walker = seen_person(walking(4.0), turn=60, distance=7)
     low = seen_person(standing(4.0) - [0, 0.5, 0], turn=20, distance=5)  # feet 0.5 m below the floor
     works = {n: prepare(n, one, None, Steps()) for n, one in enumerate((walker, low), 1)}

@@ -22,34 +22,34 @@ def part(*frames, person=WALK, shown=1.0):
 
 
 @pytest.mark.parametrize("shown", [0.5, 1.0])
-def test_a_detection_a_long_pause_and_a_few_frames_show_no_person(shown):
+def test_isolated_fragments_are_not_a_person(shown):
     ghost = part((60, 61), (80, 86), shown=shown)
     assert not person_frames(ghost, SCENES).any()
 
 
-def test_only_the_part_that_shows_no_person_goes():
+def test_only_the_false_part_of_a_track_is_removed():
     track = part((60, 61), (80, 82), (120, 200))
     np.testing.assert_array_equal(person_frames(track, SCENES), track.times >= WALK.times[120])
 
 
-def test_who_is_seen_between_two_occlusions_stays():
+def test_person_seen_between_occlusions_is_kept():
     track = part((40, 90), (98, 103), (111, 160))
     assert person_frames(track, SCENES).all()
 
 
-def test_who_flickers_stays():
+def test_intermittent_track_is_kept():
     track = part(*[(first, first + 2) for first in range(40, 160, 4)])
     assert person_frames(track, SCENES).all()
 
 
 @pytest.mark.parametrize("frames", [(0, 4), (236, 240)])
-def test_who_enters_or_leaves_at_the_ends_stays_but_is_doubtful(frames):
+def test_track_at_the_clip_ends_is_kept_as_doubtful(frames):
     track = part(frames)
     assert person_frames(track, SCENES).all()
     assert is_doubtful(track, SCENES)
 
 
-def test_the_frame_rate_changes_nothing():
+def test_judgement_does_not_depend_on_frame_rate():
     times = WALK.times
     for every in (1, 3, 6):  # down to 5 frames a second
         scenes = SceneTimes.of(times[::every])
@@ -61,7 +61,7 @@ def test_the_frame_rate_changes_nothing():
         np.testing.assert_array_equal(person_frames(track, scenes), track.times >= times[60])
 
 
-def test_who_is_clearly_seen_is_not_doubtful():
+def test_clearly_visible_person_is_not_doubtful():
     assert not is_doubtful(WALK, SCENES)
     assert not is_doubtful(part((60, 90)), SCENES)
     assert not is_doubtful(part((40, 100), shown=0.6), SCENES)
@@ -88,7 +88,7 @@ def test_a_walking_person_does_not_jitter_at_any_frame_rate(every):
     assert not jitters(jumping(slow, 0.004), SceneTimes.of(slow.times))
 
 
-def test_only_a_short_track_over_a_long_one_lies_over_it():
+def test_only_a_short_overlapping_track_is_a_duplicate():
     brief, aside = part((60, 86)), seen_person(walking(8.0) + np.array([2.0, 0, 0]), turn=90, distance=8)
     assert overlaps_longer(jumping(brief, 0.03), WALK)
     assert not overlaps_longer(WALK, brief)

@@ -27,15 +27,15 @@ def test_frames_before_and_after_full_view_are_partial():
     assert flags([0.1] * 6, [0, 0, 1, 0, 1, 0]) == [True, True, False, False, False, True]
 
 
-def test_frames_below_the_floor_are_partial_wherever_they_are():
+def test_frames_below_the_floor_are_partial():
     assert flags([0.1, 0.1, -0.01, 0.0], [1, 1, 1, 1]) == [False, False, True, False]
 
 
-def test_who_is_never_seen_fully_is_judged_by_the_floor_alone():
+def test_never_fully_seen_person_is_judged_by_the_floor():
     assert flags([0.1, -0.1, 0.1], [0, 0, 0]) == [False, True, False]
 
 
-def test_who_walks_in_with_hidden_legs_is_marked():
+def test_person_entering_with_hidden_legs_is_partial():
     walk = seen_person(walking(4.0), turn=90, distance=6)
     scores = walk.scores.copy()
     scores[:20, LEGS] = 0

@@ -62,7 +62,7 @@ def distances(results, cameras, person):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_both_people_stand_on_one_floor(results, name):
+def test_two_real_people_stand_on_one_floor(results, name):
     result = results[name]
     for person in (MAN, WOMAN):
         lower = result.placed.joints[result.id == person][:, ANKLES, 1].min(axis=1)
@@ -70,7 +70,7 @@ def test_both_people_stand_on_one_floor(results, name):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_the_woman_is_as_far_away_as_triangulation_says(results, cameras, name):
+def test_distances_agree_with_triangulation(results, cameras, name):
     result = results[name]
     distance = np.median(np.linalg.norm(result.root[result.id == WOMAN], axis=1))
     assert distance == pytest.approx(distances(results, cameras, WOMAN)[name], rel=0.07)

@@ -41,7 +41,7 @@ def batch(tmp_path):
     return call
 
 
-def test_every_clip_has_what_pose_run_gives_and_a_line(clips, batch, tmp_path, capsys):
+def test_batch_results_equal_pose_run_and_the_manifest_lists_them(clips, batch, tmp_path, capsys):
     assert batch(clips, "--workers", "2") == 1  # one is bad
     said = capsys.readouterr()
     assert said.err == ""
@@ -88,7 +88,7 @@ def check_facts(line, document):
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, videos, capsys):
+def test_repeated_batch_processes_only_missing_or_changed_clips(clips, batch, tmp_path, videos, capsys):
     (clips / "bad.mp4").unlink()
     out = tmp_path / "out"
     assert batch(clips, *QUICK) == 0
@@ -118,7 +118,7 @@ def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, vide
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, batch, tmp_path, capsys):
+def test_truncated_clip_keeps_its_frames_and_is_listed_as_failed(videos, batch, tmp_path, capsys):
     """The index in front and the end missing, as a download that broke off leaves it."""
     clip = beginning(videos / "dance.mp4", tmp_path / "in" / "dance.mp4", 1.0, front=True)
     clip.write_bytes(clip.read_bytes()[: clip.stat().st_size * 2 // 3])
@@ -130,7 +130,7 @@ def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, 
     assert line["frames"] > 5
 
 
-def test_the_time_limit_ends_a_clip_and_not_the_call(videos, clips, batch, tmp_path, capsys):
+def test_time_limit_ends_the_clip_but_not_the_batch(videos, clips, batch, tmp_path, capsys):
     (clips / "walk.mp4").symlink_to(videos / "walk-by.mp4")
     assert batch(clips / "walk.mp4", *QUICK, "--time-limit", "0.5") == 1
     line = lines_of(tmp_path / "out")["walk"]
@@ -179,7 +179,7 @@ def started(command_line, weights_dir, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_costs_one_attempt(videos, started, tmp_path):
+def test_killed_worker_costs_one_attempt(videos, started, tmp_path):
     process = started(videos / "dance.mp4", *QUICK, "--end", 3)
     worker = waited_for(lambda: list((tmp_path / "out").glob("dance/.new-*")) and children(process.pid))[0]
     os.kill(worker, signal.SIGKILL)
@@ -192,7 +192,7 @@ def test_a_worker_that_is_killed_costs_one_attempt(videos, started, tmp_path):
 
 
 @pytest.mark.usefixtures("usual_signals")
-def test_ctrl_c_keeps_what_is_finished_and_no_worker_stays(videos, clips, started, tmp_path):
+def test_ctrl_c_keeps_finished_clips_and_ends_all_workers(videos, clips, started, tmp_path):
     (clips / "bad.mp4").unlink()
     (clips / "day" / "squats.mp4").unlink()
     process = started(clips, videos / "walk-by.mp4", *QUICK, "--workers", "2")
@@ -207,7 +207,7 @@ def test_ctrl_c_keeps_what_is_finished_and_no_worker_stays(videos, clips, starte
     assert list(lines_of(tmp_path / "out")) == ["dance"]
 
 
-def test_the_folder_of_the_clips_is_refused_as_the_folder_of_results(tmp_path, capsys):
+def test_input_folder_is_rejected_as_output_folder(tmp_path, capsys):
     (tmp_path / "clip.mp4").write_text("no video")
     assert main([str(tmp_path), "--out", str(tmp_path)]) == 2
     assert "those in --out are ignored; choose another folder with --out" in capsys.readouterr().err
@@ -226,7 +226,7 @@ def test_the_folder_of_the_clips_is_refused_as_the_folder_of_results(tmp_path, c
         (["{clips}", "--max-peple", "3"], "did you mean --max-people?"),
     ],
 )
-def test_a_wrong_call_is_one_line(arguments, words, clips, batch, tmp_path, capsys):
+def test_invalid_arguments_give_a_one_line_error(arguments, words, clips, batch, tmp_path, capsys):
     assert batch(*(word.format(clips=clips) for word in arguments)) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
@@ -235,7 +235,7 @@ def test_a_wrong_call_is_one_line(arguments, words, clips, batch, tmp_path, caps
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_shard_without_clips_is_a_note(batch, tmp_path, capsys):
+def test_empty_shard_prints_a_note(batch, tmp_path, capsys):
     clip = tmp_path / "in" / "clip.mp4"
     clip.parent.mkdir()
     clip.write_text("no video")
@@ -248,7 +248,7 @@ def test_a_shard_without_clips_is_a_note(batch, tmp_path, capsys):
     assert lines[empty] == f"note: --shard {empty}/2: none of the clips belongs to this shard"
 
 
-def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypatch):
+def test_default_workers_follow_cores_and_memory(tmp_path, tiny_lifter, monkeypatch):
     config = PipelineConfig(lifter=str(tiny_lifter), threads=2)
     job = make_job(tmp_path, BatchConfig(out=str(tmp_path)), RunConfig(), config)
     monkeypatch.setattr("pose.utils.resources.available_cores", lambda: 8)

@@ -131,10 +131,10 @@ def crash_batches(count: int, seed: int, command_line, videos, weights_dir, tmp_
 
 
 @pytest.mark.slow
-def test_pose_run_survives_many_kills(command_line, videos, weights_dir, tmp_path):
+def test_pose_run_recovers_from_repeated_kill_9(command_line, videos, weights_dir, tmp_path):
     crash_runs(MANY, 3, command_line, videos, weights_dir, tmp_path)
 
 
 @pytest.mark.slow
-def test_pose_batch_survives_many_kills(command_line, videos, weights_dir, tmp_path):
+def test_pose_batch_recovers_from_repeated_kill_9(command_line, videos, weights_dir, tmp_path):
     crash_batches(MANY, 4, command_line, videos, weights_dir, tmp_path)

@@ -24,14 +24,14 @@ def groups(inputs, out, *, grouped=True):
     return {clip.name: [Path(video).name for video in clip.videos] for clip in find_clips(inputs, out, grouped=grouped)}
 
 
-def test_a_folder_is_a_group_of_its_videos(tmp_path):
+def test_each_folder_forms_one_camera_group(tmp_path):
     touch(tmp_path / "in", "top.mp4", "day/a.mp4", "day/b.MOV", "day/2/c.mkv", "frames/1.png", "day/notes.txt")
     found = groups([str(tmp_path / "in")], tmp_path / "out")
     assert found == {"in": ["top.mp4"], "day": ["a.mp4", "b.MOV"], "day/2": ["c.mkv"]}
     assert groups([str(tmp_path / "in" / "day" / "a.mp4")], tmp_path / "out") == {"a": ["a.mp4"]}
 
 
-def test_lines_of_a_list_with_a_tab_name_their_group(tmp_path):
+def test_tab_in_a_clip_list_names_the_camera_group(tmp_path):
     touch(tmp_path, "a.mp4", "b.mp4", "c.mp4", "d.mp4")
     (tmp_path / "list.txt").write_text("a.mp4\tmoment 1\nc.mp4\nb.mp4\tmoment 1\ngone.mp4\t../2\nd.mp4\t../2\n")
     found = groups([str(tmp_path / "list.txt")], tmp_path / "out", grouped=False)
@@ -64,7 +64,7 @@ def processed(monkeypatch):
 
 
 @pytest.mark.usefixtures("at_hand", "in_this_process")
-def test_groups_have_rows_errors_of_one_line_and_are_resumed(processed, tmp_path, capsys):
+def test_camera_groups_are_listed_and_resumed(processed, tmp_path, capsys):
     touch(tmp_path / "in", "good/a.mp4", "good/b.mp4", "bad/a.mp4", "bad/b.mp4", "single/a.mp4")
     call = [str(tmp_path / "in"), "--cameras", "auto", "--out", str(tmp_path / "out")]
     assert main(call) == 1
@@ -91,7 +91,7 @@ def test_groups_have_rows_errors_of_one_line_and_are_resumed(processed, tmp_path
 
 
 @pytest.mark.usefixtures("at_hand", "in_this_process")
-def test_options_that_groups_do_not_have_are_one_line(processed, tmp_path):
+def test_options_unsupported_for_groups_are_rejected(processed, tmp_path):
     touch(tmp_path / "in", "good/a.mp4", "good/b.mp4")
     call = [str(tmp_path / "in"), "--cameras", "auto", "--out", str(tmp_path / "out"), "--quiet"]
     assert main([*call, "--start", "1"]) == 1

@@ -36,11 +36,11 @@ def listed(folder, content: bytes) -> list[str]:
     ],
     ids=["UTF-8", "UTF-8 with BOM", "UTF-16 LE", "UTF-16 BE", "UTF-16 without BOM", "Latin-1"],
 )
-def test_lists_of_every_encoding_name_the_clip(folder, content):
+def test_clip_lists_in_any_encoding_are_read(folder, content):
     assert listed(folder, content) == [str(folder / NAME)]
 
 
-def test_names_in_the_bytes_of_the_disk_are_found(folder):
+def test_clip_names_in_undecodable_bytes_are_found(folder):
     name = os.fsencode(folder) + b"/\xff\xfe.mp4"
     open(name, "wb").close()
     assert listed(folder, b"\xff\xfe.mp4\n# so that it is no mark\n"[2:] + b"x\xff\xfe.mp4\n") != []
@@ -57,29 +57,29 @@ def test_names_in_the_bytes_of_the_disk_are_found(folder):
         (b"", "no clips in"),
     ],
 )
-def test_a_line_that_can_be_no_clip_is_one_line(folder, content, said):
+def test_invalid_list_entry_gives_a_one_line_error(folder, content, said):
     with pytest.raises(UsageError, match=said) as caught:
         listed(folder, content)
     assert len(str(caught.value).replace(str(folder), "")) < 400
 
 
-def test_a_home_of_an_unknown_user_and_missing_files_fail_as_clips(folder):
+def test_unknown_home_and_missing_files_fail_per_clip(folder):
     assert [os.path.basename(path) for path in listed(folder, b"~nouser/a.mp4\nb.mp4\n")] == ["a.mp4", "b.mp4"]
 
 
-def test_lists_in_lists_end(folder):
+def test_nested_lists_are_limited_in_depth(folder):
     for number in range(20):
         (folder / f"{number}.txt").write_text(f"{number + 1}.txt\n")
     with pytest.raises(UsageError, match="lists nest more than 8 deep"):
         find_clips([str(folder / "0.txt")], folder / "out")
 
 
-def test_a_list_that_is_a_pipe_is_not_a_list(folder):
+def test_named_pipe_is_not_read_as_a_list(folder):
     os.mkfifo(folder / "list.txt")
     assert [clip.path for clip in find_clips([str(folder / "list.txt")], folder / "out")] == [str(folder / "list.txt")]
 
 
-def test_no_clip_is_called_as_the_manifest(folder):
+def test_clip_folders_never_have_the_name_of_the_manifest(folder):
     (folder / "manifest.jsonl.mp4").touch()
     (folder / "Manifest-0-of-2.jsonl.mp4").touch()
     names = [clip.name for clip in find_clips([str(folder)], folder / "out")]

@@ -11,7 +11,7 @@ LIST = "# clips\na.mp4\n\nséance 1.mp4\nhttp://127.0.0.1/b.mp4\nsub\n".encode()
 
 
 @quick_and_long(50, 10_000)
-def test_damaged_lists(tmp_path, examples):
+def test_damaged_clip_lists_are_read_or_rejected(tmp_path, examples):
     for name in ("a.mp4", "séance 1.mp4", "sub/c.mp4"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -37,7 +37,7 @@ def test_damaged_lists(tmp_path, examples):
 
 
 @pytest.mark.parametrize("content", [b"\x80" + b"9" * 400, b"\x01[a.mp4", b"\x1b[31m*"])
-def test_lists_that_failed_before(tmp_path, content):
+def test_clip_lists_that_failed_before_are_rejected(tmp_path, content):
     (tmp_path / "list.txt").write_bytes(content)
     with pytest.raises(PoseError) as caught:
         find_clips([str(tmp_path / "list.txt")], tmp_path / "out")

@@ -27,7 +27,7 @@ def names(inputs, out):
     return [clip.name for clip in find_clips([str(one) for one in inputs], out)]
 
 
-def test_a_folder_means_its_videos_at_any_depth_and_its_folders_of_images(tmp_path):
+def test_folder_input_finds_videos_and_image_folders_recursively(tmp_path):
     touch(
         tmp_path / "in", "a.mp4", "notes.doc", ".hidden.mp4", "day/b.MOV", "day/2/c.mkv", "frames/1.png", "frames/2.png"
     )
@@ -35,7 +35,7 @@ def test_a_folder_means_its_videos_at_any_depth_and_its_folders_of_images(tmp_pa
     assert names([tmp_path / "in"], tmp_path / "out") == ["a", "day/b", "day/2/c", "frames"]
 
 
-def test_the_folder_of_results_holds_no_clips(tmp_path):
+def test_output_folder_is_not_searched_for_clips(tmp_path):
     touch(tmp_path, "a.mp4", "out/a/overlay.mp4")
     assert names([tmp_path], tmp_path / "out") == ["a"]
 
@@ -50,7 +50,7 @@ def test_files_globs_lists_and_addresses(tmp_path):
     assert [clip.signature() is None for clip in clips] == [False, False, False, True, True]
 
 
-def test_no_two_clips_share_a_folder(tmp_path):
+def test_every_clip_has_its_own_output_folder(tmp_path):
     touch(tmp_path, "x/a.mp4", "x/a.mov", "y/a.mp4", "y/A.mp4", "y/b.mp4")
     found = names([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
     assert len({name.lower() for name in found}) == 5
@@ -60,14 +60,14 @@ def test_no_two_clips_share_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["none.mp4", "none/*.mp4"])
-def test_an_input_that_is_not_there_is_one_line(given, tmp_path):
+def test_missing_input_gives_a_one_line_error(given, tmp_path):
     with pytest.raises(UsageError, match=r"none.*(no such file or folder|nothing matches)"):
         find_clips([str(tmp_path / given)], tmp_path / "out")
 
 
 @settings(max_examples=30)
 @given(st.sets(st.text(min_size=1, max_size=8), max_size=12), st.integers(1, 9))
-def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
+def test_every_clip_belongs_to_exactly_one_stable_shard(texts, count):
     clips = [BatchClip(f"/{text}", text) for text in sorted(texts)]
     shards = [shard_of(clips, (index, count)) for index in range(count)]
     assert sorted((clip for shard in shards for clip in shard), key=lambda clip: clip.name) == clips
@@ -76,7 +76,7 @@ def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
 
 
 @pytest.mark.parametrize("text", ["1", "2/2", "-1/2", "a/b", "1/0", "/", "0/2/3"])
-def test_what_is_not_a_shard_is_one_line(text):
+def test_invalid_shard_gives_a_one_line_error(text):
     with pytest.raises(UsageError, match="expected I/N"):
         read_shard(text)
 
@@ -85,7 +85,7 @@ def line(name, status="ok", **more):
     return Line(path=f"/{name}.mp4", name=name, key="k", status=status, **more)
 
 
-def test_a_manifest_has_one_line_a_clip_and_the_last_one_counts(tmp_path):
+def test_manifest_keeps_the_last_line_of_each_clip(tmp_path):
     manifest = Manifest(tmp_path, None)
     with manifest.writing():
         manifest.add(line("a", "failed", error="no\nvideo"))
@@ -96,7 +96,7 @@ def test_a_manifest_has_one_line_a_clip_and_the_last_one_counts(tmp_path):
     assert Manifest(tmp_path, None).lines["a"] == line("a", frames=7)
 
 
-def test_facts_of_a_clip_come_back(tmp_path):
+def test_manifest_round_trips_video_and_quality_facts(tmp_path):
     video = {"width": 1280, "height": 720, "fps": 29.97, "duration": 4.5}
     quality = {"frames_without_people": 3, "doubtful": [2], "confidence": 0.81, "low_confidence": 0.1, "sigma_mm": 31.5}
     quality["camera_motion"] = None
@@ -110,7 +110,7 @@ def test_facts_of_a_clip_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("torn", ['{"path": "/c.mp4", "na', "null", "[]", '{"name": 3}', "\x00\xff"])
-def test_half_a_line_and_other_peoples_lines_are_left_out(torn, tmp_path):
+def test_invalid_manifest_lines_are_ignored(torn, tmp_path):
     first = Manifest(tmp_path, None)
     with first.writing():
         first.add(line("a"))
@@ -123,7 +123,7 @@ def test_half_a_line_and_other_peoples_lines_are_left_out(torn, tmp_path):
     assert list(Manifest(tmp_path, None).lines) == ["a", "b"]
 
 
-def test_an_interrupt_while_a_line_is_written_does_not_lose_it(tmp_path, monkeypatch):
+def test_interrupt_during_a_manifest_write_keeps_the_line(tmp_path, monkeypatch):
     manifest = Manifest(tmp_path, None)
     with manifest.writing():
         manifest.add(line("a"))
@@ -138,7 +138,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-def test_shards_write_files_of_their_own_and_know_of_each_other(tmp_path):
+def test_shards_write_separate_manifests_that_are_read_together(tmp_path):
     for index in range(2):
         manifest = Manifest(tmp_path, (index, 2))
         with manifest.writing():
@@ -153,7 +153,7 @@ def _hold(folder, ready, done):
         done.wait(200)
 
 
-def test_two_calls_do_not_write_one_manifest(tmp_path):
+def test_concurrent_batches_cannot_write_the_same_manifest(tmp_path):
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
     process = context.Process(target=_hold, args=(tmp_path, ready, done), daemon=True)
@@ -216,7 +216,7 @@ def outcome(script, workers=2, retries=1, time_limit=10.0):
     return lines, engine
 
 
-def test_every_clip_gets_a_line_and_no_failure_stops_the_others():
+def test_schedule_finishes_every_clip_despite_failures():
     lines, engine = outcome({"a": ["ok"], "b": ["no video"], "c": ["die", "ok"], "d": ["bug", "ok"], "e": ["ok"]})
     assert lines == {
         "a": ("ok", None, 1),
@@ -229,18 +229,18 @@ def test_every_clip_gets_a_line_and_no_failure_stops_the_others():
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
-def test_a_clip_that_kills_its_workers_is_given_up(retries):
+def test_clip_that_kills_workers_is_given_up_after_the_retries(retries):
     lines, _ = outcome({"a": ["die"] * (retries + 1), "b": ["ok"]}, retries=retries)
     assert lines == {"a": ("failed", "killed", retries + 1), "b": ("ok", None, 1)}
 
 
-def test_a_clip_that_takes_too_long_is_ended_and_its_worker_goes_on():
+def test_clip_over_the_time_limit_is_ended_and_the_worker_continues():
     lines, _ = outcome({"a": ["hang"], "b": ["ok"], "c": ["ok"]}, workers=1)
     assert lines["a"] == ("failed", "exceeded the time limit of 10 s", 1)
     assert lines["c"] == ("ok", None, 1)
 
 
-def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path, monkeypatch):
+def test_interrupt_message_counts_clips_already_in_the_manifest(tmp_path, monkeypatch):
     manifest, engine = Manifest(tmp_path, None), Fake(1, {"a": ["ok"], "b": ["ok"]})
     add = manifest.add
     monkeypatch.setattr(manifest, "add", lambda line: (add(line), interrupted()))
@@ -251,14 +251,14 @@ def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path,
     assert list(Manifest(tmp_path, None).lines) == ["a"]
 
 
-def test_workers_that_never_begin_end_the_call():
+def test_workers_that_fail_to_start_end_the_batch():
     engine = Fake(1, {})
     engine.events = lambda timeout: iter([WorkerEvent(0, "died", "no memory")])
     with pytest.raises(StartError, match="no memory"):
         list(Schedule(engine, [BatchTask(BatchClip("/a", "a"))], time_limit=1, retries=0).lines())
 
 
-def test_the_table_lists_everything_or_what_failed(tmp_path):
+def test_summary_table_lists_all_clips_or_only_failures(tmp_path):
     lines = [line("a", frames=10, people=2, seconds=1.0), line("b", "failed", error="no video")]
     assert table(lines, finished_before=1, manifest=tmp_path).splitlines() == [
         "clip   frames people  seconds",

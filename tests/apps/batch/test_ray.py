@@ -74,7 +74,7 @@ def waited_for(condition):
 
 
 @pytest.mark.parametrize("loss", ["nothing", "a worker", "a node"])
-def test_nothing_is_lost_and_nothing_finished_is_done_twice(loss, cluster, batch, tmp_path):
+def test_ray_batch_survives_the_loss_of_a_worker_or_node(loss, cluster, batch, tmp_path):
     process = batch("out", "--engine", "ray", "--address", cluster.address, "--workers", 2)
     if loss != "nothing":
         waited_for(lambda: (tmp_path / "out" / "manifest.jsonl").exists())  # one clip is finished
@@ -93,13 +93,13 @@ def test_nothing_is_lost_and_nothing_finished_is_done_twice(loss, cluster, batch
     assert results_of(tmp_path / "out") == results_of(tmp_path / "local")
 
 
-def test_ray_on_this_machine_alone(batch, tmp_path):
+def test_ray_runs_on_the_local_machine(batch, tmp_path):
     pytest.importorskip("ray", reason="no ray here: pip install 'pose-run[ray]'")
     ended_well(batch("out", "--engine", "ray", "--workers", 1))
     assert len(lines_of(tmp_path / "out")) == CLIPS
 
 
-def test_without_ray_the_message_names_the_install(batch, tmp_path):
+def test_missing_ray_names_the_extra_to_install(batch, tmp_path):
     import importlib.util
 
     if importlib.util.find_spec("ray") is not None:

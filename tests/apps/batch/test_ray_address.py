@@ -38,23 +38,23 @@ def server(monkeypatch):
 
 
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n"])
-def test_what_listens_and_is_not_ray_is_one_line(server, answer):
+def test_server_that_is_not_ray_is_rejected(server, answer):
     address = server(answer)
     with pytest.raises(PoseError, match=f"no Ray cluster answers at {address} "):
         ray_engine._check_answers(address)
 
 
-def test_a_server_of_http_2_passes(server):
+def test_http2_server_passes_as_ray(server):
     ray_engine._check_answers(server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])))
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:99999", "host:1x", "host:²"])
-def test_what_is_not_an_address_is_a_mistake_of_usage(address):
+def test_invalid_ray_address_is_a_usage_error(address):
     with pytest.raises(UsageError, match="expected HOST:PORT or auto"):
         ray_engine._check_answers(address)
 
 
-def test_a_closed_port_is_one_line():
+def test_closed_port_gives_a_one_line_error():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(PoseError, match="no Ray cluster answers"):

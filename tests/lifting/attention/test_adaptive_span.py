@@ -14,7 +14,7 @@ def layer_of(**options):
 
 
 @for_each(form for form in FORMS if form.name == "adaptive-span" and form.options)
-def test_from_the_keys_in_reach_alone(form: Form) -> None:
+def test_block_form_equals_the_full_masked_form(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=150)
     for masked in (False, True):
         context = batch.context(masked=masked)
@@ -29,7 +29,7 @@ def test_from_the_keys_in_reach_alone(form: Form) -> None:
 
 
 @for_each(form for form in FORMS if form.name == "adaptive-span")
-def test_the_fused_kernel_answers_alike(form: Form) -> None:
+def test_fused_kernel_equals_the_reference(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=20)
     for masked in (False, True):
         want = layer(batch.x, batch.context(masked=masked))
@@ -57,7 +57,7 @@ def test_the_ramp_multiplies_the_weights_after_the_softmax() -> None:
     assert weights[0, 0][(apart < 0.2).tril()].gt(0).all()  # even a head of span 0 sees as far as the ramp
 
 
-def test_paying_for_spans_shortens_them_and_a_use_for_them_lengthens_them() -> None:
+def test_span_penalty_shortens_and_usefulness_lengthens_spans() -> None:
     batch = make_batch(rows=2, length=20)
     target = batch.x[:, :1].expand(-1, 20, -1)
 
@@ -79,7 +79,7 @@ def test_paying_for_spans_shortens_them_and_a_use_for_them_lengthens_them() -> N
     assert trained(0.0) > 0.5
 
 
-def test_a_stream_keeps_what_was_learnt_and_no_more() -> None:
+def test_stream_cache_length_equals_the_learnt_span() -> None:
     layer = layer_of(span=4.0, ramp=0.5, causal=True)
     before = layer.init_cache(1, device="cpu", dtype=torch.float32)
     torch.nn.init.zeros_(layer.share)
@@ -87,5 +87,5 @@ def test_a_stream_keeps_what_was_learnt_and_no_more() -> None:
     assert [before[0].shape[2], after[0].shape[2]] == [1 + 90, 1 + 30]
 
 
-def test_nothing_else_costs_anything() -> None:
+def test_only_adaptive_span_has_a_penalty() -> None:
     assert layer_penalty(build_attention("softmax", DIM, HEADS)) is None

@@ -73,7 +73,7 @@ from pose.lifting.attention import ATTENTIONS, build_attention, build_attentions
         ("composed", {"score": "feature", "causal": True, "streaming": True}, "score feature cannot stream"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_reason(name: str, options: dict[str, Any], why: str) -> None:
+def test_invalid_configurations_are_rejected_with_the_reason(name: str, options: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         build_attention(name, DIM, HEADS, **options)
 
@@ -103,7 +103,7 @@ def test_only_the_causal_form_has_a_cache(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ATTENTIONS.items() if kind.capabilities.streaming])
-def test_what_streams_can_be_built_for_it(name: str) -> None:
+def test_streaming_mechanisms_build_their_causal_form(name: str) -> None:
     layer = build_attention(name, DIM, HEADS, causal=True, streaming=True, length=10_000)
     assert layer.init_cache(3, device="cpu", dtype=torch.float32)[0].shape[0] == 3
 
@@ -117,7 +117,9 @@ def test_what_streams_can_be_built_for_it(name: str) -> None:
         ("layer", {(60, 243): 1}, True),
     ],
 )
-def test_linformer_shares_what_it_says(sharing: str, shapes: dict[tuple[int, ...], int], across_layers: bool) -> None:
+def test_linformer_shares_the_declared_projections(
+    sharing: str, shapes: dict[tuple[int, ...], int], across_layers: bool
+) -> None:
     layers = build_attentions("linformer", 3, DIM, HEADS, {"sharing": sharing})
 
     def rows(module: torch.nn.Module) -> list[torch.nn.Parameter]:

@@ -64,7 +64,7 @@ def test_alternating_summaries_equal_their_definition() -> None:
         np.testing.assert_allclose(got_z.detach(), step(2, b, want_x), atol=1e-12)
 
 
-def test_parallel_summaries_change_places_with_their_sequences() -> None:
+def test_parallel_co_attention_is_equivariant_to_swapping_inputs() -> None:
     layer, other, (x, z) = made(ParallelSummaries, DIM, HIDDEN), made(ParallelSummaries, DIM, HIDDEN), sequences()
     other.affinity.weight.data = layer.affinity.weight.data.T.clone()
     for name in ("hidden", "score"):
@@ -75,7 +75,7 @@ def test_parallel_summaries_change_places_with_their_sequences() -> None:
 
 
 @pytest.mark.parametrize("kind", SUMMARIES)
-def test_tokens_that_are_not_there_count_for_nothing(kind: Any) -> None:
+def test_masked_tokens_have_no_effect(kind: Any) -> None:
     layer, (x, z) = made(kind, DIM, HIDDEN), sequences()
     x_valid, z_valid = torch.arange(7).expand(2, 7) < 5, torch.arange(5).expand(2, 5) < 3
     got = layer(
@@ -86,7 +86,7 @@ def test_tokens_that_are_not_there_count_for_nothing(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", SUMMARIES)
-def test_with_one_sequence_absent_the_other_is_summed_up_alone(kind: Any) -> None:
+def test_absent_sequence_leaves_the_other_summary_unchanged(kind: Any) -> None:
     layer, (x, z) = made(kind, DIM, HIDDEN), sequences()
     nothing = torch.zeros(2, 5, dtype=torch.bool)
     alone, empty = layer(x, z, None, nothing)
@@ -105,7 +105,7 @@ def contexts(lengths: tuple[int, int], absent: bool = False) -> tuple[Context, C
     )
 
 
-def test_parallel_sequences_change_places_and_alternating_ones_do_not() -> None:
+def test_only_parallel_co_attention_is_symmetric() -> None:
     (x, z), (x_at, z_at) = sequences(), contexts((7, 5))
     for order, alike in (("parallel", True), ("alternating", False)):
         layer, other = made(CoAttention, DIM, HEADS, order), made(CoAttention, DIM, HEADS, order)
@@ -118,12 +118,12 @@ def test_parallel_sequences_change_places_and_alternating_ones_do_not() -> None:
 
 
 @pytest.mark.parametrize("order", ["parallel", "alternating"])
-def test_with_one_camera_absent_the_other_answers_as_if_alone(order: str) -> None:
+def test_absent_camera_leaves_the_other_output_unchanged(order: str) -> None:
     (x, z), (x_at, z_at) = sequences(), contexts((7, 5), absent=True)
     got, _ = made(CoAttention, DIM, HEADS, order)(x, x_at, z.fill_(torch.nan), z_at)
     torch.testing.assert_close(got, x, rtol=0, atol=0)
 
 
-def test_an_order_that_is_not_there_is_refused() -> None:
+def test_unknown_order_is_rejected() -> None:
     with pytest.raises(ValueError, match="order must be one of parallel, alternating, got 'both'"):
         CoAttention(DIM, HEADS, "both")

@@ -45,7 +45,7 @@ def test_general_starts_as_the_scaled_dot_product() -> None:
     torch.testing.assert_close(general(batch.x, batch.context()), plain(batch.x, batch.context()), rtol=0, atol=1e-6)
 
 
-def test_a_cosine_does_not_know_how_long_its_vectors_are() -> None:
+def test_cosine_scores_do_not_depend_on_vector_length() -> None:
     q, k = torch.randn(2, 1, 2, 5, 8, dtype=torch.float64)
     score = Cosine(2, 8).double()
     torch.testing.assert_close(score.compare(3 * q, 7 * k), score.compare(q, k))
@@ -55,13 +55,13 @@ def test_a_cosine_does_not_know_how_long_its_vectors_are() -> None:
 @pytest.mark.parametrize(
     ("name", "want"), [("sparsemax", [0.75, 0.25, 0, 0]), ("entmax15", [0.592807, 0.270337, 0.136855, 0])]
 )
-def test_sparse_weights_of_a_known_row(name: str, want: list[float]) -> None:
+def test_sparse_weights_equal_known_values(name: str, want: list[float]) -> None:
     got = weights(name, torch.tensor([1, 0.5, 0.2, -1], dtype=torch.float64))
     torch.testing.assert_close(got, torch.tensor(want, dtype=torch.float64), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_weights_of_any_scores(name: str) -> None:
+def test_weights_are_distributions_for_any_scores(name: str) -> None:
     """Those that share out share all; only those that judge each key for itself change when all scores rise."""
     for scale in (1e-3, 1, 1e3):
         scores = scale * torch.randn(50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -77,7 +77,7 @@ def test_weights_of_any_scores(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_keys_that_are_not_seen_get_nothing_and_do_nothing(name: str) -> None:
+def test_masked_keys_have_zero_weight_and_no_effect(name: str) -> None:
     scores = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).exp()
     seen = torch.arange(9) % 3 != 0
     got = weights(name, scores.where(seen, 1e6), seen)
@@ -116,7 +116,7 @@ def makes_sense(score: str, distribution: str) -> bool:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_every_pair_that_makes_sense_is_available_and_no_other(score: str) -> None:
+def test_only_valid_score_and_distribution_pairs_are_available(score: str) -> None:
     batch = make_batch()
     for distribution in DISTRIBUTIONS:
         if makes_sense(score, distribution):
@@ -127,7 +127,7 @@ def test_every_pair_that_makes_sense_is_available_and_no_other(score: str) -> No
                 build_attention("composed", DIM, HEADS, score=score, distribution=distribution)
 
 
-def test_a_location_is_chosen_without_a_look_at_what_is_there() -> None:
+def test_location_scores_do_not_depend_on_the_keys() -> None:
     layer, batch = build_attention("composed", DIM, HEADS, score="location").double(), make_batch(length=9)
     other = batch.x.clone()
     other[:, 1:] = torch.randn(2, 8, DIM, dtype=torch.float64)
@@ -135,7 +135,7 @@ def test_a_location_is_chosen_without_a_look_at_what_is_there() -> None:
     torch.testing.assert_close(maps[0], maps[1], rtol=0, atol=0)
 
 
-def test_features_of_frames_stand_out_alike_for_every_query() -> None:
+def test_key_only_scores_are_equal_for_every_query() -> None:
     layer, batch = build_attention("composed", DIM, HEADS, score="feature").double(), make_batch(length=9)
     maps = layer.weights(batch.x, batch.context(masked=False))
     torch.testing.assert_close(maps, maps[:, :, :1].expand_as(maps), rtol=0, atol=0)
@@ -155,7 +155,7 @@ def test_a_kernel_and_its_ratio_are_linear_attention() -> None:
 
 
 @pytest.mark.parametrize("time", ["none", "learnt", "sinusoidal", "rotary"])
-def test_what_each_code_knows_of_time(time: str) -> None:
+def test_position_codes_have_their_declared_invariances(time: str) -> None:
     """none: not even the order. learnt: the order. sinusoidal and rotary: the seconds."""
     layer, batch = build_attention("composed", DIM, HEADS, time=time).double(), make_batch(length=9)
     shuffled = torch.tensor([3, 1, 0, 2, 4, 8, 7, 5, 6])
@@ -173,7 +173,7 @@ def test_what_each_code_knows_of_time(time: str) -> None:
 @pytest.mark.parametrize("name", ["sparsemax", "entmax15", "entmax"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("keys", [3, 243, 4096])
-def test_a_threshold_is_the_root_however_many_keys_there_are(name: str, dtype: torch.dtype, keys: int) -> None:
+def test_entmax_threshold_is_the_root_for_any_number_of_keys(name: str, dtype: torch.dtype, keys: int) -> None:
     """Scores of every spread: what they leave is one, to rounding errors."""
     generator = torch.Generator().manual_seed(0)
     spread = torch.logspace(-3, 3, 60, dtype=dtype)[:, None]

@@ -139,7 +139,7 @@ def test_sharing_projections_must_not_make_keys_the_values() -> None:
 
 
 @pytest.mark.parametrize("length", [2, 27, 243])
-def test_the_transform_of_fnet_must_not_grow_with_the_length(length: int) -> None:
+def test_fnet_output_must_not_grow_with_the_length(length: int) -> None:
     torch.manual_seed(0)
     x = torch.randn(8, length, 64)
     y = build_attention("fnet", 64, 2)(x, Context.from_times(torch.zeros(8, length), 32))
@@ -147,7 +147,7 @@ def test_the_transform_of_fnet_must_not_grow_with_the_length(length: int) -> Non
 
 
 @for_each(STREAMING)
-def test_a_row_that_starts_again_must_not_see_the_row_before(form: Form) -> None:
+def test_restarted_stream_row_must_not_see_its_earlier_frames(form: Form) -> None:
     """One row of a running batch starts again, as when one person leaves and another comes."""
     layer, batch = form.build(), make_batch(length=14)
 
@@ -171,7 +171,7 @@ def test_a_row_that_starts_again_must_not_see_the_row_before(form: Form) -> None
 
 
 @for_each(form for form in TIMED if form in STREAMING)
-def test_a_stream_after_a_month_must_answer_as_at_its_start(form: Form) -> None:
+def test_stream_after_a_month_must_equal_its_start(form: Form) -> None:
     layer, batch = form.build(torch.float32), make_batch(length=8, dtype=torch.float32)
 
     def run(start: float) -> Tensor:

@@ -93,7 +93,9 @@ def touched(layer: NeighbourhoodAttention, length: int) -> Tensor:
 @gaps
 @every_form
 @pytest.mark.parametrize("length", [1, 8])
-def test_it_equals_its_definition(causal: bool, options: dict[str, Any], length: int, masked: bool) -> None:
+def test_neighbourhood_attention_equals_its_definition(
+    causal: bool, options: dict[str, Any], length: int, masked: bool
+) -> None:
     layer, batch = build(causal, options), make_batch(length=length)
     x = joints_of(batch)
     want = oracle(layer, x, batch, masked)
@@ -110,14 +112,14 @@ def test_long_sequences_in_blocks_equal_their_definition(causal: bool, masked: b
 
 
 @every_form
-def test_a_query_sees_those_of_a_double_loop_and_no_others(causal: bool, options: dict[str, Any]) -> None:
+def test_visible_keys_equal_a_double_loop(causal: bool, options: dict[str, Any]) -> None:
     layer, length = build(causal, options), 11
     places = [(t, j) for t in range(length) for j in range(JOINTS)]
     want = torch.tensor([[sees(layer, query, key) for key in places] for query in places])
     assert touched(layer, length).flatten(2).flatten(0, 1).equal(want)
 
 
-def test_the_reach_in_time_jumps_at_the_border_of_a_block() -> None:
+def test_temporal_reach_changes_at_block_borders() -> None:
     seen = touched(build(True, {"block": 4, "beyond": 4}), 16)
     frames = seen[:, 3, :, 3].sum(dim=1)  # of its own joint
     assert frames[8:16].tolist() == [5, 6, 7, 8] * 2
@@ -165,7 +167,7 @@ def test_stepping_equals_the_causal_forward(options: dict[str, Any], masked: boo
 
 @every_form
 @pytest.mark.parametrize("garbage", [1e6, math.nan])
-def test_what_missing_frames_hold_has_no_effect(causal: bool, options: dict[str, Any], garbage: float) -> None:
+def test_content_of_missing_frames_has_no_effect(causal: bool, options: dict[str, Any], garbage: float) -> None:
     layer, batch = build(causal, options), make_batch(length=20)
     x, context = joints_of(batch), context_of(batch, masked=True)
     spoilt = x.where(batch.valid.repeat_interleave(JOINTS, dim=0)[..., None], garbage)
@@ -187,7 +189,7 @@ def test_gradients_are_those_of_finite_differences(causal: bool, masked: bool) -
     assert torch.autograd.gradcheck(answer, (x, *weights.values()), fast_mode=True)
 
 
-def test_rows_of_a_batch_do_not_meet() -> None:
+def test_batch_rows_are_independent() -> None:
     layer, batch = build(False, {"block": 3}), make_batch(rows=3)
     x, context = joints_of(batch), context_of(batch, masked=True)
     changed = x.clone()
@@ -197,7 +199,7 @@ def test_rows_of_a_batch_do_not_meet() -> None:
     torch.testing.assert_close(layer(changed, context)[same], layer(x, context)[same], rtol=0, atol=0)
 
 
-def test_a_joint_is_near_itself_and_there_is_no_map() -> None:
+def test_neighbourhoods_contain_the_joint_and_return_no_map() -> None:
     layer = build(False, {"block": 3})
     with pytest.raises(ValueError, match="each with the joint itself"):
         NeighbourhoodAttention(layer.inner, [[1], [0, 1], [2], [3], [4]])

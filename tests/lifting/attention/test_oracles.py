@@ -19,7 +19,7 @@ BY_KEYS = {"sparse": sparse_attention, "blocks": block_attention}
 
 
 @for_each(FORMS)
-def test_equals_its_definition(form: Form) -> None:
+def test_mechanism_equals_its_definition(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     got = layer(batch.x, batch.context()).detach().numpy()
     for row in range(len(got)):
@@ -42,7 +42,7 @@ def test_local_in_blocks_equals_the_mask_of_all_pairs(form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.name in HIDDEN_UNITS], ids=str)
-def test_a_few_queries_at_a_time_answer_as_all_at_once(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_chunks_equal_the_full_computation(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, batch = form.build(), make_batch(length=30)
 
     def answer(pairs: int) -> tuple[torch.Tensor, ...]:
@@ -64,7 +64,7 @@ def test_a_window_over_everything_is_softmax(causal: bool) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-def test_own_global_projections_equal_to_the_shared_ones(causal: bool) -> None:
+def test_separate_global_projections_with_equal_weights_equal_shared_ones(causal: bool) -> None:
     options, batch = {"window": 3, "global_tokens": 2}, make_batch(length=30)
     shared, own = (Form("local", causal, options | {"global_projections": how}).build() for how in ("shared", "own"))
     state = shared.state_dict()
@@ -73,7 +73,7 @@ def test_own_global_projections_equal_to_the_shared_ones(causal: bool) -> None:
 
 
 @for_each(form for form in FORMS if form.name in BY_KEYS)
-def test_from_its_keys_alone_equals_the_mask_of_all_pairs(form: Form) -> None:
+def test_gathered_keys_equal_the_full_mask(form: Form) -> None:
     layer = form.build()
     for length in (1, 33, 150):
         batch = make_batch(length=length)
@@ -96,7 +96,7 @@ def test_two_sparse_layers_reach_every_earlier_frame(pattern: str) -> None:
     assert not reached.triu(1).any()
 
 
-def test_how_far_a_block_sees_depends_on_where_in_it_a_frame_stands() -> None:
+def test_visible_range_depends_on_the_position_in_the_block() -> None:
     """beyond to beyond + size - 1 frames back, not half a window everywhere, and never all of a longer sequence."""
     mask = Form("blocks", True, {"block": 4, "beyond": 4}).build().window.mask(20, None, torch.device("cpu"))
     seen = mask.sum(dim=1)

@@ -39,7 +39,7 @@ def stream(layer: Attention, batch: Batch, *, masked: bool) -> Tensor:
 
 
 @every_form
-def test_what_missing_frames_hold_has_no_effect(form: Form) -> None:
+def test_content_of_missing_frames_has_no_effect(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     want = layer(batch.x, batch.context())
     for garbage in (1e6, float("inf"), float("nan")):
@@ -82,7 +82,7 @@ def test_a_sequence_of_missing_frames_returns_zeros_and_finite_gradients(form: F
 
 
 @every_form
-def test_any_length_works_in_training_and_out_of_it(form: Form) -> None:
+def test_any_length_works_in_train_and_eval_mode(form: Form) -> None:
     layer = form.build()
     for length, masked in ((1, True), (2, False), (40, False), (40, True)):
         batch = make_batch(length=length)
@@ -96,7 +96,7 @@ def test_any_length_works_in_training_and_out_of_it(form: Form) -> None:
 
 
 @every_form
-def test_rows_of_a_batch_do_not_meet(form: Form) -> None:
+def test_batch_rows_are_independent(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     want = layer(batch.x, batch.context())
     for row in range(2):
@@ -154,7 +154,7 @@ def test_the_origin_of_time_does_not_matter(form: Form) -> None:
 
 
 @timed_forms
-def test_the_pace_of_time_does_matter(form: Form) -> None:
+def test_time_step_changes_the_output(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     slower = Batch(batch.x, batch.times * 2, batch.valid)
     difference = (layer(batch.x, slower.context()) - layer(batch.x, batch.context())).abs().max()
@@ -249,7 +249,7 @@ def test_compiled_equals_eager(form: Form) -> None:
 
 
 @a_few_by_default(STREAMING)
-def test_a_step_exports(form: Form) -> None:
+def test_streaming_step_exports_to_onnx(form: Form) -> None:
     layer, batch = form.build(torch.float32), make_batch(length=1, dtype=torch.float32)
 
     class Step(torch.nn.Module):
@@ -270,7 +270,7 @@ def test_a_step_exports(form: Form) -> None:
 
 
 @every_form
-def test_the_map_is_what_values_are_summed_with(form: Form) -> None:
+def test_attention_map_weights_the_values(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     context = batch.context()
     x = batch.x.where(batch.valid[..., None], 0)

@@ -14,7 +14,7 @@ def built(**options):
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
 @pytest.mark.parametrize(("chunk", "rounds"), [(4, 1), (4, 3), (16, 2), (7, 4)])
-def test_chunks_answer_as_all_pairs_that_met(chunk: int, rounds: int, masked: bool) -> None:
+def test_chunked_attention_equals_all_pairs_of_shared_chunks(chunk: int, rounds: int, masked: bool) -> None:
     layer, batch = built(chunk=chunk, rounds=rounds), make_batch(length=90)
     context = batch.context(masked=masked)
     x = batch.x if not masked else batch.x.where(batch.valid[..., None], 0)
@@ -26,7 +26,7 @@ def test_chunks_answer_as_all_pairs_that_met(chunk: int, rounds: int, masked: bo
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_one_chunk_of_all_people_is_softmax_with_shared_queries_and_keys(rounds: int) -> None:
+def test_single_chunk_equals_softmax_with_shared_queries_and_keys(rounds: int) -> None:
     layer, batch = built(chunk=40, rounds=rounds), make_batch(length=40)
     context = batch.context(masked=False)
     weights = layer.weights(batch.x, context)
@@ -42,12 +42,12 @@ def test_one_chunk_of_all_people_is_softmax_with_shared_queries_and_keys(rounds:
     assert weights[:, :, itself].eq(0).all()  # a frame takes nothing of itself where others are
 
 
-def test_a_frame_that_meets_no_other_takes_itself() -> None:
+def test_isolated_frame_attends_to_itself() -> None:
     layer, batch = built(chunk=1, rounds=1), make_batch(length=1)
     assert layer.weights(batch.x, batch.context(masked=False)).eq(1).all()
 
 
-def test_frames_with_alike_queries_share_chunks() -> None:
+def test_frames_with_similar_queries_share_chunks() -> None:
     """80 frames of eight kinds in eight chunks, of which each frame sees two: by chance it would meet a quarter."""
     layer, batch = built(chunk=10, rounds=1), make_batch(rows=1, length=80)
     kinds = torch.randn(8, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(3)).repeat(10, 1)
@@ -58,7 +58,7 @@ def test_frames_with_alike_queries_share_chunks() -> None:
     assert met[..., ~alike].double().mean() < 0.2
 
 
-def test_directions_are_those_of_the_step() -> None:
+def test_hash_directions_depend_on_the_step() -> None:
     one, other = built(), built()
     one.begin_step(3, torch.Generator().manual_seed(7))
     torch.manual_seed(99)
@@ -67,7 +67,7 @@ def test_directions_are_those_of_the_step() -> None:
     assert not one.directions.equal(built().directions)
 
 
-def test_a_replayed_pass_chooses_what_the_first_chose() -> None:
+def test_replayed_pass_repeats_the_hash() -> None:
     from dataclasses import replace
 
     layer, batch = built(chunk=4, rounds=2), make_batch(length=30)

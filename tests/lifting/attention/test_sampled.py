@@ -40,16 +40,14 @@ def estimates(baseline: float, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
 
 
 @pytest.mark.parametrize("baseline", [0.0, 5.4, -100.0])
-def test_on_average_the_score_function_is_the_gradient_of_the_expected_loss(
-    baseline: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_score_function_estimator_is_unbiased(baseline: float, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = SCORES.clone().requires_grad_()
     (want,) = torch.autograd.grad(scores.softmax(dim=0) @ LOSSES, scores)
     got = sum(probability * gradient for probability, gradient in estimates(baseline, monkeypatch))
     torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
-def test_a_baseline_near_the_loss_makes_it_vary_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baseline_reduces_the_gradient_variance(monkeypatch: pytest.MonkeyPatch) -> None:
     def variance(baseline: float) -> float:
         return sum(p * gradient.square().sum().item() for p, gradient in estimates(baseline, monkeypatch))
 
@@ -65,7 +63,7 @@ def test_the_baseline_follows_the_loss() -> None:
 
 
 @pytest.mark.parametrize("kind", [Hard, StraightThrough])
-def test_keys_are_drawn_as_often_as_the_softmax_says(
+def test_sampling_frequencies_equal_the_softmax(
     kind: type[Hard | StraightThrough], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Hard, "SOFT_STEPS", 0.0)
@@ -86,7 +84,7 @@ def test_straight_through_has_the_gradient_of_the_softmax() -> None:
 
 
 @pytest.mark.parametrize("distribution", ["hard", "straight-through"])
-def test_a_step_draws_the_same_whenever_it_is_taken(distribution: str) -> None:
+def test_sampling_is_deterministic_per_step(distribution: str) -> None:
     batch = make_batch()
     layer = build_attention("composed", DIM, HEADS, distribution=distribution).double()
 

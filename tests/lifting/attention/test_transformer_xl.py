@@ -12,14 +12,14 @@ def built(**options):
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-def test_segments_with_a_memory_answer_as_one_pass_does(masked: bool) -> None:
+def test_segments_with_memory_equal_one_pass(masked: bool) -> None:
     batch = make_batch(length=40)
     whole, pieces = built(memory=40, segment=40), built(memory=40, segment=6)
     context = batch.context(masked=masked)
     torch.testing.assert_close(pieces(batch.x, context), whole(batch.x, context), rtol=0, atol=1e-12)
 
 
-def test_no_gradient_goes_into_the_memory() -> None:
+def test_memory_receives_no_gradient() -> None:
     layer, batch = built(memory=9, segment=6), make_batch(length=20)
     x = batch.x.clone().requires_grad_()
     y = layer(x, batch.context(masked=False))
@@ -58,7 +58,7 @@ def test_a_segment_of_a_stack_is_a_step_of_truncated_backpropagation() -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-def test_without_biases_and_distances_it_is_a_plain_product(causal: bool) -> None:
+def test_without_biases_scores_are_plain_dot_products(causal: bool) -> None:
     layer, plain = Form("transformer-xl", causal).build(), Form("softmax", causal).build()
     for name in ("distance_proj.weight", "content_bias", "distance_bias"):
         torch.nn.init.zeros_(layer.get_parameter(name))
@@ -68,7 +68,7 @@ def test_without_biases_and_distances_it_is_a_plain_product(causal: bool) -> Non
     torch.testing.assert_close(layer(batch.x, batch.context()), plain(batch.x, at_once), rtol=0, atol=1e-12)
 
 
-def test_all_layers_have_the_same_biases() -> None:
+def test_layers_share_the_position_biases() -> None:
     layers = build_attentions("transformer-xl", 3, DIM, HEADS, {})
     for name in ("content_bias", "distance_bias"):
         assert len({id(layer.get_parameter(name)) for layer in layers}) == 1

@@ -88,7 +88,7 @@ def test_exact_2d_improves_the_motion():
 
 
 @pytest.mark.parametrize(("lasting", "shaking"), [(20, 10), (40, 0), (60, 20)])
-def test_wrong_2d_makes_nothing_worse(rng, lasting, shaking):
+def test_wrong_2d_does_not_worsen_the_motion(rng, lasting, shaking):
     true, answer, seen = scene()
     found = fit_motion(answer, with_noise(seen, lasting, shaking, rng))
     assert p_mpjpe(found.joints, true) < 1.01 * p_mpjpe(answer.joints, true)
@@ -120,7 +120,7 @@ def test_bones_are_constant_and_symmetric():
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_the_result_does_not_depend_on_how_frames_come_in(chunk):
+def test_fit_does_not_depend_on_chunking(chunk):
     _, answer, seen = scene(2.5 * WINDOW_S, rate=6.0)
     expected = fit_motion(answer, seen)
     fit, final, most = PersonFit(H36M17, CAMERA), [], 0
@@ -135,7 +135,7 @@ def test_the_result_does_not_depend_on_how_frames_come_in(chunk):
     np.testing.assert_array_equal([frame.lifted[51:54] for frame in final], expected.root)
 
 
-def test_log_says_how_many_poses_changed_how_far_and_how_far_the_2d_is_from_them(rng):
+def test_fit_log_reports_changes_and_reprojection_distance(rng):
     _, answer, seen = scene(2.5 * WINDOW_S, rate=6.0)
     logs = {}
     for name, given in {"exact": seen, "wrong": with_noise(seen, 40, 0, rng)}.items():
@@ -165,7 +165,7 @@ def test_log_without_2d_states_no_distance():
     assert log.line == f"fit to the 2D keypoints: {len(answer)} poses, changed by 0.0 mm (median over joints)"
 
 
-def test_windows_meet_without_a_step():
+def test_fit_windows_join_without_a_step():
     _, answer, seen = scene(1.5 * WINDOW_S, rate=6.0)
     moved = fit_motion(answer, seen).joints - answer.joints
     step = np.abs(np.diff(moved, axis=0)).max(axis=(1, 2))
@@ -174,7 +174,7 @@ def test_windows_meet_without_a_step():
 
 
 @pytest.mark.parametrize("missing", ["joints", "frames", "everything"])
-def test_what_is_not_seen_has_no_influence(missing):
+def test_unseen_keypoints_have_no_effect(missing):
     true, answer, seen = scene()
     scores = seen.scores.copy()
     rows = {"joints": np.s_[:, [3, 13]], "frames": np.s_[40:70], "everything": np.s_[:]}[missing]
@@ -185,12 +185,12 @@ def test_what_is_not_seen_has_no_influence(missing):
     assert p_mpjpe(found.joints, true) < limit * p_mpjpe(answer.joints, true) + 1e-9
 
 
-def test_a_short_track_stays_as_it_is():
+def test_short_track_is_not_fitted():
     _, answer, seen = scene(0.9)
     np.testing.assert_array_equal(fit_motion(answer, seen).joints, answer.joints)
 
 
-def test_a_long_absence_is_not_an_obstacle():
+def test_fit_handles_long_gaps():
     _, answer, seen = scene(4.0)
     rows = np.r_[0:50, 60:120]
     times = answer.times[rows] + np.where(rows >= 60, 30.0, 0.0)
@@ -208,7 +208,7 @@ def test_a_single_frame_of_a_later_window_is_fitted_with_the_bones_of_the_first(
     assert np.isfinite(fit.window(one, later).joints).all()
 
 
-def test_noise_is_told_by_what_lasts_and_what_shakes(rng):
+def test_keypoint_noise_is_split_into_bias_and_jitter(rng):
     seen = np.ones((300, 17), bool)
     exact, shaking = (noise_of(size * rng.standard_normal((300, 17, 2)), seen) for size in (1e-4, 0.03))
     lasting = noise_of(np.tile(0.06 * rng.standard_normal((1, 17, 2)), (300, 1, 1)), seen)
@@ -217,7 +217,7 @@ def test_noise_is_told_by_what_lasts_and_what_shakes(rng):
     assert np.median(lasting) > 2 * np.median(shaking)
 
 
-def test_known_lengths_stay_and_the_step_is_that_of_dense_algebra(rng):
+def test_solver_step_equals_dense_algebra_with_fixed_lengths(rng):
     """One Gauss-Newton step of the chain with its border, against the whole system's gradient by differences."""
     _, answer, seen = scene(1.0)
     points = answer.joints[::6].astype(np.float64) + ROOT

@@ -33,7 +33,7 @@ def forecaster(request):
 
 
 @pytest.mark.parametrize("unsure", [20, 150, 700])
-def test_a_forecast_is_never_more_certain_than_the_pose_it_goes_on_from(forecaster, unsure):
+def test_forecast_sigma_is_never_below_the_source_sigma(forecaster, unsure):
     past = line(np.arange(31) / 30, speed=0.1 * SPEED)
     sigma = past.sigma.copy()
     sigma[:, 10:] = unsure  # some joints that the lifter was not sure of
@@ -49,7 +49,7 @@ def test_zero_velocity_holds_the_last_pose():
 
 
 @pytest.mark.parametrize("fps", [15, 25, 30, 60])
-def test_damped_velocity_goes_on_along_a_line_and_slows_down(fps):
+def test_damped_velocity_decelerates_along_a_line(fps):
     past = line(np.arange(fps) / fps)
     h = 0.3
     found = forecast(past, [h], forecaster=DampedVelocity()).sequence
@@ -58,7 +58,7 @@ def test_damped_velocity_goes_on_along_a_line_and_slows_down(fps):
     assert np.allclose(found.root[0], past.root[-1] + body * WAY, atol=1e-4)
 
 
-def test_speed_is_that_of_the_last_tenth_of_a_second_and_of_uneven_frames():
+def test_velocity_uses_the_last_tenth_of_a_second():
     times = np.array([0.0, 0.4, 0.5, 0.52, 0.57, 0.6])
     bent = line(times)
     bent.joints[:2] += 1  # longer ago
@@ -68,7 +68,7 @@ def test_speed_is_that_of_the_last_tenth_of_a_second_and_of_uneven_frames():
 
 
 @pytest.mark.parametrize("forecaster", BASELINES, **by_name)  # a network: test_shipped_forecaster.py
-def test_constant_pose_forecasts_itself(forecaster):
+def test_constant_pose_is_forecast_unchanged(forecaster):
     still = line(np.arange(20) / 20, 0 * SPEED, 0 * WAY)
     found = forecast(still, 1.0, forecaster=forecaster).sequence
     assert np.allclose(found.joints, still.joints[-1], atol=1e-5)
@@ -83,7 +83,7 @@ def test_sigma_grows_with_the_horizon_from_that_of_the_last_frame(forecaster):
     assert (np.diff(found.root_sigma) > 0).all()
 
 
-def test_what_is_not_valid_has_no_effect(forecaster):
+def test_invalid_frames_have_no_effect(forecaster):
     past = Past.from_sequences([line(np.arange(30) / 30)])
     joints, root, times, sigma = past.joints.copy(), past.root.copy(), past.times.copy(), past.sigma.copy()
     valid = past.valid.copy()
@@ -104,7 +104,7 @@ def test_what_is_not_valid_has_no_effect(forecaster):
     assert np.allclose(found[0].ahead, query - 28 / 30)
 
 
-def test_people_of_a_batch_do_not_meet(forecaster):
+def test_batch_people_are_independent(forecaster):
     people = [line(np.arange(30) / 30), line(np.arange(9) / 15, -SPEED, 2 * WAY), line([4.0])]
     query = np.array([one.times[-1] + np.array([0.05, 0.5]) for one in people])
     together = forecaster.predict(Past.from_sequences(people), query)
@@ -115,14 +115,14 @@ def test_people_of_a_batch_do_not_meet(forecaster):
         assert np.allclose(together.ahead[row], [0.05, 0.5])
 
 
-def test_the_clocks_origin_does_not_matter(forecaster):
+def test_time_origin_does_not_change_forecasts(forecaster):
     past = line(np.arange(30) / 30)
     later = replace(past, times=past.times + 1e6)
     one, other = (forecast(p, 0.5, forecaster=forecaster).sequence for p in (past, later))
     assert np.allclose(one.joints, other.joints, atol=1e-4)
 
 
-def test_frames_keep_the_pace_of_the_sequence_and_end_at_the_horizon():
+def test_forecast_frames_keep_the_frame_rate():
     found = forecast(line(np.arange(50) / 50), 0.13)
     assert np.allclose(found.ahead, [0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.13])
     assert np.allclose(forecast(line(np.arange(50) / 50), 0.1).ahead, [0.02, 0.04, 0.06, 0.08, 0.1])
@@ -130,12 +130,12 @@ def test_frames_keep_the_pace_of_the_sequence_and_end_at_the_horizon():
 
 
 @pytest.mark.parametrize("horizon", [0, -1, float("nan"), [], [0.2, 0.1], [[0.1]]])
-def test_horizons_that_cannot_be(horizon):
+def test_invalid_horizons_are_rejected(horizon):
     with pytest.raises(ValueError, match="horizon"):
         forecast(line([0.0, 0.1]), horizon)
 
 
-def test_pasts_that_cannot_be():
+def test_invalid_pasts_are_rejected():
     past = Past.from_sequences([line(np.arange(3.0) / 30)])
     with pytest.raises(ValueError, match="has no valid frame"):
         replace(past, valid=np.zeros((1, 3), bool))

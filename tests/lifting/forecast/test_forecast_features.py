@@ -31,7 +31,7 @@ def turned(sequence, angle):
 
 
 @pytest.mark.parametrize("angle", [0.4, 2.0, -3.0])
-def test_turned_about_the_upright_axis_it_is_the_same(angle):
+def test_features_are_invariant_to_yaw(angle):
     plain = walk(np.arange(31) / 30)
     other, turn = turned(plain, angle)
     (tokens, view), (others, other_view) = (describe(Past.from_sequences([one])) for one in (plain, other))
@@ -42,7 +42,7 @@ def test_turned_about_the_upright_axis_it_is_the_same(angle):
         assert np.allclose(one @ turn.T, another, atol=1e-4)
 
 
-def test_mirrored_it_is_its_mirror_image():
+def test_features_are_equivariant_to_mirroring():
     plain = walk(np.arange(31) / 30)
     tokens, others = (describe(Past.from_sequences([one]))[0] for one in (plain, mirror_lifted(plain)))
     places = np.pad(others[..., :48].reshape(1, 25, 16, 3), ((0, 0), (0, 0), (1, 0), (0, 0)))
@@ -51,7 +51,7 @@ def test_mirrored_it_is_its_mirror_image():
     assert np.allclose(tokens[..., 48:51], others[..., 48:51] * [-1, 1, 1], atol=1e-4)
 
 
-def test_own_axes_are_a_rotation_also_of_a_person_who_points_nowhere():
+def test_body_axes_are_a_rotation_for_degenerate_poses():
     lying = walk(np.arange(3) / 30)
     lying.joints[..., [0, 2]] = 0
     for past in (Past.from_sequences([walk(np.arange(3) / 30)]), Past.from_sequences([lying])):
@@ -61,7 +61,7 @@ def test_own_axes_are_a_rotation_also_of_a_person_who_points_nowhere():
 
 
 @pytest.mark.parametrize("fps", [24, 25, 30, 50, 60])
-def test_pace_does_not_matter(fps):
+def test_features_do_not_depend_on_frame_rate(fps):
     fine = walk(np.arange(101) / 100)
     tokens, others = (
         describe(Past.from_sequences([one]))[0] for one in (fine, walk(1 - np.arange(fps + 1)[::-1] / fps))
@@ -69,7 +69,7 @@ def test_pace_does_not_matter(fps):
     assert np.abs(tokens - others)[..., :COORDINATES].max() < 2e-3  # m; what lies between frames is on the line
 
 
-def test_gaps_are_bridged_and_told():
+def test_gaps_are_interpolated_and_marked():
     whole = Past.from_sequences([walk(np.arange(51) / 50)])
     valid = whole.valid.copy()
     valid[0, 20:35] = False
@@ -84,7 +84,7 @@ def test_gaps_are_bridged_and_told():
     assert np.abs(tokens - holed)[0, ~hidden, :48].max() < 0.01
 
 
-def test_ways_and_restored_are_inverses():
+def test_features_are_invertible():
     past = Past.from_sequences([walk(np.arange(31) / 30), walk(np.arange(10) / 15)])
     _, view = describe(past)
     future = [walk([1.2, 1.5]), walk([0.8, 1.0])]

@@ -29,7 +29,7 @@ def asked(people, moments):
 @pytest.mark.parametrize("kind", EXPORTED)
 @pytest.mark.parametrize("norm", ["pre", "post", "none"])
 @pytest.mark.parametrize("heads", [1, 4])
-def test_folded_it_says_the_same(kind, norm, heads):
+def test_folded_network_equals_the_original(kind, norm, heads):
     whole = network(kind, norm=norm, heads=heads)
     before = {name: value.clone() for name, value in whole.state_dict().items()}
     given = asked(3, 5)
@@ -53,7 +53,7 @@ def blended(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_exported_it_says_the_same_of_any_number(blended):
+def test_onnx_forecaster_equals_torch_for_any_batch(blended):
     whole, checkpoint = blended
     exported = OnnxForecaster.beside(checkpoint, "small")
     assert exported is not None
@@ -65,7 +65,7 @@ def test_exported_it_says_the_same_of_any_number(blended):
             assert np.abs(found - true.numpy()).max() < 1e-5
 
 
-def test_who_rolls_out_is_not_exported(tmp_path):
+def test_autoregressive_forecasters_are_not_exported(tmp_path):
     with pytest.raises(PoseError, match="only single-pass forecasters"):
         export_forecaster(network("gru"), tmp_path / "gru.onnx")
     assert not list(tmp_path.iterdir())

@@ -46,7 +46,7 @@ def context(times, dim):
     return Context(*rotary_phases(times, dim, torch.float64))
 
 
-def test_cross_attention_is_what_two_loops_say():
+def test_cross_attention_equals_two_loops():
     torch.manual_seed(0)
     layer = CrossAttention(8, 2).double()
     x, memory = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
@@ -68,7 +68,7 @@ def test_cross_attention_is_what_two_loops_say():
     assert (found[1] == 0).all()  # no person observed
 
 
-def test_cross_attention_has_the_gradient_of_its_differences():
+def test_cross_attention_gradient_equals_finite_differences():
     torch.manual_seed(0)
     layer = CrossAttention(4, 1).double()
     times = torch.rand(1, 2).double()
@@ -92,7 +92,7 @@ def test_decoder_does_not_see_later_steps(norm):
 
 
 @pytest.mark.parametrize("norm", ["none", "pre", "post"])
-def test_cached_roll_out_is_the_recomputed_one(norm):
+def test_cached_rollout_equals_recomputation(norm):
     """Told what it said itself, the decoder says it again."""
     net, past = network("autoregressive", norm=norm), pasts()
     with torch.no_grad():
@@ -104,7 +104,7 @@ def test_cached_roll_out_is_the_recomputed_one(norm):
 
 
 @pytest.mark.parametrize("kind", ["autoregressive", "gru", "gru-attention"])
-def test_scheduled_sampling_is_between_the_truth_and_the_roll_out(kind):
+def test_scheduled_sampling_interpolates_truth_and_rollout(kind):
     net, past, truth = network(kind), pasts(), 5 + torch.randn(3, FUTURE_STEPS, COORDINATES)
     with torch.no_grad():
         rolled = net.predict(past).displacement
@@ -118,7 +118,7 @@ def test_scheduled_sampling_is_between_the_truth_and_the_roll_out(kind):
     assert torch.allclose(full.displacement[:, 0], rolled[:, 0], atol=1e-6)  # the first step knows the past alone
 
 
-def test_a_moment_does_not_depend_on_what_else_is_asked():
+def test_forecast_of_a_horizon_is_independent_of_others():
     net, past = network("one-shot"), pasts()
     ahead = torch.tensor([[0.05, 0.3, 0.9]]).expand(3, 3)
     with torch.no_grad():
@@ -128,7 +128,7 @@ def test_a_moment_does_not_depend_on_what_else_is_asked():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_people_of_a_batch_do_not_meet(kind):
+def test_batch_people_are_independent(kind):
     net, past, ahead = network(kind), pasts(), torch.rand(3, 4)
     with torch.no_grad():
         together, alone = net(past, ahead), net(past[1:2], ahead[1:2])
@@ -147,7 +147,7 @@ def test_training_begins_at_zero_velocity(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_weight_learns(kind):
+def test_every_parameter_gets_a_gradient(kind):
     """No parameter is cut off from the loss."""
     net = network(kind)
     if net.predicts_steps:
@@ -159,7 +159,7 @@ def test_every_weight_learns(kind):
     assert [name for name in idle if not name.endswith("k_proj.bias")] == []  # softmax forgets what all keys share
 
 
-def test_moments_between_steps_are_on_the_line():
+def test_horizons_between_steps_are_interpolated():
     places = (torch.arange(1, FUTURE_STEPS + 1) * 2.0)[None, :, None].expand(1, -1, COORDINATES)
     steps = Displacements(places, torch.arange(FUTURE_STEPS)[None, :, None].expand(1, -1, 17).float())
     found = interpolate_steps(steps, torch.tensor([[0.0, STEP / 2, STEP, 1.75 * STEP, 1.0]]))
@@ -179,7 +179,7 @@ def test_calibration_scales_sigma_at_its_horizon_alone():
     assert torch.allclose(after, expected, rtol=1e-5)
 
 
-def test_what_a_past_is_and_how_fast_people_are_in_it():
+def test_past_speed_is_measured():
     past = torch.zeros(4, PAST_STEPS, FEATURES)
     for row, sigma in enumerate((1.0, 10**0.5, 10.0, 80.0)):
         past[row, :, SIGMAS] = SIGMA_SCALE * math.log(sigma)
@@ -208,7 +208,7 @@ def test_t_fixup_scales_a_decoder_by_its_own_factor():
     )
 
 
-def test_parts_that_do_not_go_together():
+def test_incompatible_parts_are_rejected():
     with pytest.raises(ValueError, match="kind"):
         ForecasterConfig(kind="oracle")
     with pytest.raises(ValueError, match="even multiple of heads"):
@@ -218,7 +218,7 @@ def test_parts_that_do_not_go_together():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_checkpoint_is_the_network(kind, tmp_path):
+def test_checkpoint_round_trips_the_network(kind, tmp_path):
     net = network(kind)
     save_forecaster(net, tmp_path / "one.safetensors")
     again = load_network(tmp_path / "one.safetensors")

@@ -28,7 +28,7 @@ def person(fps=30, lift=0.0, sigma=0.0):
     return Sequence3D(joints, root, np.full((len(times), 17), sigma, np.float32), times)
 
 
-def test_its_files_belong_together():
+def test_shipped_forecaster_files_match():
     path = shipped_path()
     card = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert card["sha256"] == sha256_of(path)
@@ -37,7 +37,7 @@ def test_its_files_belong_together():
     assert isinstance(load_forecaster(), OnnxForecaster)
 
 
-def test_exported_it_says_what_the_network_says():
+def test_shipped_onnx_equals_its_checkpoint():
     pytest.importorskip("torch")
     from pose.lifting.forecast.build import load_network
     from pose.lifting.forecast.runtime import TorchForecaster
@@ -49,7 +49,7 @@ def test_exported_it_says_what_the_network_says():
 
 
 @pytest.mark.parametrize("fps", [15, 30, 60])
-def test_who_stands_still_goes_on_standing(fps):
+def test_standing_person_is_forecast_standing(fps):
     still = person(fps)
     found = forecast(still, list(HORIZONS))
     moved = np.linalg.norm(found.sequence.joints - still.joints[-1], axis=-1).mean(axis=-1)
@@ -57,7 +57,7 @@ def test_who_stands_still_goes_on_standing(fps):
     assert moved.max() < 0.05
 
 
-def test_raised_hands_go_on_rising():
+def test_rising_hands_are_forecast_to_rise():
     found = forecast(person(lift=0.5), [0.08, 0.16]).sequence
     rise = person(lift=0.5).joints[-1, [13, 16], 1] - found.joints[:, [13, 16], 1]
     assert ((rise[0] > 0.01) & (rise[0] < 0.06)).all()  # 0.04 m at the speed they have
@@ -65,7 +65,7 @@ def test_raised_hands_go_on_rising():
 
 
 @pytest.mark.parametrize("sigma", [0, 40])  # mm, of the past: known exactly, and a lifter's
-def test_sigma_is_larger_later(sigma):
+def test_forecast_sigma_grows_with_the_horizon(sigma):
     found = forecast(person(lift=0.5, sigma=sigma), list(HORIZONS))
     mean = found.sequence.sigma[:, 1:].mean(axis=1)
     assert (np.diff(mean) > 0).all()

@@ -58,7 +58,7 @@ def test_swaps_of_a_real_clip_are_undone(danced, rng):
     assert false.max() < 0.005
 
 
-def test_repair_puts_the_very_coordinates_back(danced):
+def test_repair_restores_exact_coordinates(danced):
     swapped = np.zeros((120, 2), bool)
     swapped[40:44, 0] = swapped[70:73] = True
     repaired = repair(swap_limbs(danced, swapped))
@@ -70,7 +70,7 @@ def test_repair_puts_the_very_coordinates_back(danced):
 
 
 @pytest.mark.parametrize("lookahead", [np.inf, 0.0])
-def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahead, rng):
+def test_late_track_is_repaired_independently(danced, lookahead, rng):
     """Frames in which no person is seen say nothing about the size of the body."""
     early = swap_limbs(danced, random_swaps(rng, danced.times))
     empty = 15
@@ -84,7 +84,7 @@ def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahe
     np.testing.assert_array_equal(found[empty:], found_swaps(early, lookahead))
 
 
-def test_person_who_stays_turned_is_believed(danced):
+def test_persistent_turn_is_not_a_swap(danced):
     """What seems swapped for good is how the person stands; a short swap after it is still found."""
     swapped = np.zeros((120, 2), bool)
     swapped[30:] = True
@@ -107,7 +107,7 @@ def test_limbs_are_pairs_of_left_and_right(skeleton):
         assert all(skeleton.side(left) == "left" for left in found[:, 0])
 
 
-def test_outliers_lose_their_score_and_nothing_else_does(danced, rng):
+def test_outliers_lose_their_score(danced, rng):
     xy = danced.keypoints.copy()
     far = np.zeros(danced.scores.shape, bool)
     far[rng.integers(8, 112, 40), rng.integers(0, 33, 40)] = True
@@ -129,7 +129,7 @@ def test_steady_motion_at_any_frame_rate_is_not_an_outlier(rate, rng):
 
 
 @pytest.mark.parametrize("length", [0, 1, 2])
-def test_short_sequences_pass(length):
+def test_short_sequences_are_unchanged(length):
     sequence = Sequence2D(
         np.ones((length, 17, 2), np.float32), np.ones((length, 17), np.float32), np.arange(length) / 30,
         Camera.of((9, 9)), "coco17",
@@ -197,7 +197,7 @@ def people_of(index, time, rows, sequence):
 
 
 @pytest.mark.parametrize(("kind", "lookahead", "most"), [("stream", 0.0, 0), ("offline", FULL_LOOKAHEAD_S, 81 + 218)])
-def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danced, kind, lookahead, most):
+def test_repaired_input_returns_original_keypoints(danced, kind, lookahead, most):
     swapped = np.zeros((120, 2), bool)
     swapped[50:53] = True
     bad = swap_limbs(danced, swapped)
@@ -232,7 +232,7 @@ def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danc
 
 
 @pytest.mark.parametrize("kind", ["stream", "offline"])
-def test_results_say_which_limbs_were_swapped_and_keep_what_was_seen(danced, kind):
+def test_results_list_swapped_limbs(danced, kind):
     swapped = np.zeros((120, 2), bool)
     swapped[40:44, 0] = swapped[70:73, 1] = True
     seen = swap_limbs(danced, swapped)

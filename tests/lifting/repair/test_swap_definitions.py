@@ -42,7 +42,7 @@ def wandering(rng, skeleton):
 
 @pytest.mark.parametrize("lookahead", [0.0, 0.3, LIMB_RULES.max_swap_s, np.inf])
 @pytest.mark.parametrize("kind", ["limbs", "body"])
-def test_the_search_gives_the_answers_of_its_definition(kind, lookahead, filmed, danced, rng):
+def test_swap_search_equals_its_definition(kind, lookahead, filmed, danced, rng):
     told = []
     for original in (danced, filmed[0], filmed[1], *(wandering(rng, name) for name in ("coco17", "blazepose33"))):
         sequence, skeleton = some_swapped(original, rng), get_skeleton(original.skeleton)

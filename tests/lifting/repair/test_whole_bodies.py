@@ -35,21 +35,21 @@ def turned_and_found(sequences, rng, lookahead):
 
 
 @pytest.mark.parametrize("lookahead", [np.inf, FULL_LOOKAHEAD_S])
-def test_a_front_taken_for_a_back_is_undone(filmed, rng, lookahead):
+def test_front_back_swap_is_undone(filmed, rng, lookahead):
     swapped, found = turned_and_found(filmed, rng, lookahead)
     assert swapped.mean() > 0.15
     assert (found & swapped).sum() / swapped.sum() >= 0.9
     assert (found & ~swapped).sum() / (~swapped).sum() < 0.005
 
 
-def test_a_front_taken_for_a_back_of_a_real_clip_is_undone_to_the_frame(danced):
+def test_front_back_swap_of_a_real_clip_is_undone(danced):
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
     np.testing.assert_array_equal(swapped_by_repair(swap_limbs(danced, swapped), FULL_LOOKAHEAD_S), swapped)
 
 
 @pytest.mark.parametrize(("turns", "undone"), [(False, True), (True, False)])
-def test_a_face_that_is_seen_or_not_says_whether_a_body_has_turned(danced, turns, undone):
+def test_face_visibility_indicates_the_facing_direction(danced, turns, undone):
     """The dancer faces the camera. Where the sides change and the face goes as well, nothing was mistaken."""
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
@@ -60,7 +60,7 @@ def test_a_face_that_is_seen_or_not_says_whether_a_body_has_turned(danced, turns
     np.testing.assert_array_equal(found, swapped & undone)
 
 
-def test_the_face_agrees_with_the_sides_or_with_the_swapped_ones(danced):
+def test_face_direction_confirms_or_contradicts_sides(danced):
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, 0.7
     seen = replace(danced, scores=scores)
@@ -73,7 +73,7 @@ def test_the_face_agrees_with_the_sides_or_with_the_swapped_ones(danced):
     assert face_agreement(seen.keypoints, scores, BLAZEPOSE33) == pytest.approx(-front)
 
 
-def test_a_face_that_cannot_be_seen_says_nothing(danced):
+def test_invisible_face_is_no_evidence(danced):
     scores, keypoints = danced.scores.copy(), danced.keypoints.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, 1.0
     for hidden in ("left_hip", "right_shoulder"):
@@ -86,7 +86,7 @@ def test_a_face_that_cannot_be_seen_says_nothing(danced):
 
 
 @pytest.mark.parametrize("seen", [slice(30, None), slice(None, 70), slice(50, None)])
-def test_a_swap_with_one_end_is_believed(danced, seen):
+def test_swap_without_an_end_is_kept(danced, seen):
     """Which side of one sudden change is wrong is unknown."""
     swapped = np.zeros((120, 2), bool)
     swapped[seen] = True
@@ -94,7 +94,7 @@ def test_a_swap_with_one_end_is_believed(danced, seen):
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.0])
-def test_who_turns_and_comes_back_is_believed(seconds):
+def test_turning_person_is_not_swapped(seconds):
     """A body turns by half, and some seconds later by half again."""
     times = np.arange(200) / 30
     angle = np.pi * (np.clip((times - 1.5) / seconds, 0, 1) + np.clip((times - 4) / seconds, 0, 1))
@@ -103,7 +103,7 @@ def test_who_turns_and_comes_back_is_believed(seconds):
 
 
 @pytest.mark.parametrize(("face", "undone"), [(1.0, True), (0.5, False), (0.1, False)])
-def test_live_a_body_is_swapped_where_the_face_contradicts_its_sides(danced, face, undone):
+def test_live_body_is_swapped_when_the_face_contradicts(danced, face, undone):
     """Over all frames the face speaks for the sides as they were first, says nothing, or speaks against them."""
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
@@ -115,7 +115,7 @@ def test_live_a_body_is_swapped_where_the_face_contradicts_its_sides(danced, fac
     np.testing.assert_array_equal(found, swapped[:, 0] & undone)
 
 
-def test_live_repair_swaps_the_body_as_long_as_the_face_says_so(danced):
+def test_live_swap_lasts_while_the_face_contradicts(danced):
     """Limbs alone would be swapped for a second, and for another one when all is over."""
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
@@ -126,7 +126,7 @@ def test_live_repair_swaps_the_body_as_long_as_the_face_says_so(danced):
 
 
 @pytest.mark.parametrize("end", [75, 84])
-def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end):
+def test_live_swap_without_face_evidence_is_brief(danced, end):
     """A stream believes what lasts, and is right again where it ends. One frame with a visible face is not enough."""
     swapped = np.zeros((120, 2), bool)
     swapped[25:end] = True
@@ -139,7 +139,7 @@ def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end
     assert not found[moment + 2 :].all(axis=1).any()
 
 
-def test_live_what_is_right_around_a_front_taken_for_a_back_is_left_alone(recorded, rng):
+def test_live_correct_frames_around_a_swap_are_unchanged(recorded, rng):
     """At 10 frames a second one end is easily overlooked, and the other is taken for it, for a moment at most."""
     swapped, found = turned_and_found(film(recorded, 10) * 3, rng, 0.0)
     assert swapped.mean() > 0.15
@@ -148,7 +148,7 @@ def test_live_what_is_right_around_a_front_taken_for_a_back_is_left_alone(record
 
 @pytest.mark.parametrize("seconds", [1.5, 4.0])
 @pytest.mark.parametrize("limb", [0, 1])
-def test_one_limb_is_not_a_body_however_much_farther_apart_it_is(limb, seconds):
+def test_single_limb_swap_is_not_a_body_swap(limb, seconds):
     """The other one stays where it is, and nothing is done to it."""
     times = np.arange(300) / 30
     across = np.ones((300, 2))

@@ -26,7 +26,7 @@ def live_result(result):
     return LiveResult(np.zeros((SIZE[1], SIZE[0], 3), np.uint8), result, H36M17, 0.0, 0.1, stream)
 
 
-def test_a_shape_comes_before_the_result_that_uses_it_and_only_once():
+def test_body_shape_is_sent_once_before_its_use():
     async def test():
         async with serving(source=Clip(), body=True) as browser, browser.live() as socket:
             hello, _ = await receive(socket, "hello")
@@ -51,7 +51,7 @@ def test_a_shape_comes_before_the_result_that_uses_it_and_only_once():
     run(test)
 
 
-def test_without_the_option_nothing_is_sent():
+def test_bodies_are_sent_only_on_request():
     async def test():
         async with serving(source=Clip()) as browser, browser.live() as socket:
             hello, _ = await receive(socket, "hello")
@@ -62,7 +62,7 @@ def test_without_the_option_nothing_is_sent():
     run(test)
 
 
-def test_the_page_gets_the_pose_that_the_exports_have():
+def test_page_body_pose_equals_exports():
     """Root and rotations, decoded as body.js does, give the vertices of our own skinning on the people's places."""
     live = live_result(seen_result(np.array([[0.4, 0.1, 4.0]], np.float32)))
     stage = Upright().place(live.result, np.array([0]))
@@ -96,7 +96,7 @@ def test_a_shape_is_refined_when_bones_turn_out_longer_and_old_people_are_forgot
 
 
 @pytest.mark.slow
-def test_page_draws_bodies_in_place_of_limbs(launch):
+def test_page_replaces_limbs_by_bodies(launch):
     scenes = []
     for body in (False, True):
         with in_thread(source=Clip(), body=body) as address, opened(launch(), address) as page:

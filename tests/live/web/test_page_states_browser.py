@@ -35,7 +35,7 @@ def pale_blue(page) -> int:
     )
 
 
-def test_an_uncertain_body_stands_in_a_halo(launch):
+def test_uncertain_body_has_a_halo(launch):
     found = []
     for sigma in (20, 150):
         with (
@@ -47,7 +47,7 @@ def test_an_uncertain_body_stands_in_a_halo(launch):
     assert found[1] > 1.5 * found[0] > 0
 
 
-def test_the_end_of_a_video_is_no_error(launch):
+def test_video_end_is_not_an_error(launch):
     turns = threading.Semaphore(20)
     with (
         in_thread(source=Clip(count=60, size=SIZE, fps=25, turns=turns)) as address,
@@ -63,7 +63,7 @@ def test_the_end_of_a_video_is_no_error(launch):
         keep(page, "ended.png")
 
 
-def test_clip_that_has_ended_is_played_again_and_its_recording_is_offered_after_a_reload(launch):
+def test_ended_clip_can_be_replayed_and_its_recording_downloaded(launch):
     turns: list[threading.Semaphore] = []
 
     def source() -> Clip:
@@ -97,7 +97,7 @@ def test_clip_that_has_ended_is_played_again_and_its_recording_is_offered_after_
         assert page.locator("#files b").all_inner_texts() == [name]
 
 
-def test_frozen_source_does_not_look_alive(launch):
+def test_frozen_source_is_marked(launch):
     turns = threading.Semaphore(20)
     with in_thread(source=Clip(size=SIZE, fps=25, turns=turns)) as address, opened(launch(), address) as page:
         wait_for_text(page, "people", "^1$")
@@ -114,7 +114,7 @@ def test_frozen_source_does_not_look_alive(launch):
         assert "record" in enabled(page)
 
 
-def test_buttons_are_off_until_they_can_do_something(launch):
+def test_buttons_are_disabled_until_usable(launch):
     with in_thread() as address, opened(launch(), address) as page:
         wait_for_text(page, "connection", "Connected")
         assert enabled(page) == set()  # the camera is not started
@@ -128,7 +128,7 @@ def test_buttons_are_off_until_they_can_do_something(launch):
         assert enabled(page) == {"pause", "snapshot", "mirror"}
 
 
-def test_a_server_that_is_gone_dims_what_it_showed(launch):
+def test_lost_server_dims_the_page(launch):
     with in_thread(source=Clip(size=SIZE, fps=25)) as address:
         context = patient(launch())
         page = context.new_page()
@@ -146,7 +146,7 @@ def test_a_server_that_is_gone_dims_what_it_showed(launch):
         context.close()
 
 
-def test_nothing_wraps_or_collides_at_320_px(launch):
+def test_page_fits_320_px(launch):
     with in_thread(source=Clip(size=SIZE, fps=25)) as address:
         small = {"width": 320, "height": 640}
         with opened(launch(), address, viewport=small) as page:

@@ -52,7 +52,7 @@ def picture_of(page, identity):
     return page.evaluate(f"document.getElementById('{identity}').toDataURL()")
 
 
-def test_one_time_moves_video_scene_and_charts(launch, page_file):
+def test_report_time_is_shared_by_all_views(launch, page_file):
     context, page = opened(launch(), page_file)
     with closing(context):
         before = picture_of(page, "scene")
@@ -75,7 +75,7 @@ def test_one_time_moves_video_scene_and_charts(launch, page_file):
         assert page.wrong == []
 
 
-def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page_file):
+def test_report_marks_missing_and_repaired_frames(launch, page_file):
     context, page = opened(launch(), page_file, color_scheme="light")
     with closing(context):
         page.locator("#people label").nth(1).click()
@@ -103,7 +103,7 @@ def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page
         assert page.wrong == []
 
 
-def test_space_plays_to_the_end(launch, page_file):
+def test_space_key_plays_the_report(launch, page_file):
     context, page = opened(launch(), page_file)
     with closing(context):
         page.evaluate("""() => {
@@ -119,7 +119,7 @@ def test_space_plays_to_the_end(launch, page_file):
 
 
 @pytest.mark.parametrize(("width", "height", "scheme"), [(1280, 900, "light"), (1280, 900, "dark"), (390, 844, "dark")])
-def test_it_fits_the_screen_light_and_dark(launch, page_file, width, height, scheme):
+def test_report_fits_the_screen(launch, page_file, width, height, scheme):
     context, page = opened(launch(), page_file, viewport={"width": width, "height": height}, color_scheme=scheme)
     with closing(context):
         page.evaluate("window.report.seek(20)")

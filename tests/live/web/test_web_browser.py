@@ -63,7 +63,7 @@ def download(page, action: Callable[[], None], folder: Path) -> Path:
     return path
 
 
-def test_a_person_dances_before_the_camera(launch, server, fake_camera, tmp_path):
+def test_browser_camera_shows_tracked_poses(launch, server, fake_camera, tmp_path):
     browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
     with opened(browser, server, color_scheme="light", viewport={"width": 1280, "height": 860}) as page:
         wait_for_text(page, "connection", "Connected")
@@ -177,7 +177,7 @@ def test_page_fits_the_screen_in_the_dark(launch, server, fake_camera, width, he
         (FAKE, "insecure", "Browsers allow camera access only for https pages and localhost"),
     ],
 )
-def test_camera_that_is_not_available_is_said_with_what_to_do(launch, flags, error, words):
+def test_unavailable_camera_is_explained(launch, flags, error, words):
     with in_thread() as address, closing(patient(launch(*flags))) as context:
         page = context.new_page()
         if error == "insecure":
@@ -193,7 +193,7 @@ def test_camera_that_is_not_available_is_said_with_what_to_do(launch, flags, err
         assert page.get_by_role("button", name="Start camera").is_enabled()
 
 
-def test_source_of_the_server_is_shown_to_all_clients(launch):
+def test_server_source_is_shown_to_all_clients(launch):
     source = Clip(size=(320, 240), fps=25)
     with in_thread(pipeline=FakePipeline(people=2), source=source) as address:
         browser = launch()
@@ -226,7 +226,7 @@ def test_token_in_the_address_is_used_and_hidden(launch):
         assert TOKEN not in page.url
 
 
-def test_lost_connection_comes_back_by_itself(launch):
+def test_lost_connection_is_reestablished(launch):
     with in_thread() as address:
         context = patient(launch(*FAKE))
         page = context.new_page()
@@ -244,7 +244,7 @@ def test_lost_connection_comes_back_by_itself(launch):
         context.close()
 
 
-def test_an_image_that_cannot_be_shown_is_passed_over(launch):
+def test_undecodable_image_is_skipped(launch):
     """One rejected promise does not stop the page, nor the server, which waits for an answer to each result."""
     broken = """
         const decode = window.createImageBitmap;
@@ -263,7 +263,7 @@ def test_an_image_that_cannot_be_shown_is_passed_over(launch):
         page.wait_for_function("before => document.getElementById('picture').toDataURL() !== before", arg=before)
 
 
-def test_images_before_the_servers_greeting_are_not_sent(launch):
+def test_no_image_is_sent_before_the_hello(launch):
     """After it is lost, a connection is one before the server says hello; page and server count from there."""
     numbers = """
         window.sent = [];

@@ -69,7 +69,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_body_that_is_none_is_refused(body, caplog):
+def test_invalid_request_body_is_rejected(body, caplog):
     async def test():
         async with serving(token=TOKEN) as browser:
             assert_refused(await ask(browser, post(browser, *body)), caplog)
@@ -96,7 +96,7 @@ NO_REQUESTS = {
 
 
 @pytest.mark.parametrize("request_", NO_REQUESTS.values(), ids=NO_REQUESTS)
-def test_what_is_not_a_request_is_refused(request_, caplog):
+def test_invalid_request_is_rejected(request_, caplog):
     async def test():
         async with serving() as browser:
             assert_refused(await ask(browser, request_), caplog)
@@ -120,7 +120,7 @@ def upgrade(browser) -> bytes:
 
 
 @pytest.mark.parametrize("source", [False, True], ids=["camera", "source"])
-def test_guests_that_reset_during_the_handshake_leave_no_trace(source, caplog):
+def test_reset_handshakes_are_cleaned_up(source, caplog):
     async def test():
         async with serving(source=Clip() if source else None, clients=8) as browser:
             port, whole = port_of(browser), upgrade(browser)
@@ -135,7 +135,7 @@ def test_guests_that_reset_during_the_handshake_leave_no_trace(source, caplog):
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "], ids=range(3))
-def test_half_a_request_has_its_time(begun, monkeypatch):
+def test_partial_request_times_out(begun, monkeypatch):
     monkeypatch.setattr(listener, "IDLE_SECONDS", 0.4)
 
     async def test():
@@ -149,7 +149,7 @@ def test_half_a_request_has_its_time(begun, monkeypatch):
     run(test)
 
 
-def test_half_a_body_has_its_time(monkeypatch, caplog):
+def test_partial_body_times_out(monkeypatch, caplog):
     monkeypatch.setattr("pose.live.web.server.BODY_TIMEOUT_S", 0.3)
 
     async def test():
@@ -160,7 +160,7 @@ def test_half_a_body_has_its_time(monkeypatch, caplog):
     run(test)
 
 
-def test_idle_guests_make_room_for_those_who_ask(monkeypatch):
+def test_idle_connections_are_closed_for_new_requests(monkeypatch):
     monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
     monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)  # no connection ends by timeout
 
@@ -197,7 +197,7 @@ with in_thread() as address:
 """
 
 
-def test_server_goes_on_after_the_system_had_no_more_descriptors():
+def test_server_recovers_from_descriptor_exhaustion():
     folders = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
     with subprocess.Popen(
         [sys.executable, "-c", FEW_DESCRIPTORS, *folders],
@@ -219,7 +219,7 @@ def test_server_goes_on_after_the_system_had_no_more_descriptors():
     assert "Traceback" not in errors
 
 
-def test_images_beyond_what_was_agreed_wait_outside(monkeypatch):
+def test_unacknowledged_images_are_not_read(monkeypatch):
     decoded = []
 
     def decode(data: bytes, longest: int):
@@ -246,7 +246,7 @@ def test_images_beyond_what_was_agreed_wait_outside(monkeypatch):
     run(test)
 
 
-def test_only_so_many_images_are_decoded_at_once(monkeypatch):
+def test_concurrent_decoding_is_limited(monkeypatch):
     changed, running, most = threading.Condition(), 0, 0
 
     def decode(data: bytes, longest: int):

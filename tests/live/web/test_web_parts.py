@@ -47,7 +47,7 @@ def test_short_token_and_half_a_certificate_are_refused(tmp_path):
         WebSettings(cert=str(wrong), key=str(wrong))
 
 
-def test_times_of_a_browser_keep_their_distances_though_messages_jitter(rng):
+def test_browser_times_keep_their_spacing(rng):
     clock = BrowserClock()
     sent = np.arange(300) / 30
     arrived = 1000 + sent + rng.uniform(0.005, 0.03, 300)
@@ -61,7 +61,7 @@ def live(result) -> LiveResult:
     return LiveResult(np.zeros((480, 640, 3), np.uint8), result, H36M17, 1.0, 1.04)
 
 
-def test_result_says_who_is_where():
+def test_result_message_contains_people():
     text = messages.result(live(seen_result([(0, 0, 3), (1, 0, 4)], index=7, time=0.25)), Upright(), 0.5)
     message = json.loads(text)
     assert (message["number"], message["time"], message["captured"]) == (7, 0.25, 1.0)
@@ -75,7 +75,7 @@ def test_result_says_who_is_where():
     assert second["stage"][0][1] - first["stage"][0][1] == pytest.approx(1, abs=0.01)
 
 
-def test_sides_are_sent_as_they_were_lifted():
+def test_result_message_has_lifted_sides():
     result = seen_result([(0, 0, 3)])
     result.poses.swapped[0] = [True, False]
     (person,) = json.loads(messages.result(live(result), Upright()))["people"]
@@ -84,7 +84,7 @@ def test_sides_are_sent_as_they_were_lifted():
         assert person["keypoints"][H36M17.index(sent)][:2] == pytest.approx(seen[H36M17.index(shown)], abs=0.01)
 
 
-def test_what_is_not_known_is_null():
+def test_unknown_values_are_null():
     result = seen_result([(0, 0, 3), (1, 0, 4)])
     result.people.keypoints[0, 3] = np.nan
     result.poses.joints[1, 5] = np.nan

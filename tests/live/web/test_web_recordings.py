@@ -31,7 +31,7 @@ from pose.results import load_poses
 from pose.results.json import SCHEMA_PATH
 
 
-def test_recording_is_the_file_of_pose_run(tmp_path):
+def test_recording_equals_the_pose_run_format(tmp_path):
     async def test():
         turns = threading.Semaphore(1)
         async with serving(source=Clip(fps=50, turns=turns)) as browser, browser.live() as live:
@@ -66,7 +66,7 @@ def test_recording_is_the_file_of_pose_run(tmp_path):
         assert sum(1 for _ in video.decode(video=0)) == recorded["frames"]
 
 
-def test_recording_needs_the_token_too():
+def test_recording_download_needs_the_token():
     async def test():
         async with serving(source=Clip(), token=TOKEN) as browser:
             await browser.sign_in(TOKEN)
@@ -85,7 +85,7 @@ def test_recording_needs_the_token_too():
     run(test)
 
 
-def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
+def test_recording_ends_at_its_maximum_length(monkeypatch):
     monkeypatch.setattr("pose.live.web.recording.MAX_DURATION_S", 0.3)
 
     async def test():
@@ -115,7 +115,7 @@ async def listing(browser: Browser) -> list[dict]:
         return (await receive(live, "recordings"))[0]["recordings"]
 
 
-def test_recording_is_kept_when_the_clip_ends_and_the_server_plays_it_again(tmp_path):
+def test_recording_is_kept_when_a_looped_clip_ends(tmp_path):
     turns: list[threading.Semaphore] = []
 
     async def test():
@@ -139,7 +139,7 @@ def test_recording_is_kept_when_the_clip_ends_and_the_server_plays_it_again(tmp_
     assert len(list(tmp_path.glob("live-*/poses.npz"))) == 2
 
 
-def test_server_told_to_ends_once_with_its_clip_and_keeps_the_recording(tmp_path):
+def test_once_option_ends_the_server_with_the_clip(tmp_path):
     turns: list[threading.Semaphore] = []
 
     async def test():
@@ -155,7 +155,7 @@ def test_server_told_to_ends_once_with_its_clip_and_keeps_the_recording(tmp_path
     assert len(load_poses(poses)) == 5
 
 
-def test_recording_of_an_own_camera_survives_a_reload_and_is_shown_to_its_browser_only():
+def test_browser_recording_is_private_and_survives_a_reload():
     async def test():
         async with serving() as browser:
             async with browser.live() as live:
@@ -175,7 +175,7 @@ def test_recording_of_an_own_camera_survives_a_reload_and_is_shown_to_its_browse
     run(test)
 
 
-def test_recording_is_offered_until_all_of_it_was_downloaded():
+def test_recording_is_offered_until_downloaded():
     async def test():
         async with serving(source=Clip(fps=50)) as browser:
             async with browser.live() as live:
@@ -212,7 +212,7 @@ def store_in(folder: Path) -> RecordingStore:
     return RecordingStore(folder, 3600.0, lambda kept: None)
 
 
-def test_expired_recording_is_deleted_with_nothing_but_its_own_files(tmp_path):
+def test_expired_recording_deletes_only_its_files(tmp_path):
     async def test():
         store = store_in(tmp_path)
         for name, expires in (("old", 1.0), ("used", 1.0), ("new", 1e12)):
@@ -228,7 +228,7 @@ def test_expired_recording_is_deleted_with_nothing_but_its_own_files(tmp_path):
     assert len(list((tmp_path / "new").iterdir())) == 2
 
 
-def test_no_recording_is_deleted_for_another_one_before_it_was_downloaded(tmp_path):
+def test_undownloaded_recording_is_not_deleted(tmp_path):
     async def test():
         store, loop = store_in(tmp_path), LiveLoop(FakePipeline(), PushedFrames("test"))
         kept = [kept_in(tmp_path / f"kept-{number}") for number in range(MAX_RECORDINGS)]
@@ -243,7 +243,7 @@ def test_no_recording_is_deleted_for_another_one_before_it_was_downloaded(tmp_pa
 
 
 @pytest.mark.parametrize("step", ["start", "finish"])
-def test_who_goes_while_a_recording_begins_or_ends_leaves_none_running(monkeypatch, step):
+def test_client_leaving_ends_its_recording(monkeypatch, step):
     reached, go_on = asyncio.Event(), asyncio.Event()
     usual = getattr(RecordingStore, step)
 
@@ -277,7 +277,7 @@ def test_who_goes_while_a_recording_begins_or_ends_leaves_none_running(monkeypat
     run(test)
 
 
-def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path):
+def test_failed_recording_start_is_reported(tmp_path):
     """As where the folder is read-only, or the disk full."""
     (tmp_path / "file").write_text("")
 

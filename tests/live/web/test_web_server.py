@@ -47,7 +47,7 @@ def test_page_and_its_files_are_served_with_strict_headers():
     run(test)
 
 
-def test_page_loads_nothing_from_elsewhere():
+def test_page_has_no_external_resources():
     texts = {name: data.decode() for name, data in _read_static().items()}
     for name, text in texts.items():
         for scheme in ("http://", "https://", 'src="//', "url("):
@@ -65,7 +65,7 @@ def test_page_loads_nothing_from_elsewhere():
         "//etc/passwd",
     ],
 )  # fmt: skip
-def test_no_path_leads_out_of_the_page(path):
+def test_path_traversal_is_rejected(path):
     async def test():
         async with serving() as browser:
             reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
@@ -85,7 +85,7 @@ def test_no_path_leads_out_of_the_page(path):
         ("[::1", 421),
     ],
 )  # fmt: skip
-def test_name_that_was_given_to_this_computer_by_others_is_refused(host, status):
+def test_foreign_host_name_is_rejected(host, status):
     async def test():
         async with serving() as browser, browser.get("/", Host=host) as answer:
             assert answer.status == status
@@ -94,7 +94,7 @@ def test_name_that_was_given_to_this_computer_by_others_is_refused(host, status)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:1", "file://", "chrome://x"])
-def test_page_of_another_site_gets_no_poses(origin):
+def test_foreign_origin_is_rejected(origin):
     async def test():
         async with serving() as browser:
             with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
@@ -104,7 +104,7 @@ def test_page_of_another_site_gets_no_poses(origin):
     run(test)
 
 
-def test_token_opens_what_is_closed_without_it():
+def test_token_grants_access():
     async def test():
         async with serving(host="0.0.0.0", token=TOKEN) as browser:
             async with browser.get("/") as page, browser.get("/session") as session:
@@ -161,7 +161,7 @@ def test_sign_in_takes_only_a_token(body):
     run(test)
 
 
-def test_images_of_a_browser_come_back_as_poses():
+def test_browser_images_return_poses():
     async def test():
         async with serving(FakePipeline(people=2)) as browser, browser.live() as live:
             assert (await receive(live, "hello"))[0]["version"] == messages.VERSION
@@ -188,7 +188,7 @@ def list_loops(monkeypatch) -> list[LiveLoop]:
 
 
 @pytest.mark.parametrize("own_camera", [True, False])
-def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera, monkeypatch):
+def test_poses_are_predicted_by_the_reported_latency(own_camera, monkeypatch):
     """An old page says nothing; a page that claims hours gets what is allowed."""
 
     async def test():
@@ -226,7 +226,7 @@ def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera, monkeypa
         ('{"type":"record"}', "on: true or false"),
     ],
 )
-def test_browser_that_breaks_the_protocol_is_told_and_left(message, reason):
+def test_protocol_violation_closes_with_a_reason(message, reason):
     async def test():
         async with serving() as browser, browser.live() as live:
             await (live.send_bytes(message) if isinstance(message, bytes) else live.send_str(message))
@@ -246,7 +246,7 @@ def test_message_above_the_limit_ends_the_connection():
     run(test)
 
 
-def test_one_browser_too_many_is_told_so_and_gets_in_when_there_is_room():
+def test_excess_client_is_queued():
     async def test():
         async with serving(clients=2) as browser:
             async with browser.live() as first, browser.live() as second:
@@ -278,7 +278,7 @@ def test_all_clients_see_the_source_with_its_image():
     run(test)
 
 
-def test_slow_browser_misses_frames_and_slows_no_client():
+def test_slow_client_drops_frames_without_delaying_others():
     async def test():
         turns = threading.Semaphore(0)
         source = Clip(fps=1000, turns=turns)
@@ -303,7 +303,7 @@ def test_slow_browser_misses_frames_and_slows_no_client():
     run(test)
 
 
-def test_source_sleeps_without_viewers(monkeypatch):
+def test_source_is_released_without_viewers(monkeypatch):
     monkeypatch.setattr("pose.live.web.shared.CLOSE_DELAY_S", 600.0)  # time enough to load the page again
     opened: list[Clip] = []
 
@@ -335,7 +335,7 @@ def test_source_sleeps_without_viewers(monkeypatch):
     run(test)
 
 
-def test_source_that_cannot_be_opened_again_is_told_to_the_browser_and_the_server_goes_on():
+def test_failed_source_reopen_is_reported_to_clients():
     def source() -> Clip:
         raise PoseError("camera 0 is in use")
 
@@ -350,7 +350,7 @@ def test_source_that_cannot_be_opened_again_is_told_to_the_browser_and_the_serve
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_failing_source_is_told_to_the_browser_and_to_who_started_the_server(once, caplog):
+def test_source_failure_is_reported_to_clients_and_terminal(once, caplog):
     async def test():
         pipeline = FakePipeline(fails_at=3, error=PoseError("the network burnt down"))
         async with serving(pipeline, lambda: Clip(), once=once) as browser:
@@ -368,7 +368,7 @@ def test_failing_source_is_told_to_the_browser_and_to_who_started_the_server(onc
     assert "clip: the network burnt down" in [record.getMessage() for record in caplog.records]
 
 
-def test_port_that_is_taken_is_one_line():
+def test_occupied_port_gives_a_one_line_error():
     async def test():
         with socket.create_server(("127.0.0.1", 0)) as taken:
             async with serving(port=taken.getsockname()[1]):

@@ -64,7 +64,7 @@ def test_landmarks_of_the_dancer_lie_on_the_body(blazepose, blazepose_detector, 
 
 
 @pytest.mark.parametrize("degrees", [90, -90, 180, 30])
-def test_landmarks_turn_with_the_image(blazepose, blazepose_detector, dance, degrees):
+def test_landmarks_rotate_with_the_image(blazepose, blazepose_detector, dance, degrees):
     regions, found = first(blazepose, blazepose_detector, dance[0])
     side = 800
     turn = cv2.getRotationMatrix2D((192, 248), -degrees, 1.0)  # OpenCV turns counter-clockwise
@@ -77,13 +77,13 @@ def test_landmarks_turn_with_the_image(blazepose, blazepose_detector, dance, deg
     assert np.median(distances) < 0.005 * height(found)
 
 
-def test_next_region_is_where_the_person_is(blazepose, blazepose_detector, dance):
+def test_next_region_contains_the_person(blazepose, blazepose_detector, dance):
     regions, found = first(blazepose, blazepose_detector, dance[0])
     assert np.hypot(*(found.next_regions.centers - regions.centers)[0]) < 0.05 * regions.sizes[0, 0]
     assert found.next_regions.sizes[0, 0] == pytest.approx(regions.sizes[0, 0], rel=0.1)
 
 
-def test_every_region_of_every_image_is_answered(blazepose, blazepose_detector, dance):
+def test_each_region_of_each_image_has_a_result(blazepose, blazepose_detector, dance):
     one = blazepose.regions(blazepose_detector.detect([dance[0]])[0])[:1]
     two = Regions.concatenate([one, Regions(one.centers + 200, one.sizes, one.angles)])
     answers = blazepose.estimate([dance[0], dance[1], dance[0]], [two, Regions.empty(), one])
@@ -109,7 +109,7 @@ def test_box_without_a_region_gives_a_usable_one(blazepose, blazepose_detector, 
     assert np.median(np.linalg.norm(again.xy - found.xy, axis=2)) < 0.02 * height(found)
 
 
-def test_recorded_mediapipe_landmarks_are_met(blazepose, blazepose_detector, dance):
+def test_landmarks_equal_recorded_mediapipe_output(blazepose, blazepose_detector, dance):
     """Oracle: `python -m benchmarks.peers agreement --record` on `dance.mp4`."""
     reference = json.loads(REFERENCE.read_text(encoding="utf-8"))["landmarks_px"]
     stage = PeopleTracker(blazepose_detector, blazepose)
@@ -125,7 +125,7 @@ def test_recorded_mediapipe_landmarks_are_met(blazepose, blazepose_detector, dan
 
 
 @pytest.mark.parametrize("content", [b"", b"not a network" * 100])
-def test_file_that_is_not_a_network_is_named(tmp_path, content):
+def test_invalid_network_file_is_named(tmp_path, content):
     path = tmp_path / "broken.tflite"
     path.write_bytes(content)
     with pytest.raises(PoseError, match=r"broken\.tflite: not a readable LiteRT model"):

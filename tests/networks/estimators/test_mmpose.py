@@ -40,7 +40,7 @@ def checkpoint(tmp_path):
 
 @needs_mmpose
 @their_warnings
-def test_gives_what_our_own_rtmpose_gives(checkpoint, dance):
+def test_mmpose_equals_our_rtmpose(checkpoint, dance):
     text = checkpoint.with_suffix(".py").read_text().replace("flip_test=True", "flip_test=False")
     checkpoint.with_suffix(".py").write_text(text)
     boxes = Boxes(np.array([[120, 60, 260, 420], [-40, -20, 90, 200]], np.float32), np.ones(2, np.float32))
@@ -60,7 +60,7 @@ def test_gives_what_our_own_rtmpose_gives(checkpoint, dance):
 
 @needs_mmpose
 @their_warnings
-def test_wrong_parameters_are_one_clear_line(checkpoint):
+def test_invalid_parameters_give_a_one_line_error(checkpoint):
     torch.save({"state_dict": {"a": torch.zeros(1)}}, checkpoint)
     with pytest.raises(PoseError, match="does not contain the parameters"):
         MMPose(model=checkpoint, options=StageOptions(device="cpu"))
@@ -68,7 +68,7 @@ def test_wrong_parameters_are_one_clear_line(checkpoint):
 
 @needs_mmpose
 @their_warnings
-def test_config_that_is_not_there_is_named(tmp_path):
+def test_missing_config_is_named(tmp_path):
     torch.save({"state_dict": {}}, tmp_path / "model.pth")
     with pytest.raises(PoseError, match=r"model\.py: not found"):
         MMPose(model=tmp_path / "model.pth", options=StageOptions(device="cpu"))
@@ -76,7 +76,7 @@ def test_config_that_is_not_there_is_named(tmp_path):
 
 @needs_mmpose
 @their_warnings
-def test_model_that_needs_compiled_operators_says_so(checkpoint):
+def test_model_needing_compiled_operators_is_reported(checkpoint):
     """mmdet's deformable convolution in MMPose's ResNet."""
     config = checkpoint.with_suffix(".py")
     plain = _models() / "topdown_heatmap/coco/td-hm_res50_8xb64-210e_coco-256x192.py"
@@ -94,7 +94,7 @@ def test_without_the_package_the_command_that_installs_it_is_named(tmp_path):
         MMPose(model=tmp_path / "model.pth", options=StageOptions(device="cpu"))
 
 
-def test_an_operator_that_is_missing_says_its_name_when_it_is_used():
+def test_missing_operator_is_named_when_used():
     finder = _OperatorFinder()
     operators = finder.create_module(finder.find_spec("mmcv.ops", None))
 

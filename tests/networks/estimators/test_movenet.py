@@ -24,7 +24,7 @@ def joint(keypoints, name):
     return keypoints.xy[0, COCO17.index(name)]
 
 
-def test_joints_lie_where_they_should(movenet, around, dance):
+def test_joints_lie_on_the_body(movenet, around, dance):
     keypoints = movenet.estimate([dance[0]], [around])[0]
     assert keypoints.presence[0] > 0.6
     assert (keypoints.scores[0] > 0.2).sum() >= 14
@@ -43,7 +43,7 @@ def test_joints_agree_with_blazepose(movenet, around, dance, blazepose, blazepos
         assert np.linalg.norm(joint(keypoints, name) - theirs) < 20, name
 
 
-def test_the_next_region_stays_on_the_person(movenet, around, dance):
+def test_next_region_contains_the_person(movenet, around, dance):
     region = around
     for image in dance[::6]:
         keypoints = movenet.estimate([image], [region])[0]

@@ -32,7 +32,7 @@ def test_rows_are_joints_then_box_then_score_with_y_first():
     np.testing.assert_allclose(found.xyxy, [[10, 30, 90, 70], [60, 30, 140, 70]], atol=1e-4)
 
 
-def test_joints_in_the_padding_are_not_seen():
+def test_joints_in_the_padding_have_score_0():
     found = people(row(0.9, y=0.6)[None], np.array([200, 200], np.float32), 0.25, IMAGE)
     assert not found.keypoint_scores.any()
     assert found.xyxy.max(axis=0).tolist()[3] == 100

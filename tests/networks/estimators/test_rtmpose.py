@@ -73,7 +73,7 @@ def test_equals_mmpose_with_the_same_weights(case):
 
 
 @pytest.mark.parametrize(("size", "joints", "crop"), [("t", 26, (192, 256)), ("s", 17, (288, 384))])
-def test_checkpoint_says_what_it_is(size, joints, crop, tmp_path):
+def test_checkpoint_metadata_names_size_and_skeleton(size, joints, crop, tmp_path):
     network = RTMPoseNetwork(size, joints, crop)
     torch.save({"state_dict": network.state_dict()}, tmp_path / "a.pth")
     loaded = load_checkpoint(tmp_path / "a.pth")
@@ -90,7 +90,7 @@ def test_every_parameter_can_be_fine_tuned():
 
 
 @pytest.mark.slow
-def test_network_is_one_graph_for_compilers():
+def test_network_compiles_to_one_graph():
     network = random_weights.random_network("t", 17, crop=(64, 64))
     samples = torch.randn(1, 3, 64, 64)
     program = torch.export.export(network, (samples,))
@@ -107,7 +107,7 @@ def test_onnx_and_torch_give_the_same_joints(by_onnx, by_torch, people):
         np.testing.assert_allclose(a.next_regions.sizes, b.next_regions.sizes, atol=0.05)
 
 
-def test_batch_gives_what_single_crops_give(by_onnx, people):
+def test_batch_equals_single_crops(by_onnx, people):
     images, boxes = people
     regions = [by_onnx.regions(rows) for rows in boxes]
     together = by_onnx.estimate(images, regions)
@@ -118,7 +118,7 @@ def test_batch_gives_what_single_crops_give(by_onnx, people):
 
 
 @pytest.mark.parametrize("counts", [[], [0], [0, 0]])
-def test_no_person_needs_no_work(by_onnx, dance, counts):
+def test_empty_batch_runs_no_network(by_onnx, dance, counts):
     found = by_onnx.estimate(dance[: len(counts)], [Regions.empty() for _ in counts])
     assert [keypoints.xy.shape for keypoints in found] == [(count, 17, 2) for count in counts]
 
@@ -149,14 +149,14 @@ def test_crops_made_by_torch_give_the_same_joints(file, request, people):
         assert distances.max() <= 0.71
 
 
-def test_precision_that_a_file_does_not_have_is_refused(onnx_file):
+def test_unsupported_precision_is_rejected(onnx_file):
     with pytest.raises(PoseError, match="exported in float32, not float16"):
         RTMPose(model=onnx_file, options=StageOptions(device="cpu", precision="float16"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 @pytest.mark.parametrize("file", ["checkpoint", "onnx_file"])
-def test_cuda_is_never_replaced_in_silence(file, request):
+def test_unavailable_cuda_is_an_error(file, request):
     with pytest.raises(PoseError, match="cuda was requested"):
         RTMPose(model=request.getfixturevalue(file), options=StageOptions(device="cuda"))
 
@@ -206,7 +206,7 @@ class Fixed:
         return self.scores
 
 
-def test_joints_come_back_to_their_place_in_the_image(onnx_file, rng):
+def test_joints_map_back_to_image_coordinates(onnx_file, rng):
     estimator = RTMPose(model=onnx_file, options=StageOptions(device="cpu", threads=1))
     estimator._network = Lamp()
     image = np.zeros((480, 640, 3), np.uint8)
@@ -221,7 +221,7 @@ def test_joints_come_back_to_their_place_in_the_image(onnx_file, rng):
     np.testing.assert_allclose(found.presence, 0.9)
 
 
-def test_next_region_is_around_the_joints_that_are_seen(onnx_file):
+def test_next_region_encloses_visible_joints(onnx_file):
     """Crop and image are the same here: joints from (48, 64) to (144, 192), and one that was not observed."""
     simcc_x, simcc_y = np.zeros((1, 17, 384), np.float32), np.zeros((1, 17, 512), np.float32)
     simcc_x[:, 0::2, 96], simcc_x[:, 1::2, 288] = 0.9, 0.9
@@ -237,7 +237,7 @@ def test_next_region_is_around_the_joints_that_are_seen(onnx_file):
 
 
 @pytest.mark.parametrize("content", ["code", "other network", "no checkpoint", "training state"])
-def test_wrong_checkpoint_is_one_clear_line(content, tmp_path):
+def test_invalid_checkpoint_gives_a_one_line_error(content, tmp_path):
     path = tmp_path / "bad.pth"
     if content == "no checkpoint":
         path.write_bytes(b"not a checkpoint")
@@ -253,7 +253,7 @@ def test_wrong_checkpoint_is_one_clear_line(content, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_another_number_of_joints_is_refused(tmp_path):
+def test_unknown_joint_count_is_rejected(tmp_path):
     torch.save({"state_dict": RTMPoseNetwork("t", 21).state_dict()}, tmp_path / "hand.pth")
     with pytest.raises(PoseError, match="outputs 21 joints"):
         RTMPose(model=tmp_path / "hand.pth", options=StageOptions(device="cpu"))

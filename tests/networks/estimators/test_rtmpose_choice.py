@@ -38,7 +38,7 @@ def test_a_file_takes_the_place_of_the_published_weights(checkpoint, dance):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_the_device_of_the_pipeline_is_honoured(checkpoint):
+def test_pipeline_device_reaches_the_network(checkpoint):
     config = PipelineConfig(estimator="rtmpose-t", detector="rtmdet", device="cuda")
     with pytest.raises(PoseError, match="cuda was requested"):
         build(ESTIMATORS, config.estimator, config.stage_options, str(checkpoint))

@@ -86,7 +86,7 @@ def a_store(tmp_path: Path, url: str) -> Store:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_small_member_comes_without_the_rest_where_the_server_sends_parts(whole, served, tmp_path):
+def test_archive_member_is_fetched_by_range_requests(whole, served, tmp_path):
     served.whole = whole
     store = a_store(tmp_path, served.url)
     path = locate_if_reachable(store, "small")
@@ -99,14 +99,14 @@ def test_a_small_member_comes_without_the_rest_where_the_server_sends_parts(whol
     assert served.asked == asked
 
 
-def test_another_content_is_not_taken(served, tmp_path):
+def test_wrong_content_is_rejected(served, tmp_path):
     served.body = served.body.replace(CONTENT[:64], CONTENT[1:65])
     answer = locate_if_reachable(a_store(tmp_path, served.url), "small")
     assert isinstance(answer, str)
     assert "damaged" in answer or "sha256" in answer
 
 
-def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
+def test_unreachable_server_is_cached_for_a_day(served, tmp_path):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and no other program gets the port meanwhile
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}/all.zip"
@@ -123,7 +123,7 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
 
-def test_a_server_that_hangs_is_given_up_in_time(tmp_path, monkeypatch):
+def test_hanging_server_times_out(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(reachable, "MAX_WAIT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
@@ -135,7 +135,7 @@ def test_a_server_that_hangs_is_given_up_in_time(tmp_path, monkeypatch):
         a_store(tmp_path, "http://127.0.0.1:9/all.zip").fetch("small")
 
 
-def test_whatever_may_be_missing_has_a_stand_in_that_comes_from_the_package_index():
+def test_fallback_networks_come_from_the_package_index():
     (weight,) = [weight for weight in WEIGHTS.values() if weight.fallback]
     assert weight.name == "rtmdet-nano-person-320"
     assert weight.fallback in WEIGHTS

@@ -114,7 +114,7 @@ def visible(store: Store) -> list[str]:
 # The catalogue
 
 
-def test_catalogue_agrees_with_the_real_files(weights_dir):
+def test_catalogue_matches_the_real_files(weights_dir):
     checked = [w for w in WEIGHTS.values() if (weights_dir / w.file).is_file()]
     assert len(checked) == 7
     for weight in checked:
@@ -122,7 +122,7 @@ def test_catalogue_agrees_with_the_real_files(weights_dir):
         assert (len(content), sha256(content)) == (weight.size, weight.sha256), weight.name
 
 
-def test_catalogue_is_sound():
+def test_catalogue_entries_are_complete():
     assert len({w.file for w in WEIGHTS.values()}) == len(WEIGHTS)
     for weight in WEIGHTS.values():
         assert Path(weight.file).name == weight.file
@@ -153,7 +153,7 @@ def test_packaged_weights_are_found_in_the_package(tmp_path, monkeypatch):
 # Finding
 
 
-def test_the_folders_are_searched_in_order_and_the_cache_last(tmp_path, monkeypatch):
+def test_weight_folders_are_searched_in_order(tmp_path, monkeypatch):
     first, second = tmp_path / "first", tmp_path / "second"
     monkeypatch.setenv("POSE_WEIGHTS_DIR", os.pathsep.join([str(tmp_path / "absent"), str(first), "", str(second)]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -166,7 +166,7 @@ def test_the_folders_are_searched_in_order_and_the_cache_last(tmp_path, monkeypa
         assert store.locate("model") == folder / "model.bin"
 
 
-def test_weights_in_the_cache_of_the_old_name_are_found(tmp_path, monkeypatch):
+def test_weights_in_the_old_cache_folder_are_found(tmp_path, monkeypatch):
     monkeypatch.delenv("POSE_WEIGHTS_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert Store.from_environment().folders == ()
@@ -178,7 +178,7 @@ def test_weights_in_the_cache_of_the_old_name_are_found(tmp_path, monkeypatch):
     assert store.locate("model") == old / "model.bin"
 
 
-def test_a_damaged_file_is_an_error_even_if_a_later_folder_has_a_good_one(tmp_path):
+def test_damaged_file_is_an_error_despite_a_later_good_one(tmp_path):
     good, bad = tmp_path / "good", tmp_path / "bad"
     for folder, content in ((good, CONTENT), (bad, CONTENT[:-1])):
         folder.mkdir()
@@ -199,7 +199,7 @@ def test_an_unknown_name_is_a_usage_error_with_a_hint():
         locate("blazepose-detektor")
 
 
-def test_a_weight_without_address_says_where_to_put_it(tmp_path):
+def test_weight_without_url_names_its_folder(tmp_path):
     store = a_store(tmp_path, a_weight(ManualSource("an export")))
     with pytest.raises(FetchError, match="an export") as caught:
         store.locate("model")
@@ -222,14 +222,14 @@ def test_download_puts_the_file_into_the_cache_silently_when_not_on_a_terminal(t
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_cut_connection_is_taken_up_where_it_broke(tmp_path, server):
+def test_interrupted_download_is_resumed(tmp_path, server):
     server.cuts = [300_000, 200_000]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     assert store.locate("model").read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=300000-", "bytes=500000-"]
 
 
-def test_a_failed_download_goes_on_in_the_next_run(tmp_path, server):
+def test_failed_download_is_resumed_in_the_next_run(tmp_path, server):
     server.cuts = [300_000, 0]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     with pytest.raises(FetchError, match="closed early"):
@@ -240,7 +240,7 @@ def test_a_failed_download_goes_on_in_the_next_run(tmp_path, server):
     assert visible(store) == ["model.bin"]
 
 
-def test_only_what_this_program_left_is_removed(tmp_path, server):
+def test_only_own_partial_downloads_are_removed(tmp_path, server):
     store = a_store(tmp_path, a_weight(Download(server.url)))
     store.cache.mkdir(parents=True)
     ours = f".model.bin-{'0a' * 4}.part-{'0f' * 16}"
@@ -256,7 +256,7 @@ def test_only_what_this_program_left_is_removed(tmp_path, server):
 
 
 @pytest.mark.parametrize("left", [b"something else", CONTENT + b"more"], ids=["other bytes", "too long"])
-def test_a_wrong_beginning_is_fetched_again(tmp_path, server, left):
+def test_invalid_partial_download_is_restarted(tmp_path, server, left):
     server.cuts = [1000, 0]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     with pytest.raises(FetchError):
@@ -267,7 +267,7 @@ def test_a_wrong_beginning_is_fetched_again(tmp_path, server, left):
     assert visible(store) == ["model.bin"]
 
 
-def test_a_server_without_range_sends_the_whole_again(tmp_path, server):
+def test_server_without_range_restarts_the_download(tmp_path, server):
     server.cuts = [300_000]
     server.ignores_range = True
     store = a_store(tmp_path, a_weight(Download(server.url)))
@@ -275,7 +275,7 @@ def test_a_server_without_range_sends_the_whole_again(tmp_path, server):
     assert server.ranges == [None, "bytes=300000-"]
 
 
-def test_other_content_is_refused(tmp_path, server):
+def test_wrong_content_is_rejected(tmp_path, server):
     server.body = CONTENT[::-1]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     with pytest.raises(FetchError, match=sha256(CONTENT[::-1])):
@@ -294,7 +294,7 @@ def test_a_damaged_file_in_the_cache_is_replaced_by_fetch_only(tmp_path, server)
     assert (store.cache / "model.bin.kept").read_bytes() == b"damaged"  # who knows what it is
 
 
-def test_a_file_in_a_scratch_folder_stays(tmp_path):
+def test_unrelated_files_in_the_cache_are_kept(tmp_path):
     store = a_store(tmp_path, a_weight(Download("https://example.org/model.bin")))
     store.cache.mkdir()
     with store.scratch() as scratch:
@@ -331,7 +331,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path, server):
     assert str(store.cache) in str(caught.value)
 
 
-def test_concurrent_fetches_do_not_disturb_each_other(tmp_path, server):
+def test_concurrent_fetches_are_independent(tmp_path, server):
     server.cuts = [100_000, 200_000, 300_000]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     with ThreadPoolExecutor(8) as pool:
@@ -370,7 +370,7 @@ def test_a_zip_without_the_one_right_member_is_refused(tmp_path, server, body, r
 # Weights without a published hash
 
 
-def test_an_unverified_weight_needs_consent_and_is_then_held_to_its_hash(tmp_path, server):
+def test_unverified_weight_needs_consent_and_keeps_its_hash(tmp_path, server):
     store = a_store(tmp_path, a_weight(Download(server.url), content=None))
     with pytest.raises(UnverifiedWeightError, match="--allow-unverified"):
         store.locate("model")

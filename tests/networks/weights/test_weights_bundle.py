@@ -47,14 +47,14 @@ def rewrite(bundle: Path, **changes: str | bytes | None) -> None:
                 archive.writestr(name, content)
 
 
-def test_round_trip(full, empty, tmp_path):
+def test_bundle_round_trips(full, empty, tmp_path):
     assert [weight.name for weight in write_bundle(full, ["b", "a"], tmp_path / "w.zip")] == ["a", "b"]
     assert [weight.name for weight in install_bundle(empty, tmp_path / "w.zip")] == ["a", "b"]
     assert empty.locate("a").read_bytes() == full.locate("a").read_bytes()
     assert sorted(path.name for path in empty.cache.iterdir()) == [RECORD, "a.bin", "b.bin"]
 
 
-def test_a_bundle_says_what_it_holds(full, tmp_path):
+def test_bundle_lists_its_contents(full, tmp_path):
     write_bundle(full, ["a"], tmp_path / "w.zip")
     with zipfile.ZipFile(tmp_path / "w.zip") as archive:
         [entry] = json.loads(archive.read("manifest.json"))["weights"]
@@ -80,7 +80,7 @@ def test_a_bundle_says_what_it_holds(full, tmp_path):
         ),
     ],
 )
-def test_a_bundle_with_anything_else_in_it_is_refused_whole(full, empty, tmp_path, changes, reason):
+def test_bundle_with_other_content_is_rejected(full, empty, tmp_path, changes, reason):
     bundle = tmp_path / "w.zip"
     write_bundle(full, ["a", "b"], bundle)
     rewrite(bundle, **changes)
@@ -111,7 +111,7 @@ def test_an_unverified_weight_keeps_its_hash_through_a_bundle(full, empty, tmp_p
     assert empty.locate("u").read_bytes() == b"content"
 
 
-def test_what_cannot_be_bundled_is_said(full, tmp_path):
+def test_unbundlable_weights_are_reported(full, tmp_path):
     ours = Weight(name="ours", file="ours", licence="", sha256=None, size=None, source=InPackage())
     with pytest.raises(UsageError, match="is included in the package"):
         write_bundle(Store((), full.cache, {"ours": ours}), ["ours"], tmp_path / "w.zip")

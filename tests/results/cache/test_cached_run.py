@@ -54,9 +54,7 @@ def run(dance, out, lifter, *more):
     return files(out)
 
 
-def test_every_file_is_the_same_with_and_without_and_nothing_is_computed_twice(
-    dance, tmp_path, tiny_lifter, monkeypatch, capsys
-):
+def test_cached_run_writes_equal_files_without_recomputing(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
     plain = run(dance, tmp_path / "plain", tiny_lifter)
     cached = ("--cache", tmp_path / "cache")
     assert run(dance, tmp_path / "first", tiny_lifter, *cached) == plain
@@ -87,7 +85,7 @@ def test_a_damaged_cache_is_recomputed(dance, tmp_path, tiny_lifter, capsys):
     assert "from the cache" not in capsys.readouterr().out
 
 
-def test_an_ended_run_leaves_nothing_to_believe(dance, tmp_path):
+def test_aborted_run_leaves_no_cache_entry(dance, tmp_path):
     pipeline = Pipeline(PipelineConfig(lifter="stream"))  # which answers at once
     with Cache(tmp_path) as cache, open_source(dance, end=0.5) as source:
         results = CachedRun(pipeline, source, cache).results()
@@ -111,7 +109,7 @@ def pipelines(weights_dir, tiny_lifter):
         yield changed
 
 
-def test_what_changes_the_2d_changes_its_key_and_what_does_not_does_not(pipelines, dance):
+def test_only_settings_that_change_the_2d_change_its_key(pipelines, dance):
     with open_source(dance, end=1.0) as source, open_source(dance, start=0.5) as other:
         key = people_key(pipelines(), source)
         assert people_key(pipelines(), other) != key
@@ -122,7 +120,7 @@ def test_what_changes_the_2d_changes_its_key_and_what_does_not_does_not(pipeline
             assert poses_key(pipelines(**settings), source, key) != poses_key(pipelines(), source, key), settings
 
 
-def test_the_same_video_elsewhere_has_the_same_key_and_a_changed_one_has_not(pipelines, dance, tmp_path):
+def test_cache_key_depends_on_video_content_not_path(pipelines, dance, tmp_path):
     copy = tmp_path / "copy.mp4"
     copy.write_bytes(Path(dance).read_bytes())
     with open_source(dance) as source, open_source(str(copy)) as copied:
@@ -133,7 +131,7 @@ def test_the_same_video_elsewhere_has_the_same_key_and_a_changed_one_has_not(pip
         assert people_key(pipelines(), source) != people_key(pipelines(), changed)
 
 
-def test_settings_that_keys_leave_out_exist():
+def test_settings_excluded_from_cache_keys_exist():
     assert {entry.name for entry in fields(PipelineConfig)} >= LIFTING_SETTINGS | FILE_SETTINGS
 
 
@@ -191,7 +189,7 @@ def test_networks_are_loaded_only_for_what_must_be_computed(dance, tmp_path, mon
 
 
 @pytest.mark.parametrize("estimator", ["blazepose", "blazepose-lite", "movenet", "rtmpose-m", "rtmpose-x-halpe26"])
-def test_a_skeleton_is_known_before_its_network_is_loaded(estimator, weights_dir):
+def test_skeleton_is_known_before_loading_its_network(estimator, weights_dir):
     from pose.networks.weights import WEIGHTS
 
     pipeline = Pipeline(PipelineConfig(estimator=estimator), lazy=True)

@@ -40,7 +40,7 @@ def content_of(results, change=lambda people: None) -> bytes:
         SAID | {"frames": -1}, SAID | {"frames": True},
     ],
 )  # fmt: skip
-def test_what_an_entry_says_is_checked(tmp_path, rng, said):
+def test_cache_entry_metadata_is_validated(tmp_path, rng, said):
     with Cache(tmp_path) as cache:
         entry = kept(cache, KEY, content_of(results(rng)), said)
         with pytest.raises((ValueError, TypeError)):
@@ -60,7 +60,7 @@ def test_what_an_entry_says_is_checked(tmp_path, rng, said):
         lambda people: object.__setattr__(people, "time", 1.0),
     ],
 )
-def test_people_of_an_entry_are_checked(tmp_path, rng, change):
+def test_cache_entry_people_are_validated(tmp_path, rng, change):
     with Cache(tmp_path) as cache:
         entry = kept(cache, KEY, content_of(results(rng), change), SAID)
         with pytest.raises(ValueError, match=r"frames|ids|numbers"):
@@ -68,7 +68,7 @@ def test_people_of_an_entry_are_checked(tmp_path, rng, change):
         entry.close()
 
 
-def test_sound_entries_pass_and_poses_must_be_those_of_their_people(tmp_path, rng):
+def test_cached_poses_must_match_their_people(tmp_path, rng):
     with Cache(tmp_path) as cache:
         whole = results(rng)
         people = kept(cache, KEY, content_of(whole), SAID)
@@ -88,7 +88,7 @@ def test_sound_entries_pass_and_poses_must_be_those_of_their_people(tmp_path, rn
         people.close()
 
 
-def test_pipes_links_and_entries_of_others_are_not_opened(tmp_path, monkeypatch):
+def test_pipes_links_and_foreign_entries_are_not_opened(tmp_path, monkeypatch):
     with Cache(tmp_path) as cache:
         kept(cache, OTHER, b"x", SAID).close()
         os.mkfifo(tmp_path / f"{KEY}.entry")

@@ -31,7 +31,7 @@ def content(cache: Cache, key: str) -> bytes | None:
         return entry.file.read()
 
 
-def test_what_is_kept_is_found_again(tmp_path):
+def test_stored_entry_is_found(tmp_path):
     with Cache(tmp_path / "cache") as cache:
         assert cache.find(KEY) is None
         keep(cache, KEY, b"people", {"frames": 3})
@@ -45,7 +45,7 @@ def test_what_is_kept_is_found_again(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["without commit", "error"])
-def test_what_was_not_finished_is_not_there(tmp_path, end):
+def test_uncommitted_entry_is_not_stored(tmp_path, end):
     with Cache(tmp_path) as cache:
         try:
             with cache.create(KEY) as entry:
@@ -61,7 +61,7 @@ def test_what_was_not_finished_is_not_there(tmp_path, end):
 
 @settings(max_examples=60)
 @given(place=st.floats(0, 0.999), change=st.integers(1, 255), cut=st.booleans())
-def test_a_damaged_entry_is_never_believed_and_goes(tmp_path_factory, place, change, cut):
+def test_damaged_entry_is_never_returned(tmp_path_factory, place, change, cut):
     with Cache(tmp_path_factory.mktemp("cache")) as cache:
         keep(cache, KEY, bytes(range(200)), {"frames": 3})
         path = cache.folder / f"{KEY}.entry"
@@ -78,7 +78,7 @@ def test_a_damaged_entry_is_never_believed_and_goes(tmp_path_factory, place, cha
         assert (content(cache, KEY) or b"").startswith(b"again")
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path):
+def test_least_recently_used_entry_is_evicted_first(tmp_path):
     keys = [f"{number:02x}" * 32 for number in range(4)]
     with Cache(tmp_path, max_bytes=3500) as cache:
         for age, key in zip((30, 20, 10), keys, strict=False):
@@ -92,7 +92,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
         assert not list(tmp_path.glob("*.entry"))
 
 
-def test_only_entries_are_removed_for_room(tmp_path):
+def test_eviction_removes_only_cache_entries(tmp_path):
     """Whatever else lies in the folder is not the cache's, whatever its name."""
     others = ["notes.entry", f"{OTHER}.entry", "thesis.entry"]
     for name in others:
@@ -103,7 +103,7 @@ def test_only_entries_are_removed_for_room(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {*others, f"{'ef' * 32}.entry"}
 
 
-def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
+def test_full_disk_skips_the_cache_entry(tmp_path, room_for):
     with Cache(tmp_path) as cache:
         with room_for(10_000):
             keep(cache, KEY, bytes(100_000))
@@ -112,7 +112,7 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cache_that_is_not_a_folder_is_one_line(tmp_path):
+def test_cache_path_that_is_a_file_is_rejected(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PoseError, match=r"--cache: .*file is not a folder; choose another, or off"):
         open_cache(str(tmp_path / "file"), 1.0)
@@ -129,7 +129,7 @@ with Cache(Path(sys.argv[1])) as cache, cache.create("ab" * 32) as entry:
 """
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+def test_only_leftovers_of_killed_processes_are_removed(tmp_path):
     living, killed = (
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         for _ in range(2)

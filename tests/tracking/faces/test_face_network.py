@@ -47,13 +47,13 @@ def test_a_mirrored_face_has_mirrored_angles(network, image, place):
     np.testing.assert_allclose(back, angles, atol=8)
 
 
-def test_a_wall_is_not_a_face(network, image, place):
+def test_wall_gives_no_face(network, image, place):
     wall = np.full_like(image, 120)
     assert network.estimate(wall, place).presence[0] < 0.1
 
 
 @pytest.mark.slow
-def test_a_run_with_faces_writes_them_and_a_cache_gives_them_back(videos, at_hand, network, tmp_path):
+def test_run_writes_faces_and_the_cache_restores_them(videos, at_hand, network, tmp_path):
     cached = ["--face", "--cache", str(tmp_path / "cache"), "--formats", "npz,faces", "--end", "0.5", "--quiet"]
     for out in ("first", "second"):
         assert main([str(videos / "squats.mp4"), "--out", str(tmp_path / out), *cached]) == 0

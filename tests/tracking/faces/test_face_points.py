@@ -27,20 +27,20 @@ def about(axis: int, degrees: float) -> np.ndarray:
     return turn
 
 
-def test_a_face_that_looks_into_the_camera_has_no_rotation():
+def test_frontal_face_has_zero_angles():
     np.testing.assert_allclose(head_turns(face()), np.eye(3), atol=1e-12)
     np.testing.assert_allclose(head_angles(face()), 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("wanted", [(30, 0, 0), (0, 20, 0), (0, 0, 15), (-40, 25, -30), (70, -35, 50)])
-def test_angles_are_those_that_the_head_was_turned_by(wanted):
+def test_head_angles_equal_the_applied_rotation(wanted):
     yaw, pitch, roll = wanted
     turn = about(1, yaw) @ about(0, -pitch) @ about(2, -roll)
     np.testing.assert_allclose(head_angles(face(turn)), wanted, atol=1e-9)
     np.testing.assert_allclose(head_turns(face(turn)), turn, atol=1e-12)
 
 
-def test_measures_do_not_depend_on_rotation_and_size_and_tell_the_sides_apart():
+def test_face_measures_are_invariant_and_side_specific():
     points = face()
     turned = 3 * face(about(1, 50) @ about(0, 20))
     np.testing.assert_allclose(measures(turned), measures(points), rtol=1e-9)
@@ -52,7 +52,7 @@ def test_measures_do_not_depend_on_rotation_and_size_and_tell_the_sides_apart():
     assert dict(zip(MEASURES, measures(points), strict=True))["mouth_open"] == pytest.approx(0, abs=1e-6)
 
 
-def test_contours_name_points_and_unseen_faces_have_no_score():
+def test_undetected_faces_have_score_0():
     assert max(max(line) for line in CONTOURS) < POINTS
     assert len(ANGLES) == 3
     more = Faces.unknown(1) + Faces.unknown(2)

@@ -45,7 +45,7 @@ def path(tmp_path, frames):
     return tmp_path / "poses.npz"
 
 
-def test_npz_holds_points_angles_and_measures(path, frames):
+def test_npz_contains_face_points_angles_and_measures(path, frames):
     with np.load(path) as arrays:
         assert arrays["face_keypoints"].shape == (6, POINTS, 3)
         assert np.isnan(arrays["face_angles"][:2]).all()
@@ -59,7 +59,7 @@ def test_npz_holds_points_angles_and_measures(path, frames):
     np.testing.assert_array_equal(table[4].people.faces.points, frames[4].people.faces.points)
 
 
-def test_a_file_without_faces_holds_none(tmp_path, frames):
+def test_file_without_faces_has_none(tmp_path, frames):
     with NpzWriter(tmp_path / "poses.npz", run_info(H36M17)) as writer:
         writer.write(frames[3])
     table = load_poses(tmp_path / "poses.npz")
@@ -81,7 +81,7 @@ def test_csv_has_a_row_for_each_face_that_is_seen(path, tmp_path, frames):
     assert float(rows[1]["yaw_deg"]) == pytest.approx(head_angles(frames[3].people.faces.points[0])[0], abs=6e-4)
 
 
-def test_the_character_turns_its_head_to_where_the_face_points(path):
+def test_character_head_follows_the_face(path):
     recording = open_recording(path, space="camera")
     track = recording.track(1, recording.timeline)
     ways = face_directions(track, np.arange(6), track.space)
@@ -106,7 +106,7 @@ def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames
     np.testing.assert_allclose(ways, [(0, 0, 1)], atol=2e-3)
 
 
-def test_records_give_back_faces_bit_for_bit(tmp_path, frames):
+def test_cache_records_round_trip_faces(tmp_path, frames):
     records = PeopleRecords(len(H36M17))
     without = replace(frames[5].people, faces=None)
     (tmp_path / "r").write_bytes(records.to_bytes(frames[5].people) + records.to_bytes(without))
@@ -115,7 +115,7 @@ def test_records_give_back_faces_bit_for_bit(tmp_path, frames):
         assert records.read(file).faces is None
 
 
-def test_the_overlay_draws_a_face_where_it_is_and_says_so(frames):
+def test_overlay_draws_the_face_and_its_legend(frames):
     seen, plain = frames[3], replace(frames[3], people=replace(frames[3].people, faces=None))
     blank = np.full((480, 640, 3), 128, np.uint8)
     drawn = [Overlay((640, 480), H36M17, inset="off").draw(blank, one) for one in (plain, seen)]
@@ -129,6 +129,6 @@ def test_the_overlay_draws_a_face_where_it_is_and_says_so(frames):
     assert inside[changed[:, 1], changed[:, 0]].all()
 
 
-def test_people_and_faces_are_as_many(frames):
+def test_faces_must_match_the_number_of_people(frames):
     with pytest.raises(ValueError, match=r"People\.faces"):
         replace(frames[0].people, faces=Faces.unknown(2))

@@ -58,7 +58,7 @@ def people(*noses, time=0.0, skeleton=COCO17, size=60.0, score=0.9, unsure=(), c
 
 
 @pytest.mark.parametrize("skeleton", [COCO17, BLAZEPOSE33])
-def test_each_person_gets_their_own_face(skeleton):
+def test_each_person_gets_their_face(skeleton):
     middles = [(60 + 100 * k, 100) for k in range(6)]
     tracker = FaceTracker(SceneNetwork(*map(face, middles)), skeleton)
     faces = tracker.step(IMAGE, people(*middles, skeleton=skeleton))
@@ -66,31 +66,31 @@ def test_each_person_gets_their_own_face(skeleton):
     np.testing.assert_allclose(faces.points, np.stack([face(middle) for middle in middles]), atol=1e-4)
 
 
-def test_a_face_without_its_nose_is_not_looked_for():
+def test_unseen_nose_starts_no_face_search():
     network = SceneNetwork(face((300, 200)))
     faces = FaceTracker(network, COCO17).step(IMAGE, people((300, 200), unsure=("nose",)))
     assert not faces.detected.any()
     assert network.regions == 0
 
 
-def test_a_face_that_lies_beside_the_nose_is_another():
+def test_face_away_from_the_nose_is_rejected():
     faces = FaceTracker(SceneNetwork(face((352, 200))), COCO17).step(IMAGE, people((300, 200)))
     assert not faces.detected.any()
 
 
-def test_a_face_that_lies_the_other_way_round_is_none():
+def test_reversed_face_is_rejected():
     upside_down = face((300, 200))
     upside_down[:, :2] = 2 * np.array([300, 200], np.float32) - upside_down[:, :2]
     faces = FaceTracker(SceneNetwork(upside_down), COCO17).step(IMAGE, people((300, 200)))
     assert not faces.detected.any()
 
 
-def test_of_two_people_at_one_face_the_nearer_keeps_it():
+def test_face_is_assigned_to_the_nearer_person():
     faces = FaceTracker(SceneNetwork(face((300, 200))), COCO17).step(IMAGE, people((310, 200), (302, 200)))
     assert faces.detected.tolist() == [False, True]
 
 
-def test_a_known_face_is_found_by_its_last_points_and_a_cut_forgets_it():
+def test_face_is_tracked_from_its_last_points_until_a_cut():
     network = SceneNetwork(face((300, 200)))
     tracker = FaceTracker(network, COCO17)
     tracker.step(IMAGE, people((300, 200)))
@@ -101,7 +101,7 @@ def test_a_known_face_is_found_by_its_last_points_and_a_cut_forgets_it():
     assert not tracker.step(IMAGE, people((300, 200), time=0.08, unsure=("nose",), cut=True)).detected.any()
 
 
-def test_regions_turn_with_the_eyes():
+def test_face_regions_rotate_with_the_eyes():
     points = face((0, 0))
     cos, sin = np.cos(0.5), np.sin(0.5)
     turned = points.copy()

@@ -76,7 +76,7 @@ def step(networks):
 RIGHT = 1  # row of `Hands`: left, right
 
 
-def test_a_pasted_hand_is_found_and_the_other_arm_gets_none(hand, step):
+def test_pasted_hand_is_assigned_to_its_arm_only(hand, step):
     patch, points = hand
     here, empty = at(points, (400, 360)), at(points, (900, 360))
     hands = step(scene((patch, (400, 360))), arms((here, empty)))
@@ -84,7 +84,7 @@ def test_a_pasted_hand_is_found_and_the_other_arm_gets_none(hand, step):
     assert apart(hands.points[0, RIGHT], here) < 0.25
 
 
-def test_hands_that_cross_stay_with_their_arms(hand, networks):
+def test_crossing_hands_keep_their_arms(hand, networks):
     """Two hands pass in front of each other within a second; the nearer one covers the other."""
     patch, points = hand
     tracker = HandTracker(*networks, COCO17)
@@ -101,7 +101,7 @@ def test_hands_that_cross_stay_with_their_arms(hand, networks):
     assert apart(hands.points[1, RIGHT], other) < 0.3
 
 
-def test_no_hand_is_invented_on_noise_and_drawn_shapes(hand, step):
+def test_noise_and_shapes_give_no_hands(hand, step):
     _, points = hand
     rng = np.random.default_rng(0)
     noise = cv2.GaussianBlur(rng.integers(0, 256, (SIZE[1], SIZE[0], 3), np.uint8), (0, 0), 3)

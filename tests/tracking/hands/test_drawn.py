@@ -10,7 +10,7 @@ from pose.structures.skeletons import H36M17
 from pose.view.overlay import Overlay
 
 
-def test_hands_that_are_seen_are_drawn_where_they_are_and_others_are_not():
+def test_only_detected_hands_are_drawn():
     result = seen_result([(0, 0, 4)])
     hands = Hands.unknown(1)
     hands.points[0, 0] = (560, 400) + 30 * np.random.default_rng(0).random((21, 2))

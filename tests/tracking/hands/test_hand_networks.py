@@ -15,7 +15,7 @@ def images(videos):
     return frames[60:]
 
 
-def test_points_follow_the_image_when_it_is_moved_and_turned(networks, images):
+def test_hand_points_follow_translation_and_rotation(networks, images):
     """The same hand in an image turned by 90 degrees, mirrored in nothing: points and shapes turn with it."""
     network, palms = networks
     image = images[0]
@@ -32,7 +32,7 @@ def test_points_follow_the_image_when_it_is_moved_and_turned(networks, images):
     assert np.linalg.norm(unturned - shapes[0], axis=1).mean() < 0.015
 
 
-def test_a_hand_is_followed_without_the_palm_detector(networks, images):
+def test_hand_is_tracked_without_the_palm_detector(networks, images):
     tracker = FreeHandTracker(*networks, max_hands=1)
     first = tracker.step(images[0], 0.0)
     tracker._palms = None  # a second run would be an error

@@ -71,7 +71,7 @@ def path(tmp_path, frames, info):
     return tmp_path / "poses.npz"
 
 
-def test_a_hand_is_as_long_as_the_forearm_says_and_goes_with_the_arm(frames):
+def test_hand_size_follows_the_forearm(frames):
     people, poses = frames[5].people, frames[5].poses
     joints = sized_to_body(people.hands, poses.joints, np.zeros((1, 2), bool))
     forearm = np.linalg.norm(poses.joints[0, WRISTS] - poses.joints[0, ELBOWS], axis=1).mean()
@@ -82,7 +82,7 @@ def test_a_hand_is_as_long_as_the_forearm_says_and_goes_with_the_arm(frames):
     assert np.isnan(swapped[0, 0]).all()
 
 
-def test_files_give_back_the_hands(path, frames):
+def test_files_round_trip_hands(path, frames):
     table = load_poses(path)
     for position, frame in enumerate(frames):
         again = table[position]
@@ -93,7 +93,7 @@ def test_files_give_back_the_hands(path, frames):
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_swapped_arms_come_back_as_they_were_seen(tmp_path, frames, info):
+def test_hands_of_swapped_arms_round_trip_as_observed(tmp_path, frames, info):
     frame = replace(frames[5], poses=replace(frames[5].poses, swapped=np.array([[False, True]])))
     with NpzWriter(tmp_path / "poses.npz", info) as writer:
         writer.write(frame)
@@ -104,7 +104,7 @@ def test_swapped_arms_come_back_as_they_were_seen(tmp_path, frames, info):
     assert table[0].people.hands.shapes[0, 0].any()
 
 
-def test_a_file_without_hands_says_so(tmp_path, frames):
+def test_file_without_hands_has_none(tmp_path, frames):
     with NpzWriter(tmp_path / "poses.npz", run_info(H36M17)) as writer:
         writer.write(replace(frames[0], people=replace(frames[0].people, hands=None)))
     result = pose.load(tmp_path / "poses.npz")
@@ -113,7 +113,7 @@ def test_a_file_without_hands_says_so(tmp_path, frames):
         result.hands()
 
 
-def test_json_fits_its_schema_and_holds_the_hands_that_are_seen(tmp_path, frames, info):
+def test_json_contains_detected_hands(tmp_path, frames, info):
     with JsonWriter(tmp_path / "poses.json", info) as writer:
         for frame in frames:
             writer.write(frame)
@@ -127,7 +127,7 @@ def test_json_fits_its_schema_and_holds_the_hands_that_are_seen(tmp_path, frames
     )
 
 
-def test_records_give_back_hands_bit_for_bit(tmp_path, frames):
+def test_cache_records_round_trip_hands(tmp_path, frames):
     records = PeopleRecords(len(H36M17))
     without = replace(frames[5].people, hands=None)
     (tmp_path / "r").write_bytes(records.to_bytes(frames[5].people) + records.to_bytes(without))
@@ -147,7 +147,7 @@ def test_the_python_api_puts_hands_on_the_lifted_wrist(path):
     assert isinstance(result, Result)
 
 
-def test_other_programs_formats_keep_the_hands(path, tmp_path, frames):
+def test_exports_contain_the_hands(path, tmp_path, frames):
     out = tmp_path / "out"
     pose.convert(path, ["csv", "coco", "openpose", "bvh"], out, space="camera")
     with (out / "poses.csv").open() as file:
@@ -172,7 +172,7 @@ def test_other_programs_formats_keep_the_hands(path, tmp_path, frames):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_turns_of_fingers_bring_every_bone_to_its_direction(rng, side):
+def test_finger_rotations_reproduce_bone_directions(rng, side):
     turn = rotations.about(np.array([0.6, 0.0, 0.8]), np.array(0.7))
     places = np.full((1, 2, POINTS, 3), np.nan)
     places[0, side] = shape(rng, side, turn)

@@ -17,7 +17,7 @@ def hand_weights():
         pytest.skip(str(error))
 
 
-def test_a_run_with_hands_writes_them_and_a_cache_gives_them_back(videos, at_hand, hand_weights, tmp_path, capsys):
+def test_run_writes_hands_and_the_cache_restores_them(videos, at_hand, hand_weights, tmp_path, capsys):
     clip = videos / "dance.mp4"
     cached = ["--hands", "--cache", str(tmp_path / "cache"), "--formats", "npz", "--end", "0.2", "--quiet"]
     for out in ("first", "second"):

@@ -47,7 +47,7 @@ def _numbers(page, identity, width):
     return np.concatenate(parts).reshape(-1, *width)
 
 
-def test_the_report_holds_the_hands_on_their_wrists(recording, frames, tmp_path):
+def test_report_places_hands_on_wrists(recording, frames, tmp_path):
     (made,) = export(recording, ["html"], tmp_path, "page")
     page = made.path.read_text(encoding="utf-8")
     hands, stage = _numbers(page, "p1-hands", (2, 21, 3)), _numbers(page, "p1-stage", (17, 3))
@@ -59,13 +59,13 @@ def test_the_report_holds_the_hands_on_their_wrists(recording, frames, tmp_path)
     np.testing.assert_allclose(apart, 1000 * np.linalg.norm(expected[:, None] - expected, axis=2), atol=2)
 
 
-def test_rerun_recordings_hold_the_hands(recording, tmp_path):
+def test_rerun_contains_hands(recording, tmp_path):
     pytest.importorskip("rerun")
     (made,) = export(recording, ["rrd"], tmp_path, "poses")
     assert b"world/person1/hands" in made.path.read_bytes()
 
 
-def test_hands_on_the_stage_turn_with_the_body(frames, rng):
+def test_scene_hands_rotate_with_the_body(frames, rng):
     result = frames[5]
     turn, _ = np.linalg.qr(rng.standard_normal((3, 3)))
     turn *= np.sign(np.linalg.det(turn))

@@ -65,7 +65,7 @@ def people(*middles, time=0.0, skeleton=COCO17, wrists=None, score=0.9, cut=Fals
 
 
 @pytest.mark.parametrize("skeleton", [COCO17, BLAZEPOSE33])
-def test_every_arm_gets_its_own_hand(skeleton):
+def test_each_arm_gets_its_hand(skeleton):
     left, right = hand((340, 302)), hand((260, 302))
     hands = HandTracker(SceneNetwork(left, right), None, skeleton).step(IMAGE, people(300, skeleton=skeleton))
     assert hands.detected.all()
@@ -81,7 +81,7 @@ def test_six_people_keep_their_hands_apart():
     np.testing.assert_allclose(hands.points.reshape(12, POINTS, 2), scene)
 
 
-def test_one_hand_is_never_given_to_two_arms():
+def test_one_hand_is_assigned_to_one_arm():
     """The wrists lie together: the hand belongs to the arm whose wrist is nearer."""
     only = hand((300, 302))
     body = people(300, wrists={(0, "left_wrist"): (301, 300), (0, "right_wrist"): (311, 300)})
@@ -89,7 +89,7 @@ def test_one_hand_is_never_given_to_two_arms():
     assert hands.detected[0].tolist() == [True, False]
 
 
-def test_hands_that_cross_stay_with_their_arms():
+def test_crossing_hands_keep_their_arms():
     """Left and right hand pass each other; each frame says where the wrists are."""
     tracker, network = HandTracker(network := SceneNetwork(), None, COCO17), network
     for step in range(21):
@@ -103,13 +103,13 @@ def test_hands_that_cross_stay_with_their_arms():
     assert hands.detected.all()
 
 
-def test_a_hand_that_hangs_on_no_arm_is_not_taken():
+def test_hand_without_an_arm_is_ignored():
     """A doll's hand of the right size beside the wrist, a huge one, and a tiny one."""
     for wrong in (hand((340, 345)), hand((340, 300), 200), hand((340, 302), 4)):
         assert not HandTracker(SceneNetwork(wrong), None, COCO17).step(IMAGE, people(300)).detected.any()
 
 
-def test_a_hand_is_followed_while_its_wrist_is_not_seen_and_forgotten_at_a_cut():
+def test_hand_is_tracked_without_its_wrist_until_a_cut():
     network = SceneNetwork(hand((340, 302)))
     tracker = HandTracker(network, None, COCO17)
     tracker.step(IMAGE, people(300))
@@ -128,7 +128,7 @@ class PalmAt:
         return self.regions, np.ones(1, np.float32)
 
 
-def test_the_palm_detector_finds_what_the_arm_misses_and_not_in_every_frame():
+def test_palm_detector_runs_only_for_missed_hands():
     class Narrow(SceneNetwork):
         """Sees the hand only from a region around it."""
 
@@ -150,7 +150,7 @@ def test_the_palm_detector_finds_what_the_arm_misses_and_not_in_every_frame():
     assert palms.runs == 2 * 4  # 0.3 s apart, for both arms
 
 
-def test_the_filter_calms_rest_follows_motion_and_counts_seconds():
+def test_hand_filter_smooths_rest_and_follows_motion():
     rng = np.random.default_rng(0)
     rest = HandFilter()
     noisy = [hand((0, 0)) + rng.normal(0, 0.3, (POINTS, 2)).astype(np.float32) for _ in range(90)]

@@ -58,7 +58,7 @@ def test_errors_fall_into_the_bin_of_the_true_angle():
                               (3, pytest.approx(34 / 3), pytest.approx(-8))]  # fmt: skip
 
 
-def test_unknown_truth_does_not_count_and_unknown_answers_do():
+def test_missing_truth_is_ignored_and_missing_predictions_count():
     true, pred = np.stack([pose(5, 5, 5, 5)] * 2), np.stack([pose(9, 9, 9, 9)] * 2)
     true[1] = np.nan
     angles = AngleErrors()

@@ -91,7 +91,7 @@ def test_averages_agree_with_plain_loops(sequences, predictions, name, averaging
         assert found["joints"][joint][name] == pytest.approx(by_protocol(keys, index), abs=1e-9)
 
 
-def test_pck_and_auc_are_those_of_all_errors(sequences, predictions):
+def test_pck_and_auc_use_all_errors(sequences, predictions):
     found = summarize([score(one, 1.25 * predictions[one.key]) for one in sequences], "frames")["average"]
     rows = [row for one in sequences for row in slow_errors("mpjpe", one, 1.25 * predictions[one.key])]
     errors = np.array([error for _, joint, error in rows if joint in PCK_JOINTS])
@@ -101,7 +101,7 @@ def test_pck_and_auc_are_those_of_all_errors(sequences, predictions):
     assert 5 < found["auc"] < found["pck"] < 95
 
 
-def test_nothing_measured_is_none_and_not_zero(sequences, predictions):
+def test_nothing_measured_gives_none(sequences, predictions):
     empty = [score(sequences[3], predictions[sequences[3].key])]
     found = summarize(empty, "actions")
     assert found["frames"] == 0
@@ -118,7 +118,7 @@ def test_error_over_time_has_gaps_where_truth_has(sequences, predictions):
     )
 
 
-def test_flip_changes_nothing_for_a_lifter_that_mirrors_perfectly(sequences):
+def test_flip_augmentation_is_neutral_for_an_equivariant_lifter(sequences):
     scores = evaluate_lifter(sequences, DepthLifter(np.zeros((17, 3)))).scores
     plain, flipped = (summarize(scores[variant], "actions")["average"] for variant in (PLAIN, FLIPPED))
     assert plain["mpjpe"] > 20
@@ -126,7 +126,7 @@ def test_flip_changes_nothing_for_a_lifter_that_mirrors_perfectly(sequences):
         assert flipped[name] == pytest.approx(value, rel=1e-4)
 
 
-def test_small_batches_give_the_same(sequences, monkeypatch):
+def test_batch_size_does_not_change_the_metrics(sequences, monkeypatch):
     whole = evaluate_lifter(sequences, DepthLifter(np.zeros((17, 3))))
     monkeypatch.setattr(lifting, "FRAMES_PER_CALL", 10)
     parts = evaluate_lifter(sequences, DepthLifter(np.zeros((17, 3))))
@@ -148,13 +148,13 @@ def test_protocol_m_shows_a_lifter_one_clip_at_a_time(tmp_path):
     assert summarize(evaluation.scores[PLAIN][:1], "actions")["average"]["mpjpe"] == pytest.approx(depth, rel=1e-3)
 
 
-def test_predictions_are_measured_as_given(sequences, predictions):
+def test_given_predictions_are_measured_unchanged(sequences, predictions):
     evaluation = evaluate_predictions(sequences, predictions)
     assert list(evaluation.scores) == ["as given"]
     assert evaluation.frames_lifted == 0
 
 
-def test_calibration_of_errors_drawn_as_promised(rng):
+def test_calibration_is_exact_for_gaussian_errors(rng):
     """Errors of a 3D Gaussian whose 68 % radius is sigma are calibrated; half the sigma is over-confident."""
     sigma = rng.uniform(5, 100, 200_000)
     radius_68 = 1.872  # of a standard normal in three dimensions
@@ -173,12 +173,12 @@ def test_calibration_of_errors_drawn_as_promised(rng):
 @pytest.mark.parametrize(
     ("scale", "message"), [(1000, "look like millimetres"), (100, "expected metres"), (0.001, "expected metres")]
 )
-def test_units_are_told_by_the_persons_size(scale, message):
+def test_units_are_recognised_by_body_size(scale, message):
     with pytest.raises(ValueError, match=f"here: .*{message}"):
         check_metres(scale * walker(5), "here")
 
 
-def test_a_sequence_holds_together(sequences):
+def test_inconsistent_sequences_are_rejected(sequences):
     one = sequences[0]
     with pytest.raises(
         ValueError, match=r"S9/Walking/1: 12 frames of 2D need ground truth \(12, 17, 3\), got \(11, 17, 3\)"

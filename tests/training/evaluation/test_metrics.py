@@ -62,7 +62,7 @@ def reference(measure, pred, true, valid):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_agrees_with_slow_reference(measure, poses):
+def test_metrics_equal_a_slow_reference(measure, poses):
     pred, true = poses
     assert measure(pred, true) == pytest.approx(reference(measure, pred, true, [True] * FRAMES), abs=1e-9)
 
@@ -99,7 +99,7 @@ def test_unequal_shapes_are_refused(poses):
         metrics.mpjpe(pred[1:], true)
 
 
-def test_mirrored_pose_is_not_aligned_away(rng):
+def test_alignment_does_not_mirror(rng):
     true = rng.normal(size=(100, JOINTS, 3)) * 0.4
     errors = metrics.aligned_errors(true * [-1, 1, 1], true).mean(axis=-1)
     assert errors.min() > 50

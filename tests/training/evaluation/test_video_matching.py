@@ -37,7 +37,7 @@ def result(index, time, poses, scale=1.0):
 LEFT, RIGHT, FAR = standing_at(-0.8, 4), standing_at(0.8, 4.5), standing_at(0, 9)
 
 
-def test_people_are_told_apart_by_where_they_are():
+def test_people_are_matched_by_image_position():
     truth = np.stack([LEFT, RIGHT], axis=1)
     # Found in the other order, with an unmatched person between, and the right one missing in frames 2 and 3.
     answers = [
@@ -51,20 +51,20 @@ def test_people_are_told_apart_by_where_they_are():
     assert matched.sigmas[0][0, 0] == 20
 
 
-def test_only_the_part_that_was_looked_at_counts_as_known():
+def test_only_the_evaluated_span_counts_as_known():
     answers = [result(t, TIMES[t], [] if t == 2 else [LEFT[t]]) for t in (1, 2, 3)]
     matched = match(answers, H36M17, LEFT[:, None], TIMES, CAMERA)
     assert (matched.known, matched.found) == (3, 2)
 
 
-def test_no_person_is_taken_twice():
+def test_people_are_matched_at_most_once():
     truth = np.stack([LEFT, LEFT + np.float32([0.05, 0, 0])], axis=1)
     answers = [result(t, TIMES[t], [LEFT[t]]) for t in range(FRAMES)]
     matched = match(answers, H36M17, truth, TIMES, CAMERA)
     assert [int(one.counted.sum()) for one in matched.sequences] == [6, 0]
 
 
-def test_frames_are_joined_by_time_not_by_number():
+def test_frames_are_matched_by_time():
     """The video starts two frames earlier and has every other frame only."""
     answers = [result(i, TIMES[t], [LEFT[t]]) for i, t in enumerate((1, 3, 5))]
     matched = match([result(9, -0.04, [LEFT[0]]), *answers], H36M17, LEFT[:, None], TIMES, CAMERA)
@@ -81,6 +81,6 @@ def test_frames_without_truth_do_not_count():
     assert not matched.sequences[0].counted[[0, 4]].any()
 
 
-def test_several_people_need_a_lens():
+def test_several_people_need_intrinsics():
     with pytest.raises(PoseError, match="ground truth of 2 people needs `intrinsics`"):
         match([], H36M17, np.stack([LEFT, RIGHT], axis=1), TIMES, Camera.of(SIZE))

@@ -18,7 +18,7 @@ def turned(points, angle=0.7):
     return points @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
 
 
-def test_alignment_hides_what_it_should(true):
+def test_alignment_removes_the_aligned_transform(true):
     similar, rigid = 1.3 * turned(true) + np.array([1, 2, 3]), turned(true) + np.array([1, 2, 3])
     for first in (world.ALIGNED_FRAMES, None):
         assert world.chunk_errors(similar, true, first=first).max() < 1e-6
@@ -35,7 +35,7 @@ def test_each_chunk_is_aligned_by_itself_and_the_last_one_counts(true):
     assert errors.max() < 1e-6
 
 
-def test_first_frames_alone_are_aligned(true):
+def test_alignment_uses_the_first_frames_only(true):
     """A drift after the second frame is seen by W-MPJPE as it is, and by WA-MPJPE less."""
     pred = true[:100] + np.linspace(0, 1, 100)[:, None, None] * [1.0, 0, 0]
     w = world.chunk_errors(pred, true[:100], scale=False)
@@ -58,7 +58,7 @@ def test_jitter_of_a_cubic_motion():
     np.testing.assert_allclose(world.jitter(points, 30), 6 * 2.0 / 10, rtol=1e-6)
 
 
-def test_slides_count_only_where_the_true_foot_stands():
+def test_foot_sliding_counts_only_true_contacts():
     true = np.zeros((10, 2, 3))
     true[5:, 1, 0] = np.arange(5) * 0.2  # the second foot walks off
     pred = np.zeros((10, 2, 3))
@@ -68,13 +68,13 @@ def test_slides_count_only_where_the_true_foot_stands():
     assert slides == pytest.approx(4.0)
 
 
-def test_floor():
+def test_floor_penetration_is_measured():
     heights = np.array([[0.02, -0.03], [0.05, 0.04], [0.0, 0.3]])
     np.testing.assert_allclose(world.penetrations(heights), [30, 0, 0])
     np.testing.assert_allclose(world.floats(heights), [0, 40, 0])
 
 
-def test_angle_and_f1():
+def test_gravity_angle_and_contact_f1_are_exact():
     assert world.angle_between([0, 1, 0], [0, 1, 0]) == pytest.approx(0, abs=1e-6)
     assert world.angle_between([0, 2, 0], [0, 0, -1]) == pytest.approx(90)
     pred, true = np.array([True, True, False, False]), np.array([True, False, True, False])

@@ -28,7 +28,7 @@ def observed(frames=FRAMES):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_maps_are_distributions_over_the_frames_that_are_seen(streaming):
+def test_maps_are_distributions_over_valid_frames(streaming):
     torch.manual_seed(0)
     network = LifterNetwork(LifterConfig(dim=16, depth=3, heads=2, attention="local", streaming=streaming,
                                          attention_options={"window": 3})).eval()  # fmt: skip
@@ -43,13 +43,13 @@ def test_maps_are_distributions_over_the_frames_that_are_seen(streaming):
     assert not network.blocks[0].attention._forward_pre_hooks
 
 
-def test_a_mechanism_without_maps_says_so():
+def test_mechanism_without_maps_is_rejected():
     network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention="fnet"))
     with pytest.raises(ValueError, match="FNetAttention has no attention map"):
         attention_maps(network, *observed())
 
 
-def test_figures_of_known_maps():
+def test_map_metrics_of_known_maps_are_exact():
     equal = torch.full((1, 1, 1, FRAMES, FRAMES), 1 / FRAMES)
     alone = torch.eye(FRAMES).expand(1, 1, 1, FRAMES, FRAMES)
     spread, one = head_metrics(equal, TIMES), head_metrics(alone, TIMES)
@@ -63,7 +63,7 @@ def test_figures_of_known_maps():
     assert one.rank.item() == 9
 
 
-def test_distance_of_maps_is_0_for_equal_and_1_for_those_that_share_nothing():
+def test_map_distance_is_0_for_equal_and_1_for_disjoint_maps():
     maps = torch.zeros(2, 1, 2, FRAMES, FRAMES)
     maps[0, 0, 0], maps[0, 0, 1] = torch.eye(FRAMES), torch.eye(FRAMES).roll(1, 0)
     maps[1, 0, 0], maps[1, 0, 1] = torch.eye(FRAMES), torch.full((FRAMES, FRAMES), 1 / FRAMES)

@@ -33,7 +33,7 @@ def block_of(network):
     return next(module for module in network.modules() if isinstance(module, AdaptiveBlock))
 
 
-def test_steps_are_those_of_the_halting(given, deep):
+def test_step_counts_equal_the_halting(given, deep):
     batch = next(given.motion().evaluation("validation", "gt", 48))
     for bias, steps in ((20.0, 1), (-20.0, 4)):  # halts at once, never
         torch.nn.init.zeros_(block_of(deep).halt.weight)
@@ -55,7 +55,7 @@ def test_hidden_frames_are_those_in_the_middle(given, deep, monkeypatch):
     assert (shown > 0).all()
 
 
-def test_fast_frames_are_told_from_slow_ones(given, deep, monkeypatch):
+def test_fast_frames_are_distinguished_from_slow_ones(given, deep, monkeypatch):
     def speed(network, batch):
         """Steps that are the speed itself, and no error."""
         moved = np.linalg.norm(np.diff(batch.joints + batch.root[:, :, None], axis=1), axis=-1).mean(axis=-1)
@@ -68,7 +68,7 @@ def test_fast_frames_are_told_from_slow_ones(given, deep, monkeypatch):
     assert (seen.errors == 0).all()
 
 
-def test_depth_is_trained_and_told_and_a_fixed_one_has_none(given):
+def test_adaptive_depth_is_trained_and_reported(given):
     told = adaptive_depth.run(adaptive_depth.AdaptiveDepthSettings(model=DEEP, **FEW), given).results
     assert 1 <= told["steps"] <= 4
     assert set(told) >= {"gt", "steps_slow", "steps_fast", "steps_hidden", "steps_seen"}
@@ -78,7 +78,7 @@ def test_depth_is_trained_and_told_and_a_fixed_one_has_none(given):
         adaptive_depth.AdaptiveDepthSettings(model=DEEP, frames=30)
 
 
-def test_a_dear_step_is_taken_less_often(given):
+def test_higher_step_cost_reduces_steps(given):
     def steps(ponder):
         settings = adaptive_depth.AdaptiveDepthSettings(model=DEEP, ponder=ponder, **{**FEW, "steps": 40, "rate": 0.02})
         return adaptive_depth.run(settings, given).results["steps"]
@@ -86,14 +86,14 @@ def test_a_dear_step_is_taken_less_often(given):
     assert steps(10.0) < steps(0.0)
 
 
-def test_who_is_left_out_might_as_well_not_be_there(given, tmp_path):
+def test_held_out_subject_does_not_affect_training(given, tmp_path):
     others = waving(tmp_path / "others.npz", {"03": 3.0, "39": 3.0}).training(9, 2, 0)
     without, everybody = given.motion().training(9, 2, 0, without="01"), given.motion().training(9, 2, 0)
     np.testing.assert_array_equal(without(3).joints, others(3).joints)
     assert (everybody(3).joints != others(3).joints).any()
 
 
-def test_each_is_left_out_once_and_measured_both_ways(given, monkeypatch):
+def test_each_subject_is_held_out_once(given, monkeypatch):
     asked = []
     training = given.motion().training
 
@@ -118,7 +118,7 @@ def test_an_unknown_subject_is_refused(given):
         given.motion().of_subject("39", "gt", 48)
 
 
-def test_a_stream_that_began_before_is_the_whole_stream(given, monkeypatch):
+def test_warm_stream_equals_the_whole_stream(given, monkeypatch):
     """With all frames since the beginning of a sequence the answer is that of one pass over it."""
     batch = next(sequences(given, "gt", 324, 1))
     torch.manual_seed(0)
@@ -135,7 +135,7 @@ def test_the_effective_length_is_the_shortest_near_the_best():
     assert memory.effective_context({1: 100.0, 3: 101.0}) == 1
 
 
-def test_memory_of_a_trained_stream(given):
+def test_memory_length_of_a_trained_stream_is_reported(given):
     results = memory.run(memory.MemorySettings(model=GRU, share=1, **FEW), given).results
     assert len(results) == 2 * (len(memory.CONTEXTS) + 1)
     assert results["exact 2D, effective frames"] in memory.CONTEXTS

@@ -67,7 +67,7 @@ class Steps:
         return self.now
 
 
-def test_a_trial_that_was_stopped_goes_on_to_the_same_result(motion, tmp_path):
+def test_resumed_trial_gives_the_same_result(motion, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run_experiment(EXPERIMENT, whole, seeds=1, clock=Clock(), motion=lambda: motion)
     calls = 0
@@ -81,7 +81,7 @@ def test_a_trial_that_was_stopped_goes_on_to_the_same_result(motion, tmp_path):
     assert list(parts.glob("unfinished/*.pt")) == []
 
 
-def test_a_kept_state_of_other_settings_is_not_gone_on_from(motion, tmp_path):
+def test_state_of_other_settings_is_not_resumed(motion, tmp_path):
     run_experiment(EXPERIMENT, tmp_path, seeds=1, clock=Clock(3.5, now=Steps()), motion=lambda: motion)
     (state,) = tmp_path.glob("unfinished/*.pt")
     kept = torch.load(state, weights_only=True)
@@ -105,7 +105,7 @@ def test_ridge_minimises_squared_distance_and_penalty(motion):
     np.testing.assert_array_equal(lifter.inputs(first)[:, 0, : first.shape[-1]], first[:, 0])  # the first stands for it
 
 
-def test_ridge_is_measured_as_a_lifter_is(motion):
+def test_ridge_regression_is_measured_like_a_lifter(motion):
     batches = [TensorBatch.of(motion.training(9, 4, 0)(step)) for step in range(8)]
     for after in (0, 1):
         metrics = measure(RidgeLifter(1, after).fit(batches), motion.evaluation("validation", "gt", 9))

@@ -18,7 +18,7 @@ def given(tmp_path_factory):
     return trial_setup(tmp_path_factory.mktemp("mocap"))
 
 
-def test_a_place_in_the_cube_knows_nothing_of_the_rays(given):
+def test_cube_coordinates_do_not_use_rays(given):
     batches = given.motion().training(9, 2, 0)
     seen, other = (TensorBatch.of(batches(step)).observe() for step in range(2))
     network = lifters.CubeLifter(LifterConfig(**TINY))
@@ -41,7 +41,7 @@ def test_every_form_is_trained_and_measured(given, output):
         lifters.LifterSettings(model=TINY, output="sphere")
 
 
-def test_learnt_spans_and_alphas_are_told(given):
+def test_learnt_spans_and_alphas_are_reported(given):
     spans = TINY | {"attention": "adaptive-span", "attention_options": {"span": 2.0}}
     results = lifters.run(lifters.LifterSettings(model=spans, **FEW), given).results
     assert results["span"] == pytest.approx(0.5, abs=0.1)  # a quarter of the longest, where it begins
@@ -58,7 +58,7 @@ WINDOW = TINY | {"depth": 2, "attention": "local", "attention_options": {"window
 @pytest.mark.parametrize(
     "model", [TINY, WINDOW, {"model": "gru", "dim": 8, "depth": 1}], ids=["softmax", "window", "gru"]
 )
-def test_a_step_gives_what_the_whole_past_gives(given, model):
+def test_stream_step_equals_the_whole_past(given, model):
     results = step_cost.run(step_cost.StepCostSettings(model=model, past=12, times=1), given).results
     assert 0 <= results["apart"] < 1e-5
     assert results["times"] == pytest.approx(results["anew"] / results["step"])

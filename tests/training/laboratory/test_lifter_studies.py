@@ -14,7 +14,7 @@ def given(tmp_path_factory):
     return trial_setup(tmp_path_factory.mktemp("mocap"), dict.fromkeys(("01", "39", "05", "08"), 6.0))
 
 
-def test_sequences_are_as_long_as_asked_for_and_whole(given):
+def test_sequences_have_the_requested_length(given):
     for frames in (20, 81):
         batches = list(shipped.sequences(given, "gt", frames, 1))
         assert batches
@@ -38,7 +38,7 @@ def seen(monkeypatch):
     return batches
 
 
-def test_what_is_hidden_is_hidden_and_nothing_else(given, seen):
+def test_only_chosen_frames_are_hidden(given, seen):
     settings = shipped.GapSettings(hidden="right arm", seconds=0.5, share=1)
     assert shipped.gaps(settings, given).results == {"mpjpe": 0, "rest": 0}
     original = next(shipped.sequences(given, "gt", 81, 1))
@@ -108,6 +108,6 @@ def test_groups_are_the_test_subjects(given):
         (shipped.MapSettings, {"block": 0}),
     ],
 )
-def test_settings_that_cannot_be(kind, settings):
+def test_invalid_settings_are_rejected(kind, settings):
     with pytest.raises(ValueError, match=r"\w+: |must be"):
         kind(**settings)

@@ -21,7 +21,7 @@ def given(tmp_path_factory):
     return trial_setup(tmp_path_factory.mktemp("mocap"))
 
 
-def test_layers_are_alike_by_1_less_the_divergence_of_their_rows(rng):
+def test_layer_similarity_is_1_minus_the_row_divergence(rng):
     maps = rng.dirichlet(np.ones(5), size=(3, 2, 2, 5))  # 3 layers, 2 sequences, 2 heads, 5 frames
 
     def bits(one, other):  # of Kullback and Leibler
@@ -53,14 +53,14 @@ def test_layers_are_alike_by_1_less_the_divergence_of_their_rows(rng):
         ([2, 1, 3], {(1, 2): 0.7}, 0.6, [2, 4]),  # groups of an earlier round stay together
     ],
 )
-def test_neighbours_are_merged_while_all_of_them_are_alike(groups, pairs, threshold, want):
+def test_adjacent_similar_layers_are_merged(groups, pairs, threshold, want):
     alike = torch.eye(len(groups))
     for (one, other), value in pairs.items():
         alike[one, other] = alike[other, one] = value
     assert merged(groups, alike, threshold) == want
 
 
-def test_blocks_of_a_group_follow_its_first():
+def test_merged_blocks_use_the_first_map():
     network = map_sharing.shared(LifterConfig(**DEEP), [1, 2], 0)
     first, leader, follower = (block.attention for block in network.blocks)
     assert isinstance(follower, MapFollower)
@@ -72,7 +72,7 @@ def test_blocks_of_a_group_follow_its_first():
 
 
 @pytest.mark.parametrize(("threshold", "trainings", "maps"), [(0.0, 2, 1), (1.0, 1, 3)])
-def test_it_trains_until_nothing_is_merged(given, threshold, trainings, maps):
+def test_map_sharing_trains_until_no_merge(given, threshold, trainings, maps):
     settings = map_sharing.MapSharingSettings(model=DEEP, threshold=threshold, **FEW)
     outcome = map_sharing.run(settings, given)
     assert (outcome.results["trainings"], outcome.results["maps"]) == (trainings, maps)
@@ -82,7 +82,7 @@ def test_it_trains_until_nothing_is_merged(given, threshold, trainings, maps):
     assert list(given.state.parent.glob("*.pt")) == []
 
 
-def test_a_spent_budget_goes_on_with_the_training_it_was_at(given, monkeypatch):
+def test_map_sharing_resumes_after_its_budget(given, monkeypatch):
     settings = map_sharing.MapSharingSettings(model=DEEP, threshold=0.0, **FEW)
     want = map_sharing.run(settings, given).results
     checks = iter([None, None, None, OutOfTime()])  # in the second training
@@ -108,6 +108,6 @@ def test_a_spent_budget_goes_on_with_the_training_it_was_at(given, monkeypatch):
         ({"model": {**DEEP, "tokens": "joints"}}, "tokens must be frames"),
     ],
 )
-def test_what_cannot_be_merged_is_said(changed, complaint):
+def test_unmergeable_layers_are_reported(changed, complaint):
     with pytest.raises(ValueError, match=complaint):
         map_sharing.MapSharingSettings(**({"model": DEEP} | changed))

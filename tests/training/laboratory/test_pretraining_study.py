@@ -33,7 +33,7 @@ def results(folder):
     return [record.results for record in TrialLog(folder, "tiny").records()]
 
 
-def test_a_trial_of_several_trainings_goes_on_where_it_stopped(motion, tmp_path):
+def test_multi_training_trial_resumes(motion, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run_experiment(EXPERIMENT, whole, seeds=1, clock=Clock(), motion=lambda: motion)
     calls = 0
@@ -51,7 +51,7 @@ def test_a_trial_of_several_trainings_goes_on_where_it_stopped(motion, tmp_path)
     assert list(parts.glob("unfinished/*.pt")) == []
 
 
-def test_a_share_is_of_the_subjects_and_grows(motion, monkeypatch):
+def test_data_shares_are_nested_subject_sets(motion, monkeypatch):
     left_out = []
 
     def config(**values):
@@ -75,12 +75,12 @@ def test_a_share_is_of_the_subjects_and_grows(motion, monkeypatch):
     [({"objective": "magic"}, "objective"), ({"shares": ["1/3"]}, "shares"), ({"first": 0}, "first"),
      ({"model": {"model": "ridge"}}, "ridge is solved"), ({"steps": 0}, "steps")],
 )  # fmt: skip
-def test_settings_that_cannot_be(values, message):
+def test_invalid_settings_are_rejected(values, message):
     with pytest.raises(ValueError, match=message):
         pretraining.PretrainingSettings(**(COMMON | values))
 
 
-def test_the_shipped_experiment_can_be():
+def test_shipped_experiment_is_valid():
     from pose_apps.lab.command import _folder
 
     from pose.training.laboratory.experiment import load_experiment

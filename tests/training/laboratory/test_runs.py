@@ -60,7 +60,7 @@ def test_every_condition_runs_with_one_seed_before_the_next(tmp_path):
     assert run(tmp_path)[1] == []
 
 
-def test_a_spent_budget_stops_it_and_the_next_call_goes_on_to_the_same_records(tmp_path):
+def test_spent_budget_stops_and_the_next_call_resumes(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     run(whole)
     progress, first = run(parts, budget=6.0)
@@ -71,13 +71,13 @@ def test_a_spent_budget_stops_it_and_the_next_call_goes_on_to_the_same_records(t
     assert results[0] == results[1]
 
 
-def test_changed_settings_are_run_again_and_others_are_kept(tmp_path):
+def test_only_changed_settings_are_run_again(tmp_path):
     run(tmp_path)
     changed = replace(EXPERIMENT, conditions={**EXPERIMENT.conditions, "dot": {"score": "dot", "width": 16}})
     assert run(tmp_path, experiment=changed)[1] == [("dot", 0), ("dot", 1)]
 
 
-def test_more_seeds_add_to_what_is_there(tmp_path):
+def test_more_seeds_extend_the_log(tmp_path):
     run(tmp_path, seeds=1)
     assert run(tmp_path, seeds=2)[1] == [("dot", 1), ("scaled", 1)]
 
@@ -87,7 +87,7 @@ RECORD = Record(
 )
 
 
-def test_a_line_that_was_cut_off_is_not_a_record_and_spoils_no_other(tmp_path):
+def test_truncated_log_line_is_ignored(tmp_path):
     log = TrialLog(tmp_path, "a")
     log.append(RECORD)
     with log.path.open("a") as file:
@@ -98,13 +98,13 @@ def test_a_line_that_was_cut_off_is_not_a_record_and_spoils_no_other(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["{}", "[]", "nonsense", '{"experiment": "a", "results": 3}'])
-def test_a_whole_line_that_is_none_of_ours_is_named(tmp_path, line):
+def test_foreign_log_line_is_reported(tmp_path, line):
     (tmp_path / "a.jsonl").write_text(f"{line}\n")
     with pytest.raises(PoseError, match=r"a\.jsonl, line 1: not a record"):
         TrialLog(tmp_path, "a").records()
 
 
-def test_intervals_are_students_and_wilsons():
+def test_intervals_equal_student_and_wilson():
     mean, half = mean_and_half_width([1.0, 2.0, 3.0])
     assert mean == 2.0
     assert half == pytest.approx(4.303 / math.sqrt(3))
@@ -128,7 +128,7 @@ def test_intervals_are_students_and_wilsons():
         ("kind: x\nclaim: a\nconditions: {a: {}}\nplot: {x: a}\n", "missing"),
     ],
 )
-def test_a_file_that_is_not_an_experiment_is_said_in_one_line(tmp_path, text, complaint):
+def test_invalid_experiment_file_gives_a_one_line_error(tmp_path, text, complaint):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(PoseError, match=complaint):
@@ -146,13 +146,13 @@ def test_a_file_that_is_not_an_experiment_is_said_in_one_line(tmp_path, text, co
         ({"score": "dot", "width": 5}, "must be even"),
     ],
 )
-def test_settings_that_cannot_be_name_experiment_and_condition(settings, complaint):
+def test_invalid_settings_name_experiment_and_condition(settings, complaint):
     experiment = replace(EXPERIMENT, conditions={"mine": settings})
     with pytest.raises(PoseError, match=f"experiment widths, condition mine: .*{complaint}"):
         settings_of(experiment, "mine")
 
 
-def test_an_unknown_kind_and_name_list_those_that_are_there(tmp_path):
+def test_unknown_kind_and_name_list_the_known_ones(tmp_path):
     with pytest.raises(PoseError, match="'magic' is not one of score-widths"):
         settings_of(replace(EXPERIMENT, kind="magic"), "dot")
     with pytest.raises(PoseError, match="no experiment 'nothing'"):

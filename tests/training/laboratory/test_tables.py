@@ -50,7 +50,7 @@ def test_a_section_has_claim_table_cost_and_finding(log):
     assert text.endswith("**Found:** They do.")
 
 
-def test_what_diverged_is_counted_and_not_averaged():
+def test_diverged_trials_are_counted_and_not_averaged():
     assert format_cell([record("dot", 0, 1.0), record("dot", 1, None)], "spread") == "1.00, 1 of 2 diverged"
     assert format_cell([record("dot", 0, None)], "spread") == "1 of 1 diverged"
 
@@ -61,7 +61,7 @@ def test_numbers_have_three_digits():
     ]  # fmt: skip
 
 
-def test_a_page_is_filled_between_its_marks_alone(log, tmp_path):
+def test_page_is_updated_only_between_markers(log, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- pose-lab: widths -->\nold\n<!-- pose-lab end -->\nafter\n")
     assert update_page(page, {"widths": EXPERIMENT}, log) == ["widths"]
@@ -83,7 +83,7 @@ def test_a_page_is_filled_between_its_marks_alone(log, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(experiments(presets_folder() / "lab")))
-def test_the_experiments_that_come_with_it_can_run(name):
+def test_shipped_experiments_are_valid(name):
     experiment = experiments(presets_folder() / "lab")[name]
     for condition in experiment.conditions:
         settings_of(experiment, condition)
@@ -95,7 +95,7 @@ def test_the_experiments_that_come_with_it_can_run(name):
 
 
 @pytest.mark.parametrize("name", ["laboratory", "laboratory-training"])
-def test_the_page_is_what_its_log_says(tmp_path, name):
+def test_documentation_page_equals_the_log(tmp_path, name):
     """If this fails: pose-lab table --log docs/studies/laboratory --write docs/studies/NAME.md"""
     page = ROOT / "docs" / "studies" / f"{name}.md"
     copy = tmp_path / "laboratory.md"
@@ -132,7 +132,7 @@ def test_the_command_lists_runs_and_prints(tmp_path, capsys):
         (["maps", "nowhere", "nowhere.npz"], 2, "nowhere"),
     ],
 )
-def test_mistakes_are_said_in_one_line(words, status, complaint, tmp_path, monkeypatch, capsys):
+def test_invalid_arguments_give_a_one_line_error(words, status, complaint, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(words) == status
     assert complaint in error_line(capsys)

@@ -57,7 +57,7 @@ def arithmetic(question):
 
 
 @pytest.mark.parametrize("name", ["max-min", "calculator"])
-def test_calculations_are_what_python_says(name):
+def test_calculations_equal_python(name):
     examples = some(name)
     for example in examples:
         question, answer = text_of(TASKS[name], example)
@@ -69,7 +69,7 @@ def test_calculations_are_what_python_says(name):
 
 
 @pytest.mark.parametrize("tokens", [[], [1], [11], [13], [11, 13], [11, 1, 13, 13], [14], [0]])
-def test_what_is_not_a_call_has_no_value(tokens):
+def test_invalid_expressions_have_no_value(tokens):
     if tokens == [1]:
         assert calculator.value(tokens) == 0
         return
@@ -77,7 +77,7 @@ def test_what_is_not_a_call_has_no_value(tokens):
         calculator.value(tokens)
 
 
-def test_tricks_are_worth_what_the_reference_counted():
+def test_trick_scores_equal_the_reference():
     """12 % the majority, 24 % given the operator, 86 % ignoring the nesting; 40.2 % copying a word, 1 / 15 guessing
     where the parentheses are."""
     calculated = some("max-min", 5000)
@@ -105,7 +105,7 @@ def group_element(word):
     return tuple(element.ravel())
 
 
-def test_reduced_words_are_the_same_element_and_as_short_as_can_be():
+def test_reduced_words_are_shortest_equal_elements():
     """Two words are the same element of the free group exactly if their matrices are equal."""
     shortest = {}
     for length in range(4):
@@ -123,7 +123,7 @@ def test_a_word_and_its_inverse_cancel():
         assert free_group.reduced(word + turned) == ()
 
 
-def test_written_out_solutions_read_as_the_reference_prints_them():
+def test_solutions_equal_the_reference_text():
     vocabulary = free_group.VOCABULARY
     word = [vocabulary.index(letter) for letter in "bade"]
     written = {variant: " ".join(vocabulary[t] for t in free_group.solution(word, variant))
@@ -134,7 +134,7 @@ def test_written_out_solutions_read_as_the_reference_prints_them():
 
 
 @pytest.mark.parametrize("variant", ["steps", "brackets"])
-def test_every_line_of_a_solution_is_the_same_element(variant):
+def test_solution_lines_are_equal_elements(variant):
     task = TASKS[variant]
     for example in some(variant):
         lines = task.written((*example.question, *example.answer)).removesuffix(" eos").split(" = ")
@@ -144,7 +144,7 @@ def test_every_line_of_a_solution_is_the_same_element(variant):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_questions_fit_and_are_padded_behind(name):
+def test_questions_are_right_padded(name):
     examples = some(name, 2000)
     task = TASKS[name]
     longest = max(len(example.question) + len(example.answer) for example in examples)
@@ -158,13 +158,13 @@ def test_questions_fit_and_are_padded_behind(name):
     assert [e.question for e in some(name, 5)] == [e.question for e in examples[:5]]
 
 
-def test_asked_questions_were_never_shown():
+def test_evaluation_questions_are_not_in_training():
     shown = frozenset(example.question for example in some("max-min"))
     assert not shown & {example.question for example in islice(distinct(TASKS["max-min"], (3,), shown), 300)}
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_answers_are_those_of_writing_token_by_token(positions):
+def test_answers_equal_token_by_token_generation(positions):
     torch.manual_seed(1)
     task = TASKS["answer"]
     network = TokenModel(LifterConfig(**TINY, streaming=True), len(task.vocabulary), task.length, positions).eval()
@@ -225,7 +225,7 @@ def test_a_causal_stack_without_positions_still_knows_the_order():
 
 
 @pytest.mark.parametrize("variant", free_group.VARIANTS)
-def test_an_encoder_sees_the_question_alone_and_a_decoder_what_is_written(variant):
+def test_decoder_sees_only_written_tokens(variant):
     """What is answered depends on the whole question and on the answer so far, and on nothing that comes later."""
     torch.manual_seed(0)
     task, (example, *_) = TASKS[variant], some(variant, 1)
@@ -259,7 +259,7 @@ def test_an_encoder_and_decoder_learn_32_answers_by_heart():
     assert answers_right(network, examples, task).all()
 
 
-def test_t_fixup_lets_tokens_and_their_places_in_small():
+def test_t_fixup_scales_embeddings():
     """All of a token enters a stack of N blocks with a spread of about (9 N)^(-1/4)."""
     for form in ("decoder", "encoder-decoder"):
         model = {"dim": 64, "depth": 9, "heads": 2, "expansion": 2, "norm": "none", "init": "t-fixup"}
@@ -269,7 +269,7 @@ def test_t_fixup_lets_tokens_and_their_places_in_small():
         assert network.places.detach().std().item() == pytest.approx(0.1, rel=0.1)
 
 
-def test_a_trial_says_how_it_went(tmp_path):
+def test_trial_reports_its_metrics(tmp_path):
     settings = SmallTasksSettings(task="max-min", model=TINY, examples=50, asked=60, steps=3, batch=8, optimizer="gd")
     outcome = run(settings, Setup(0, Clock(), lambda: pytest.fail("no motion"), tmp_path / "state.pt"))
     assert set(outcome.results) == {"right", "harder", "trick", "loss", "parameters"}
@@ -299,6 +299,6 @@ def test_a_trial_says_how_it_went(tmp_path):
         ({"task": "max-min", "optimizer": "radam", "warmup": "linear"}, "radam"),
     ],
 )
-def test_settings_that_cannot_be_say_why(settings, complaint):
+def test_invalid_settings_give_the_reason(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
         SmallTasksSettings(**settings)

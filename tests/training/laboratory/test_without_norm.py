@@ -37,7 +37,7 @@ def test_tokens_have_the_size_that_is_asked_for(changed):
     torch.testing.assert_close(after / after.norm(), before / before.norm())
 
 
-def test_the_norm_before_the_head_is_what_is_asked_for(changed):
+def test_final_norm_is_as_configured(changed):
     assert isinstance(changed()[0].norm, nn.Identity)
     assert isinstance(changed(last_norm="layer")[0].norm, nn.LayerNorm)
     pre = LifterNetwork(LifterConfig(**FREE | {"norm": "pre", "init": "xavier"}))
@@ -46,7 +46,7 @@ def test_the_norm_before_the_head_is_what_is_asked_for(changed):
     assert isinstance(pre.norm, nn.Identity)
 
 
-def test_a_trial_says_how_much_of_a_token_differs(tmp_path):
+def test_trial_reports_token_differences(tmp_path):
     given = trial_setup(tmp_path)
     few = {"steps": 2, "frames": 9, "sequences": 2, "evaluated": 1, "optimizer": "adam", "weight_decay": 0.0}
     plain, centred = (
@@ -70,6 +70,6 @@ def test_a_trial_says_how_much_of_a_token_differs(tmp_path):
         ({"model": {"model": "gru"}}, "a transformer of frames"),
     ],
 )
-def test_what_cannot_be_changed_is_said(wrong, complaint):
+def test_unsupported_changes_are_rejected(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         without_norm.WithoutNormSettings(**({"model": FREE} | wrong))

@@ -182,7 +182,7 @@ def picture_in_picture(index, image):
 
 
 @pytest.mark.parametrize("name", sorted(_CLIPS))
-def test_a_camera_that_stands_still(name):
+def test_static_camera_is_static_in_confusing_clips(name):
     _, motion = measured(_CLIPS[name](index) for index in range(FRAMES))
     assert motion.kind == STATIC, motion
 
@@ -193,7 +193,7 @@ def crowd(index: int):
     return [(64 * k + step, 5, 64 * k + 60 + step, 215) for k, step in enumerate(steps)]
 
 
-def test_a_crowd_that_fills_the_frame_says_nothing_wrong():
+def test_frame_filling_crowd_gives_no_false_motion():
     images = []
     for index in range(FRAMES):
         image = _SCENE.copy()
@@ -206,7 +206,7 @@ def test_a_crowd_that_fills_the_frame_says_nothing_wrong():
 
 
 @pytest.mark.parametrize("overlay", ["logo", "letterbox", "ticker"])
-def test_what_is_burnt_in_does_not_hold_a_camera_that_pans(overlay):
+def test_burnt_in_graphics_do_not_hide_a_pan(overlay):
     scene, images = texture(13), []
     for index in range(FRAMES):
         image = seen(scene, (0, 0.35 * index, 0))
@@ -222,7 +222,7 @@ def test_what_is_burnt_in_does_not_hold_a_camera_that_pans(overlay):
     assert motion.pan == pytest.approx(0.35 * (FRAMES - 1), abs=0.3)
 
 
-def test_regions_of_letters_are_confirmed_and_few():
+def test_text_regions_are_confirmed_and_few():
     regions, shape = BurntIn(), (100, 200)
     mask = np.full(shape, 255, np.uint8)
     for _ in range(2):

@@ -38,7 +38,7 @@ def log_of():
 
 
 @pytest.mark.parametrize("factor", [0.75, 1.3])
-def test_a_wrong_assumption_is_corrected(log_of, factor):
+def test_wrong_assumed_focal_length_is_corrected(log_of, factor):
     log, pan = log_of(factor), DEGREES * 47
     wrong, found = decide(log), decide(log, assumed_focal=True)
     assert found.focal * factor == pytest.approx(1, abs=0.02)
@@ -50,7 +50,7 @@ def test_a_wrong_assumption_is_corrected(log_of, factor):
     assert turned[1] == pytest.approx(pan, abs=0.8)
 
 
-def test_a_right_assumption_is_kept(log_of):
+def test_correct_assumed_focal_length_is_kept(log_of):
     log = log_of(1.0)
     found = decide(log, assumed_focal=True)
     assert found.focal == 1.0
@@ -62,11 +62,11 @@ def test_a_right_assumption_is_kept(log_of):
     [({}, True), ({"focal_ratio": 1.1}, False), ({"focal_sigma": 0.1}, False), ({"pan": 5.0}, False),
      ({"kind": ZOOMING}, False), ({"focal_ratio": float("nan")}, False)],
 )  # fmt: skip
-def test_when_the_focal_length_is_used(change, used):
+def test_estimated_focal_length_is_used_only_when_reliable(change, used):
     assert bool(focal_ratios(PATH, replace(CLEAR, **change))) is used
 
 
-def test_comparisons_keep_their_displacement_in_the_image():
+def test_focal_correction_keeps_image_displacements():
     links = np.zeros((2, 6))
     links[:, 0] = 7, NO_LINK
     links[0, 1:3] = 0.1, 0.2

@@ -28,7 +28,7 @@ def test_a_pan_is_measured_to_a_fraction_of_a_degree():
     assert motion.excludes_translation
 
 
-def test_a_camera_that_stands_still_is_static():
+def test_static_camera_is_static():
     scene = texture(2)
     path, motion = measured(seen(scene) for _ in range(30))
     assert motion.kind == STATIC
@@ -59,7 +59,7 @@ def test_people_do_not_count_as_background():
     assert motion.kind == STATIC
 
 
-def test_estimates_begin_again_at_a_cut():
+def test_rotation_estimate_restarts_at_a_cut():
     vectors = np.concatenate([pan(30, 6, 2), np.zeros((20, 3))])
     scenes = [texture(7)] * 30 + [texture(8)] * 20
     images = [seen(scene, vector) for scene, vector in zip(scenes, vectors, strict=True)]
@@ -70,7 +70,7 @@ def test_estimates_begin_again_at_a_cut():
     np.testing.assert_allclose(path.rotations[30:], np.tile(np.eye(3), (20, 1, 1)), atol=2e-3)
 
 
-def test_without_texture_nothing_is_known():
+def test_textureless_background_gives_unknown_motion():
     """Noise on a plain wall moves nowhere, and says nothing of the camera."""
     plain = np.full((216, 384, 3), 120, np.uint8)
     _, motion = measured((plain for _ in range(40)), lambda index: people(index, [(150, 20, 230, 210)]))
@@ -78,7 +78,7 @@ def test_without_texture_nothing_is_known():
     assert motion.known < 0.5
 
 
-def test_a_covered_lens_is_bridged_where_the_view_comes_back():
+def test_covered_lens_is_bridged_when_the_view_returns():
     scene, black = texture(9), np.zeros((216, 384, 3), np.uint8)
     images = [black if 20 <= index < 50 else seen(scene) for index in range(75)]
     _, motion = measured(images)

@@ -37,7 +37,7 @@ def clip(*scenes):
     return path, measured, np.ones(len(pans), bool)
 
 
-def test_a_short_scene_of_a_carried_camera_is_not_outvoted():
+def test_short_translating_scene_is_not_outvoted():
     assert classify(*clip((20, 30, 0.0, True))).kind == ROTATING
     assert classify(*clip((4, 30, 0.02, True))).kind == TRANSLATING
     found = classify(*clip((20, 30, 0.0, True), (4, 30, 0.02, True)))
@@ -46,7 +46,7 @@ def test_a_short_scene_of_a_carried_camera_is_not_outvoted():
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_pan_counts_in_any_scene(order):
+def test_pan_in_any_scene_counts(order):
     """A pan was taken for a shake if the last scene stood still."""
     scenes = (10, 30, 0.0, True), (10, 0.5, 0.0, True)
     found = classify(*clip(*(scenes[at] for at in order)))
@@ -55,7 +55,7 @@ def test_a_pan_counts_in_any_scene(order):
     assert found.excludes_translation
 
 
-def test_a_scene_whose_view_is_unknown_leaves_no_world_unless_no_person_is_in_it():
+def test_unknown_scene_with_people_gives_no_world():
     path, measured, peopled = clip((10, 0, 0.0, True), (3, 0, 0.0, False))
     assert classify(path, measured, peopled).kind == UNKNOWN
     peopled[10 * FPS :] = False
@@ -72,7 +72,7 @@ def decided(*scenes, camera="auto"):
     ("bad", "what"),
     [((3, 0, 0.0, False), "the camera's motion is unknown"), ((4, 30, 0.02, True), "the camera moved from its place")],
 )
-def test_only_a_bad_scene_has_no_world_and_is_named(bad, what):
+def test_only_the_failing_scene_loses_its_world(bad, what):
     good, turning = (10, 0, 0.0, True), (10, 30, 0.0, True)
     found = decided(good, bad, turning)
     assert found.problem == ""
@@ -84,11 +84,11 @@ def test_only_a_bad_scene_has_no_world_and_is_named(bad, what):
     assert [one.world for one in found.motion.scenes] == [True, False, True]
 
 
-def test_static_scenes_beside_a_bad_one_need_no_path():
+def test_static_scenes_need_no_path_beside_a_failing_one():
     assert decided((10, 0, 0.0, True), (4, 30, 0.02, True)).path is None
 
 
-def test_bad_scenes_alone_leave_no_world():
+def test_only_failing_scenes_give_no_world():
     bad = (4, 30, 0.02, True)
     both = decided(bad, bad)
     assert "the camera moved from its place in scenes 1 (0.0 to" in both.problem

@@ -28,7 +28,7 @@ def filmed(name, times, room="small room"):
 
 
 @pytest.mark.parametrize("wrong", [pytest.param(1.0, marks=pytest.mark.slow), 1.2])
-def test_a_carried_camera_is_placed(wrong):
+def test_translating_camera_path_is_recovered(wrong):
     """With the focal length, and with one that is 20 % too long."""
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     images, turns, places, matrix = filmed("walking, 0.5 m/s", np.arange(9) / 3)
@@ -52,7 +52,7 @@ def test_a_carried_camera_is_placed(wrong):
         pytest.param("static", marks=pytest.mark.slow),
     ],
 )
-def test_a_camera_that_keeps_its_place_has_no_structure(name):
+def test_rotating_camera_has_no_structure(name):
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     images, _, _, matrix = filmed(name, np.arange(7) / 3)
     assert isinstance(reconstruct(images, matrix, focal_known=True), str)
@@ -98,7 +98,7 @@ def test_frames_far_from_every_placed_key_frame_are_unknown():
 
 
 @pytest.mark.parametrize(("seconds", "why"), [(100, "longer"), (1, "short")])
-def test_clips_without_structure_say_why(seconds, why):
+def test_clips_without_structure_give_the_reason(seconds, why):
     times = np.arange(seconds * 30) / 30
     assert why in choose_keys(path_of(times, np.tile(np.eye(3), (len(times), 1, 1))))
 
@@ -109,6 +109,6 @@ def test_cuts_end_the_structure():
     assert "cuts" in choose_keys(replace(path, scenes=(times > 1).astype(np.int64)))
 
 
-def test_reduced_images_keep_their_rays():
+def test_downscaled_images_keep_their_viewing_rays():
     matrix = scaled_matrix(lens(size=(1280, 720)), 0.5)
     np.testing.assert_allclose(matrix, lens(size=(640, 360)), atol=1e-9)

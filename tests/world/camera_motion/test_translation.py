@@ -46,26 +46,26 @@ def test_walking_sideways_is_not_a_pan(speed, textures):
 @pytest.mark.parametrize(
     "name", ["sideways, 0.5 m/s", "sideways, panning to and fro, 1 m/s", "round a person, 0.5 m/s", "walking, 1 m/s"]
 )
-def test_a_camera_that_is_carried_gives_no_world(name):
+def test_translating_camera_gives_no_world(name):
     motion = found(("hall", name, 5, 2.0))
     assert motion.kind in (TRANSLATING, UNKNOWN), motion
 
 
-def test_along_a_wall_it_is_unknown_what_moved():
+def test_translation_along_a_wall_is_unknown():
     assert found(("far wall", "sideways, 0.5 m/s", 5, 2.0)).kind == UNKNOWN
 
 
 @pytest.mark.parametrize(
     "name", ["sideways, panning to and fro, 0.5 m/s", "round a person, 0.5 m/s", "forwards, 1 m/s"]
 )
-def test_before_a_wall_a_carried_camera_is_never_certain(name):
+def test_translation_before_a_wall_is_never_certain(name):
     """It may look like one that turns or zooms; then feet must support it (`pose.world.footing`)."""
     motion = found(("far wall", name, 5, 2.0))
     assert motion.kind in (TRANSLATING, UNKNOWN) or not motion.excludes_translation, motion
 
 
 @pytest.mark.parametrize(("name", "kind"), [("tripod, 10 cm off axis", ROTATING), ("shake", SHAKING)])
-def test_a_camera_that_keeps_its_place_is_not_called_translating(name, kind):
+def test_rotating_camera_is_not_translating(name, kind):
     motion = found(("small room", name, 5, 2.0))
     assert motion.kind == kind, motion
 

@@ -23,7 +23,7 @@ def watched(images, focal=float(CAMERA.matrix[0, 0])):
     return views, states
 
 
-def test_a_pan_is_followed_from_the_past():
+def test_live_pan_is_tracked_causally():
     times = np.arange(90) / FPS
     vectors = np.zeros((90, 3))
     vectors[:, 1] = 10 * np.sin(2 * np.pi * times / 3)
@@ -37,14 +37,14 @@ def test_a_pan_is_followed_from_the_past():
     assert off.max() < 0.8
 
 
-def test_a_camera_that_stands_has_one_view():
+def test_static_live_camera_has_one_view():
     scene = texture(32)
     views, states = watched((seen(scene), people(index)) for index in range(40))
     assert set(states) == {STATIC}
     assert all(np.array_equal(view.rotation, np.eye(3)) for view in views)
 
 
-def test_a_camera_that_is_carried_is_not_followed():
+def test_translating_live_camera_is_not_tracked():
     rng = np.random.default_rng(7)
     room, walker = ROOMS["hall"](rng), Walker.of(rng)
     motion = motion_of("sideways, 1 m/s", 7)
@@ -52,7 +52,7 @@ def test_a_camera_that_is_carried_is_not_followed():
     assert states[-1] == TRANSLATING
 
 
-def test_a_view_that_is_lost_is_not_believed():
+def test_lost_view_is_not_used():
     scene, other = texture(33), np.full((216, 384, 3), 90, np.uint8)
     noise = np.random.default_rng(1)
     images = [
@@ -64,7 +64,7 @@ def test_a_view_that_is_lost_is_not_believed():
     assert ROTATING not in states
 
 
-def test_a_cut_begins_again():
+def test_cut_restarts_the_view_tracking():
     one, two = texture(34), texture(35)
     images = ((seen(one if index < 15 else two), replace(people(index), cut=index == 15)) for index in range(30))
     _, states = watched(images)
