@@ -9,9 +9,9 @@ image 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a det
 `hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
 trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 
-`--rates` prints another table instead: the error of the offline lifter for each laboratory and frame rate, in windows of
-81 frames and of 2.7 s. `benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and their plot from the
-result.
+`--rates` prints another table instead: the error of the offline lifter for each laboratory and frame rate, in windows
+of 81 frames and of 2.7 s. `benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and
+their plot from the result.
 """
 
 import argparse
