@@ -146,9 +146,8 @@ def contents(clips: list[Clip]) -> dict[str, Any]:
 def rates(network: LifterNetwork, clips: list[Clip]) -> None:
     """Print the error and the share inside one sigma for each laboratory, 2D and frame rate."""
     in_seconds, in_frames = network.config, FixedWindows(**network.config.to_dict())
-    print(
-        "| laboratory | 2D | frames/s | MPJPE / P-MPJPE in windows of 81 frames, mm, inside | of 2.7 s |\n|---|---|---|---|---|"
-    )
+    print("| laboratory | 2D | frames/s | windows of 81 frames: MPJPE / P-MPJPE, mm, inside | of 2.7 s |")
+    print("|---|---|---|---|---|")
     for name in sorted({laboratory(clip.subject) for clip in clips}):
         chosen = [clip for clip in clips if laboratory(clip.subject) == name]
         for condition in (condition for condition in CONDITIONS if condition != "noisy"):
