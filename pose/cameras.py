@@ -50,12 +50,7 @@ class CameraResults:
 
 
 def camera_workers(count: int, device: str) -> int:
-    """Return the number of cameras to process in parallel, limited by cores and memory; 1 on a GPU.
-
-    Args:
-        count: Number of cameras.
-        device: Device of the networks: 'auto', 'cpu' or 'cuda'.
-    """
+    """Return the number of cameras to process in parallel, limited by cores and memory; 1 on a GPU."""
     if resolve_device(device) != "cpu":
         return 1
     memory = available_megabytes()
@@ -70,29 +65,18 @@ def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
 
 @dataclass(frozen=True, slots=True)
 class CameraRuns:
-    """Runs of the pipeline on the videos of several cameras.
+    """Runs of the pipeline on the videos of several cameras."""
 
-    Attributes:
-        videos: Path of each camera's video.
-        pipeline: Pipeline of the first worker; further workers build their own.
-        run_camera: Function of a camera's index, its source and a pipeline that returns the results of all frames.
-        folder: Folder for temporary files.
-        stop: Event that stops all workers at their next frame.
-        workers: Number of threads, each of which processes one camera at a time.
-    """
-
-    videos: Sequence[str]
-    pipeline: Pipeline
+    videos: Sequence[str]  # path of each camera's video
+    pipeline: Pipeline  # pipeline of the first worker; further workers build their own
+    # Function of a camera's index, its source and a pipeline that returns the results of all frames.
     run_camera: RunFunction
-    folder: Path
-    stop: threading.Event
-    workers: int = 1
+    folder: Path  # folder for temporary files
+    stop: threading.Event  # event that stops all workers at their next frame
+    workers: int = 1  # number of threads, each of which processes one camera at a time
 
     def collect(self, stack: ExitStack) -> list[CameraResults]:
         """Run the pipeline on all videos.
-
-        Args:
-            stack: Stack that closes the temporary files on exit.
 
         Returns:
             Results of each video, in the order of the videos; of fewer videos if `stop` is set.
@@ -265,13 +249,13 @@ def several(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="pose-")))
         by_camera = CameraRuns(list(map(str, paths)), pipeline, run_camera, folder, stop, workers).collect(stack)
-        for problem in (problem for one in by_camera for problem in one.problems):
+        for problem in (problem for camera_result in by_camera for problem in camera_result.problems):
             warnings.warn(problem, stacklevel=2)
-        runs = [one.run for one in by_camera]
+        runs = [camera_result.run for camera_result in by_camera]
         sizes = [run.camera.size for run in runs]
         calibration = None if cameras is None else read_cameras(Path(cameras), names, sizes)
-        given = Given(calibration, offsets=None if offsets is None else list(offsets), height=height)
-        scene = find_scene(runs, names, given)
+        setup = Given(calibration, offsets=None if offsets is None else list(offsets), height=height)
+        scene = find_scene(runs, names, setup)
         info = pipeline.run_info(", ".join(map(str, paths)), scene.line.fps, sizes[0])
-        results, known = results_of(scene, [one.spool for one in by_camera], info)
-        return Result.of(results, known)
+        results, full_info = results_of(scene, [camera_result.spool for camera_result in by_camera], info)
+        return Result.of(results, full_info)

@@ -338,17 +338,7 @@ def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
 def people_stages(
     config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, warm: bool = False
 ) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
-    """Load the networks, and return the 2D skeleton and a factory of stages that detect and track people.
-
-    All stages of the factory share the networks.
-
-    Args:
-        config: Configuration of the pipeline.
-        times: Collector of the processing time of each stage.
-        detector: Detector to use instead of the configured one; ignored with a network that finds boxes and keypoints
-            in one pass.
-        warm: Whether to run the networks once, so that the first frame is not slow.
-    """
+    """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
     from pose.tracking.one_pass import OnePassPeople
     from pose.tracking.people_tracker import PeopleTracker
     from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker

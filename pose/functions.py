@@ -125,19 +125,7 @@ def lift_sequences(
     fit: bool = False,
     log: "FitLog | None" = None,
 ) -> tuple[list[Sequence2D], list[Sequence3D]]:
-    """Lift sequences of one camera.
-
-    Args:
-        lifter: Network.
-        sequences: 2D sequence of each person.
-        lookahead: Number of later frames that a streaming lifter uses for each frame.
-        repair: Whether to undo left-right swaps and drop outliers before lifting.
-        constant_bones: Whether to keep bone lengths constant over time for each person; offline lifters only.
-        fit: Whether to fit the motion to the 2D keypoints; offline lifters with `constant_bones` only.
-        log: Collector of statistics of the changes made by the fit.
-
-    Returns:
-        2D sequences that were lifted (repaired if requested), and the 3D sequence of each.
+    """Lift sequences of one camera; return the 2D, repaired if requested, and the 3D of each.
 
     Raises:
         UsageError: If `lookahead` is above 0 and the lifter does not stream.

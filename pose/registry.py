@@ -28,26 +28,21 @@ DEFAULT_ESTIMATOR = "blazepose"
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Stage]):
-    """One entry of a registry: a selectable stage.
+    """One entry of a registry: a selectable stage."""
 
-    Attributes:
-        weight: Catalogue name of the default weights; None for a stage without a network, or if the user must provide
-            the weights.
-        build: Function that makes the stage from the weight file; a stage without a network ignores the file.
-        cpu_only: Whether the runtime of the stage supports only the CPU and only the precision of the weight file.
-        sized: Whether the input size can be chosen.
-        own_file: Whether there are no default weights, so that the user must name a weight file.
-        presence: Threshold on an estimator's confidence that a crop shows a person. Each family of networks needs its
-            own threshold, because they compute the confidence differently.
-        skeleton: Skeleton of an estimator with the default weights; None if the weights determine the skeleton.
-    """
-
+    # Catalogue name of the default weights; None for a stage without a network, or if the user must provide the
+    # weights.
     weight: str | None
+    # Function that makes the stage from the weight file; a stage without a network ignores the file.
     build: Callable[[Path, StageOptions], Stage]
+    # Whether the runtime of the stage supports only the CPU and only the precision of the weight file.
     cpu_only: bool = False
-    sized: bool = False
-    own_file: bool = False
+    sized: bool = False  # whether the input size can be chosen
+    own_file: bool = False  # whether there are no default weights, so that the user must name a weight file
+    # Threshold on an estimator's confidence that a crop shows a person. Each family of networks needs its own
+    # threshold, because they compute the confidence differently.
     presence: float = 0.5
+    # Skeleton of an estimator with the default weights; None if the weights determine the skeleton.
     skeleton: str | None = None
 
 
@@ -226,15 +221,13 @@ def build(
     """Build the stage `name` of `table`.
 
     Args:
-        table: Registry of stages of one kind.
         name: Name of the stage in `table`.
-        options: Options of the stage.
         model: Catalogue name or file of the weights; None uses the default weights.
         key: Name of the option for `model` in error messages.
 
     Raises:
-        PoseError: If a weight is not available, the stage does not support device or precision, or a custom file is
-            not a valid network of this kind.
+        PoseError: If a weight is not available, the stage does not support device or precision, or a custom file is not
+            a valid network of this kind.
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
@@ -279,15 +272,12 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
     """Return the weight file of a stage; None for a stage without a network.
 
     Args:
-        choice: Entry of the stage.
         model: A catalogue name, or a custom file; None uses the default weights.
-        key: Name of the option in errors.
 
     Raises:
         UsageError: If `model` is neither a catalogue name nor a file, if a model is named for a stage without a
-            network, or if none is named for a stage without default weights. Errors of `pose.networks.weights.locate`
-            are
-            passed on.
+            network, or if none is named for a stage without default weights. Errors of `locate` are passed
+            on.
     """
     from pose.networks.weights import WEIGHTS, locate
 

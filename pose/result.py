@@ -387,17 +387,17 @@ class Result:
         self, values: "np.ndarray[tuple[int, ...], np.dtype[np.floating]]", people: Sequence[int] | None
     ) -> F64:
         """Rearrange (N, ...) values, one row per person and frame, to (P, F, ...) with NaN for missing rows."""
-        known = self.people
-        chosen = known if people is None else tuple(people)
+        all_people = self.people
+        chosen = all_people if people is None else tuple(people)
         for person in chosen:
-            if person not in known:
-                there = ", ".join(map(str, known)) or "none"
-                raise UsageError(f"people: unknown id {person}; allowed: {there}")
+            if person not in all_people:
+                allowed = ", ".join(map(str, all_people)) or "none"
+                raise UsageError(f"people: unknown id {person}; allowed: {allowed}")
         spread = np.full((len(chosen), len(self.table.frames), *values.shape[1:]), math.nan)
         frames: I64 = np.searchsorted(self.table.frames, self.table.frame_index)
         for at, person in enumerate(chosen):
-            own = self.table.id == person
-            spread[at, frames[own]] = values[own]
+            is_person = self.table.id == person
+            spread[at, frames[is_person]] = values[is_person]
         return spread
 
     def __repr__(self) -> str:

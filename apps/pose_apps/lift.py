@@ -73,10 +73,10 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     """
     _check_used(inputs, config)
     people = [_read(path, config) for path in inputs]
-    targets = plan_targets(inputs, [list(one) for one in people], config)
-    if nobody := unknown_heights(config, {number for one in people for number in one}):
+    targets = plan_targets(inputs, [list(sequences_by_id) for sequences_by_id in people], config)
+    if nobody := unknown_heights(config, {number for sequences_by_id in people for number in sequences_by_id}):
         raise UsageError(nobody)
-    sequences = [sequence for one in people for sequence in one.values()]
+    sequences = [sequence for sequences_by_id in people for sequence in sequences_by_id.values()]
     from pose.functions import lift_sequences
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
@@ -96,10 +96,14 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     )
     shown = log if not config.quiet else lambda text: None
     with writing(targets):
-        for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
-            part = slice(at, at + len(one))
-            placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
-            for person, target, answer in zip(one, targets[part], answers[part], strict=True):
+        for at, sequences_by_id in zip(accumulate(map(len, people), initial=0), people, strict=False):
+            rows = slice(at, at + len(sequences_by_id))
+            placed = (
+                _into_world(list(sequences_by_id), answers[rows], sequences[rows], config, shown)
+                if config.world
+                else {}
+            )
+            for person, target, answer in zip(sequences_by_id, targets[rows], answers[rows], strict=True):
                 write_answer(target, answer, placed.get(person))
                 shown(f"{target}: {len(answer)} frames")
     if fits.line:

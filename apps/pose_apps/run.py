@@ -85,13 +85,7 @@ class _Video(argparse.Action):
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Process one video and return the exit status.
-
-    Args:
-        config: Options of `pose-run`.
-        pipeline_config: Options of the pipeline.
-        loaded: Function called before the first output, for example to remove a status line.
-    """
+    """Process one video and return the exit status."""
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:

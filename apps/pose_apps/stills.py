@@ -136,13 +136,7 @@ def _results(
 
 
 def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
-    """Estimate the 2D and 3D keypoints of the people in one image, in pixels and in the camera frame.
-
-    Args:
-        pipeline: Pipeline with loaded networks.
-        image: Image, (H, W, 3) uint8 RGB.
-        focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
-    """
+    """Estimate the 2D and 3D keypoints of the people in one image, in pixels and in the camera frame."""
     from pose.structures.types import Frame, FrameResult
 
     height, width = image.shape[:2]

@@ -64,23 +64,16 @@ class TrainOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A trainable model, with a subcommand of `pose-train`.
+    """A trainable model, with a subcommand of `pose-train`."""
 
-    Attributes:
-        purpose: Short help text of the subcommand.
-        description: Long help text of the subcommand.
-        example: Example command for the help.
-        add: Function that adds the options to a parser. If its second argument is True, it adds only the options that
-            `--help` shows, which is faster.
-        check: Function that builds the network, to find invalid options before training.
-        build: Function that returns the trainer, and a function that reports the quality of the trained model.
-    """
-
-    purpose: str
-    description: str
-    example: str
+    purpose: str  # short help text of the subcommand
+    description: str  # long help text of the subcommand
+    example: str  # example command for the help
+    # Function that adds the options to a parser. If its second argument is True, it adds only the options that `--help`
+    # shows, which is faster.
     add: Callable[["ArgumentParser", bool], None]
-    check: "Callable[[Namespace], object]"
+    check: "Callable[[Namespace], object]"  # function that builds the network, to find invalid options before training
+    # Function that returns the trainer, and a function that reports the quality of the trained model.
     build: "Callable[[Namespace, Path], tuple[TrainingLoop[Any, Any, Any], Callable[[], None]]]"
 
 
@@ -229,7 +222,7 @@ def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[]
         path = out / "pictures" / f"{step:07d}.png"
         with writing([path]):
             save_picture(picture, path)
-        return {f"{name}_{key}": value for name, part in metrics.items() for key, value in asdict(part).items()}
+        return {f"{name}_{key}": value for name, metric in metrics.items() for key, value in asdict(metric).items()}
 
     trainer = Trainer(recipe.train, source, out, evaluate)
     return trainer, lambda: _report_lifter(trainer, source)

@@ -66,15 +66,7 @@ def show(poses: Path) -> None:
 
 
 def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:
-    """Render a result to a video file.
-
-    Args:
-        poses: Result to render, poses.npz.
-        target: Video file to write.
-        size: (width, height) of the video, px.
-        fps: Frame rate of the video; None to use the time stamps of the result.
-        speed: Playback speed; 1 is real time.
-    """
+    """Render a result to a video file."""
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_off_screen, save_video
 

@@ -255,18 +255,7 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
 
 
 def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
-    """Compute the pose of all bones in the world frame of the file, in which y is up.
-
-    In the rest pose, the body faces z, and its left side points along x.
-
-    Args:
-        skeleton: Skeleton with B bones.
-        motion: Degrees of freedom (T, D) by bone name, from `parse_amc`.
-
-    Returns:
-        Positions (T, B, 3) m of the far ends of the bones, and rotations (T, B, 3, 3) from the rest pose. The far end
-        of the root is its position.
-    """
+    """Return far ends (T, B, 3) m and rotations (T, B, 3, 3) of all bones in the file's world (y up)."""
     frames = len(motion["root"])
     ends = np.empty((frames, len(skeleton.names), 3))
     turns = np.empty((frames, len(skeleton.names), 3, 3))

@@ -161,20 +161,12 @@ def _mean_length(bones: F32, which: list[int]) -> F32:
 
 
 def pelvis_frame(bones: F32) -> F32:
-    """Return the axes (..., 3, 3) of the pelvis: unit columns to the left, up and forward of the person.
-
-    Args:
-        bones: (..., 19, 3) bone vectors in the world frame, in which the axes are also expressed.
-    """
+    """Return the axes (..., 3, 3) of the pelvis, left, up and forward, from bone vectors (..., 19, 3)."""
     return _frame(bones[..., 4, :] - bones[..., 1, :], bones[..., 7, :])
 
 
 def thorax_frame(bones: F32) -> F32:
-    """Return the axes (..., 3, 3) of the chest: unit columns to the left, up and forward of the person.
-
-    Args:
-        bones: (..., 19, 3) bone vectors in the world frame, in which the axes are also expressed.
-    """
+    """Return the axes (..., 3, 3) of the chest, left, up and forward, from bone vectors (..., 19, 3)."""
     return _frame(bones[..., 11, :] - bones[..., 14, :], bones[..., 8, :])
 
 

@@ -115,11 +115,7 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
 
 
 def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:
-    """Compute the pose of the B joints in T frames, in the world frame of the file, in which y is up.
-
-    Returns:
-        Positions (T, B, 3) in the unit of the file, and rotations (T, B, 3, 3) from joint frames to the world frame.
-    """
+    """Return joint positions (T, B, 3) in the file's unit and rotations (T, B, 3, 3) to its world (y up)."""
     frames = len(motion.values)
     positions = np.empty((frames, len(motion.names), 3))
     turns = np.empty((frames, len(motion.names), 3, 3))

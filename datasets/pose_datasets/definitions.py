@@ -43,14 +43,7 @@ CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:
-    """Return the Human3.6M joints (..., 17, 3) that follow from a detector's keypoints.
-
-    The conversion is that of `pose.structures.skeletons.to_h36m17`: for example, the thorax is the midpoint of the
-    shoulders.
-
-    Args:
-        points: (..., 19, 3), in the order of `mapping.POINTS`: the 17 Human3.6M joints, the nose, the ears' midpoint.
-    """
+    """Return Human3.6M joints (..., 17, 3) as `to_h36m17` derives them from a detector's points (..., 19, 3)."""
     joints = points[..., :17, :].copy()
     joints[..., 8, :] = points[..., _SHOULDERS, :].mean(axis=-2)
     joints[..., 7, :] = (joints[..., 0, :] + joints[..., 8, :]) / 2

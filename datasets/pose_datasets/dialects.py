@@ -42,10 +42,7 @@ def power(gamma: float) -> Dialect:
 
 
 def by_joint(seed: int) -> Dialect:
-    """Return a function that multiplies detector scores (..., 17) by one random factor of 0.4 to 1 per joint.
-
-    Equal seeds give equal factors.
-    """
+    """Return a function that multiplies scores (..., 17) by a factor of 0.4 to 1 per joint, equal for equal seeds."""
     factors = np.random.default_rng(seed).uniform(0.4, 1, 17)
     return lambda scores: scores * factors
 
@@ -61,13 +58,7 @@ def noisy(seed: int) -> Dialect:
 
 
 def network(name: str) -> Dialect:
-    """Return a function that gives simulated detector scores the distribution of a network's scores.
-
-    A score is replaced by the score of the same rank (quantile) of the network.
-
-    Args:
-        name: Name of the network, such as "BlazePose", "MoveNet" or "YOLO-pose".
-    """
+    """Return a function that replaces scores by those of the same rank of a network, such as "MoveNet"."""
     network_scores = _NETWORK_SCORES[name]
     return lambda scores: np.interp(np.interp(scores, _SIMULATED_SCORES, _FRACTIONS), _FRACTIONS, network_scores)
 

@@ -21,25 +21,17 @@ _EVALUATION_INTERVAL_S = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class MotionConfig:
-    """Settings of the batches of forecasters.
+    """Settings of the batches of forecasters."""
 
-    Attributes:
-        motions: Path of the file from `pose-prepare forecast`.
-        batch: Number of samples of a batch.
-        lifted: Fraction of samples whose past poses are those of the lifter, with errors. The others have the true past
-            poses.
-        asked: Number of random times per sample, up to 1 s ahead, at which the network is trained to predict the pose;
-            not used by autoregressive networks.
-        gaps: Fraction of samples whose past has a gap of up to 0.5 s without poses.
-        short: Fraction of samples whose past has poses in its last 0.6 s or less only.
-    """
-
-    motions: str = ""
-    batch: int = 128
+    motions: str = ""  # path of the file from `pose-prepare forecast`
+    batch: int = 128  # number of samples of a batch
+    # Fraction of samples whose past poses are those of the lifter, with errors. The others have the true past poses.
     lifted: float = 0.6
+    # Number of random times per sample, up to 1 s ahead, at which the network is trained to predict the pose; not used
+    # by autoregressive networks.
     asked: int = 8
-    gaps: float = 0.15
-    short: float = 0.1
+    gaps: float = 0.15  # fraction of samples whose past has a gap of up to 0.5 s without poses
+    short: float = 0.1  # fraction of samples whose past has poses in its last 0.6 s or less only
 
     def __post_init__(self) -> None:
         for name in ("batch", "asked"):
@@ -51,12 +43,7 @@ class MotionConfig:
 
 
 class MotionSource:
-    """Training batches of forecasters (a `pose.training.batches.BatchSource`), and fixed sets for evaluation.
-
-    Args:
-        config: Prepared file and settings of the batches.
-        seed: Random seed of the training batches.
-    """
+    """Training batches of forecasters (a `pose.training.batches.BatchSource`), and fixed sets for evaluation."""
 
     def __init__(self, config: MotionConfig, seed: int) -> None:
         self._config, self._seed = config, seed
@@ -73,23 +60,12 @@ class MotionSource:
         return self._train.batch(rows, past, true, np.maximum(MAX_HORIZON_S * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
-        """Return fixed batches of one part of the data, with targets 0.08 to 1 s ahead (`HORIZONS`).
-
-        Args:
-            part: Part of the prepared file: "train", "validation", "calibration" or "test".
-
-        Returns:
-            Batches by source of the past poses: "truth" (recorded motion) and "pipeline" (poses of the lifter).
-        """
+        """Return fixed batches of a part with targets at `HORIZONS`, by source of the past: "truth", "pipeline"."""
         samples = MotionSamples(load_motions(Path(self._config.motions), part), PAST_SECONDS)
         return {source: samples.evaluation_batches(source == "pipeline") for source in SOURCES}
 
     def calibration(self) -> list[Iterator[ForecastBatch]]:
-        """Return four sets of batches of the validation subjects, for the calibration of the predicted uncertainty.
-
-        Two sets contain the motion as recorded, first with true and then with lifted past poses. The other two contain
-        augmented motion in the same order, since people in the recordings move little.
-        """
+        """Return four sets of batches for the calibration: true and lifted past, as recorded and augmented."""
         path = Path(self._config.motions)
         recorded = MotionSamples(load_motions(path, "validation"), PAST_SECONDS)
         varied = MotionSamples(load_motions(path, "calibration"), PAST_SECONDS)
@@ -102,7 +78,6 @@ class MotionSamples:
     A sample is the index of a sequence and the index of a frame in this sequence.
 
     Args:
-        motions: Sequences to sample from.
         min_past_s: Minimum time between the start of the sequence and a sample, s.
     """
 
@@ -133,17 +108,7 @@ class MotionSamples:
         return rows, frames
 
     def past(self, samples: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
-        """Return the poses of the last second before each of B samples.
-
-        The past ends with the newest image at or before the sample. Samples without any detection get the true past.
-
-        Args:
-            samples: Indices (B,) of sequences, and indices (B,) of frames in them.
-            lifted: (B,) mask of the samples that get poses of the lifter. The others get the true poses.
-
-        Returns:
-            The past given to the forecaster, and the true past, with the same frames.
-        """
+        """Return the poses given (lifted or true) and true of the last second before B samples, in equal frames."""
         m, (row, frame) = self.motions, samples
         index = frame[:, None] + np.arange(-self._reach, 1)
         inside, index, row = index >= 0, np.maximum(index, 0), row[:, None]
@@ -164,15 +129,7 @@ class MotionSamples:
         return mixed, true
 
     def future(self, row: I64, times: F64) -> tuple[F32, F32]:
-        """Interpolate the ground truth of B sequences at Q times each.
-
-        Args:
-            row: (B,) indices of the sequences.
-            times: (B, Q) s, on the clock of each sequence.
-
-        Returns:
-            Joints (B, Q, 17, 3) m relative to the pelvis, and the pelvis (B, Q, 3) m in the camera frame.
-        """
+        """Return true joints (B, Q, 17, 3) m about the pelvis, and this (B, Q, 3) m, of sequences at times (B, Q) s."""
         length = np.full(len(row), self.motions.times.shape[1])
         position = (times - self.motions.times[row, :1]) / self._step[row, None]
         start = row * length
@@ -188,7 +145,6 @@ class MotionSamples:
         Args:
             samples: Indices (B,) of sequences, and indices (B,) of frames in them.
             past: Past poses given to the forecaster, from `past`.
-            true: True past poses of the same frames.
             ahead: (B, Q) s, times of the Q targets of each sample after the last frame of `past`.
         """
         tokens, view = describe(past)
@@ -199,32 +155,18 @@ class MotionSamples:
         return ForecastBatch(tokens, ahead, displacement[:, :asked], displacement[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
-        """Compute the mean position error (B, 3) m of the pelvis over the valid past frames: given minus true.
-
-        Args:
-            past: Past poses of B samples, as given to the forecaster.
-            true: True past poses of the same frames.
-        """
+        """Return the mean position error (B, 3) m of the pelvis over the valid past frames: given minus true."""
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
         result: F32 = off.sum(axis=1).astype(np.float32)
         return result
 
     def evaluation_samples(self) -> tuple[I64, I64]:
-        """Return the samples for evaluation, four per second of motion.
-
-        Returns:
-            The indices (B,) of their sequences, and the indices (B,) of the last frame of the past in the sequence.
-        """
+        """Return sequence and frame indices (B,) of samples for evaluation, four per second of motion."""
         return self.at_interval(_EVALUATION_INTERVAL_S)
 
     def evaluation_batches(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
-        """Yield batches of samples, four per second of motion, with targets 0.08 to 1 s ahead (`HORIZONS`).
-
-        Args:
-            lifted: Whether past poses are those of the lifter. Otherwise they are the true poses.
-            count: Maximum number of samples of a batch.
-        """
+        """Yield batches of samples, four per second, with true or lifted past and targets at `HORIZONS`."""
         rows, frames = self.evaluation_samples()
         for first in range(0, len(rows), count):
             some = rows[first : first + count], frames[first : first + count]

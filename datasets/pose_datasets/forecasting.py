@@ -94,16 +94,7 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write a data set for training and evaluation of forecasters to one file, and return a summary line.
-
-    The file has the parts "train", "validation", "test" and "calibration".
-
-    Args:
-        clips: Clips of training, validation and test subjects, which are separated by `mocap.split`.
-        out: File to write.
-        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
-        count: Minimum number of training sequences.
-        seed: Random seed.
+    """Write a data set of all parts for forecasters to one file, and return a summary line.
 
     Raises:
         PoseError: If a part has no clips.
@@ -127,10 +118,6 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
 
 def load_motions(path: Path, part: str) -> Motions:
     """Open one part of a file written by `prepare_motions`, with memory-mapped arrays.
-
-    Args:
-        path: The file.
-        part: "train", "validation", "calibration" or "test".
 
     Raises:
         PoseError: If the file is not a file of motions.

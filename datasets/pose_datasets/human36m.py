@@ -170,7 +170,6 @@ def load_sequences(
     The 2D joints are in pixels without lens distortion. The ground truth is the pose in the camera frame, in metres.
 
     Args:
-        folder: Folder with the prepared files.
         detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections of the network CPN).
         subjects: Names of the subjects to load. The default are the test subjects.
         actions: Names of the actions to load. The default are all 15.

@@ -45,10 +45,6 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
     Videos are divided into clips without overlap, and lifters get one clip at a time. Frames after the last complete
     clip of a video are not evaluated; a video shorter than one clip is evaluated completely. The ground truth is
     (T, 17, 3) in MotionBERT's 2.5D space: image coordinates times a factor in m/px per frame.
-
-    Args:
-        folder: Folder with the pickle or the prepared files.
-        clip_frames: Number of frames of a clip.
     """
     table = _read(folder, "test", TEST_COLUMNS)
     truth = (_numbers(table, "joints_2.5d_image") / 1000).astype(np.float32)
@@ -81,7 +77,6 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
     MotionBERT, use `load_test`.
 
     Args:
-        folder: Folder with the pickle or the prepared files.
         part: "train" or "test".
     """
     table = _read(folder, part, ())
@@ -136,15 +131,7 @@ def _part_table(path: Path, part: str) -> Table:
 
 
 def prepare(source: Path, out: Path) -> Path:
-    """Validate MotionBERT's pickle, and write its arrays to an .npz file that loads faster and needs no pickle.
-
-    Args:
-        source: The pickle.
-        out: Folder to write to.
-
-    Returns:
-        Path of the written file.
-    """
+    """Validate MotionBERT's pickle, and write its arrays to an .npz file that loads faster and needs no pickle."""
     halves = {
         "train": _check_part(_part_table(source, "train"), COLUMNS, f"{source}, train"),
         "test": _check_part(_part_table(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),

@@ -36,14 +36,6 @@ TAKES_PER_SUBJECT = 30
 def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
     """Write the 3D and ground-truth 2D files of VideoPose3D from the CDF files of the Human3.6M release.
 
-    Args:
-        source: Folder that contains `S1/MyPoseFeatures/D3_Positions/*.cdf` and likewise the other subjects.
-        out: Folder to write to.
-        progress: Function that is called with a line for each subject and for missing data.
-
-    Returns:
-        Paths of the 3D file and the 2D file.
-
     Raises:
         UsageError: If `source` contains no subject.
     """

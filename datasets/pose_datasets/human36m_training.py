@@ -23,26 +23,18 @@ _EVALUATION_BATCH = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Human36mConfig:
-    """Settings of the batches from Human3.6M.
+    """Settings of the batches from Human3.6M."""
 
-    Attributes:
-        folder: Folder with the prepared files; empty to train on motion capture instead.
-        protocol: Files and pose space: `V`, those of VideoPose3D, or `M`, those of MotionBERT.
-        input_2d: Source of the 2D joints of protocol V: `cpn` (detections of the network CPN) or `gt` (ground truth).
-        held_out: Training subject used for validation. If empty, all five subjects are used for training, as in
-            papers; the validation error is then not meaningful.
-        frames: Possible numbers of frames of a sequence; one is sampled per training step.
-        batch_frames: Number of frames of a batch, summed over its sequences.
-        mirror: Whether to mirror each sequence with a probability of one half.
-    """
-
-    folder: str = ""
-    protocol: str = "V"
+    folder: str = ""  # folder with the prepared files; empty to train on motion capture instead
+    protocol: str = "V"  # files and pose space: `V`, those of VideoPose3D, or `M`, those of MotionBERT
+    # Source of the 2D joints of protocol V: `cpn` (detections of the network CPN) or `gt` (ground truth).
     input_2d: str = "cpn"
+    # Training subject used for validation. If empty, all five subjects are used for training, as in papers; the
+    # validation error is then not meaningful.
     held_out: str = "S8"
-    frames: tuple[int, ...] = FRAMES
-    batch_frames: int = BATCH_FRAMES
-    mirror: bool = True
+    frames: tuple[int, ...] = FRAMES  # possible numbers of frames of a sequence; one is sampled per training step
+    batch_frames: int = BATCH_FRAMES  # number of frames of a batch, summed over its sequences
+    mirror: bool = True  # whether to mirror each sequence with a probability of one half
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -60,10 +52,6 @@ class Human36mConfig:
 
 class Human36mSource:
     """Training batches of Human3.6M (a `pose.training.batches.BatchSource`) and fixed evaluation sets.
-
-    Args:
-        config: Files and settings of the batches.
-        seed: Random seed of the training batches.
 
     Raises:
         UsageError: If a file is missing.
@@ -94,15 +82,7 @@ class Human36mSource:
         return collate(windows, frames)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Return batches of a fixed sample of the data. Use `pose-eval` for the results of the whole test set.
-
-        Args:
-            part: "validation" or "test".
-
-        Returns:
-            A dictionary with one entry. Its key is the source of the 2D joints: "cpn", "gt" (ground truth) or, for
-            MotionBERT's file, "sh" (stacked hourglass).
-        """
+        """Return batches of a fixed sample of "validation" or "test", by source of 2D; `pose-eval` uses the whole."""
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
@@ -119,9 +99,9 @@ class Human36mSource:
 
     def _pieces(self, sequences: Sequence[LabelledSequence]) -> Iterator[LiftBatch]:
         frames = max(self._config.frames)
-        pieces = [(one, start) for one in sequences for start in range(0, len(one), frames)]
+        pieces = [(sequence, start) for sequence in sequences for start in range(0, len(sequence), frames)]
         step = max(len(pieces) * frames // _EVALUATION_FRAMES, 1)
-        chosen = [window(one, slice(start, start + frames), mirror=False) for one, start in pieces[::step]]
+        chosen = [window(sequence, slice(start, start + frames), mirror=False) for sequence, start in pieces[::step]]
         for first in range(0, len(chosen), _EVALUATION_BATCH):
             yield collate(chosen[first : first + _EVALUATION_BATCH], frames)
 
@@ -136,13 +116,7 @@ class TrainingWindow:
 
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWindow:
-    """Return a range of frames of a sequence.
-
-    Args:
-        sequence: Sequence with ground truth.
-        rows: Range of the frames.
-        mirror: Whether to mirror the frames horizontally, in 2D and 3D.
-    """
+    """Return a range of frames of a sequence, mirrored horizontally or not."""
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_observations(part), mirror_poses(truth)

@@ -69,22 +69,13 @@ _MAX_BONE_DIFFERENCE_M = 0.001  # bones of one skeleton between clips
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
-    """Compute the flexion (T,) of a knee or elbow in degrees; 0 is straight.
-
-    Args:
-        points: (T, J, 3) m, J points in T frames.
-        joints: Indices of the near end, middle and far end of the limb.
-    """
+    """Return the flexion (T,) in degrees of a knee or elbow of points (T, J, 3); 0 is straight."""
     first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
     return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
 
 
 def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
-    """Correct the lengths of arms and legs in the clips of one subject, and return new points of each clip.
-
-    Args:
-        clips: Points (T, 19, 3) m of each clip, in the order of `mapping.POINTS`.
-    """
+    """Return points (T, 19, 3) m of each clip of a subject with corrected lengths of arms and legs."""
     calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
     for limb in (LEGS, ARMS):
         for body in _bodies(calibrated, limb):

@@ -33,13 +33,7 @@ class MarkerRecording:
 
 
 def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of marker recordings to one file, and return a summary line.
-
-    Args:
-        source: C3D or TRC file, or folder of such files.
-        out: File to write.
-        log: Function that is called with a line about the joints of each person.
-    """
+    """Write the clips of marker recordings to one file, and return a summary line."""
     return prepare_clips(load_markers(source, log), out)
 
 

@@ -123,12 +123,7 @@ def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
 
 
 def bridge(markers: F64, fps: float) -> F64:
-    """Interpolate short gaps of markers linearly over time, and return markers (T, 39, 3) m.
-
-    Args:
-        markers: (T, 39, 3) m, NaN where not detected. Gaps of more than 0.1 s or at the start or end stay NaN.
-        fps: Frame rate, frames/s.
-    """
+    """Interpolate gaps of markers (T, 39, 3) m of up to 0.1 s, but not at the ends."""
     markers = markers.copy()
     for points in np.swapaxes(markers, 0, 1):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1))

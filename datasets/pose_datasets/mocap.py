@@ -33,19 +33,13 @@ _MIN_DURATION_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """One uninterrupted piece of motion.
+    """One uninterrupted piece of motion."""
 
-    Attributes:
-        subject: Number of the subject in the database, such as "07", or a name such as "uiprmd-s01".
-        name: Name of the recording, such as "07_01". If it was cut, names of later pieces end in "/2", "/3", and so on.
-        points: (T, 19, 3) m, points in the order of `pose_datasets.mapping.POINTS`, in a world frame with y up.
-        times: (T,) s from the start of the recording.
-    """
-
-    subject: str
+    subject: str  # number of the subject in the database, such as "07", or a name such as "uiprmd-s01"
+    # Name of the recording, such as "07_01". If it was cut, names of later pieces end in "/2", "/3", and so on.
     name: str
-    points: F32
-    times: F64
+    points: F32  # (T, 19, 3) m, points in the order of `pose_datasets.mapping.POINTS`, in a world frame with y up
+    times: F64  # (T,) s from the start of the recording
 
 
 def split(clips: list[Clip], part: str) -> list[Clip]:
@@ -98,15 +92,7 @@ def _bone_lengths(clip: Clip) -> F64:
 
 
 def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
-    """Cut motion where a point is NaN or moves faster than 13 m/s, and keep pieces of at least half a second.
-
-    Args:
-        points: (T, 19, 3) m, in T frames.
-        times: (T,) s, increasing.
-
-    Returns:
-        The points and times of each piece, with fewer frames.
-    """
+    """Cut motion (T, 19, 3) m at NaN or speeds over 13 m/s; return points and times of pieces of half a second."""
     speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
     cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED_M_S)) + 1), len(points)]
     pieces = [(points[a:b], times[a:b]) for a, b in pairwise(cuts)]
@@ -261,13 +247,7 @@ def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
 
 
 def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the clips of a motion capture database to one file, and return a summary line.
-
-    Args:
-        source: Folder of the database, with a sub-folder or ZIP file for each subject.
-        out: File to write.
-        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
-    """
+    """Write the clips of a motion capture database to one file, and return a summary line."""
     return prepare_clips(load_source(source, calibrated), out)
 
 

@@ -35,15 +35,6 @@ TRUTHS = ("univ_annot3", "annot3")
 def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAULT_FPS) -> list[LabelledSequence]:
     """Load the test sequences with joints in the order of Human3.6M-17.
 
-    Only frames marked in `valid_frame` are evaluated. The camera matrix is fitted so that it projects `annot3` to
-    `annot2`.
-
-    Args:
-        folder: Folder with the prepared annotations.
-        truth: Ground truth: `univ_annot3` (people scaled to one height, as in published tables) or `annot3` (true
-            size).
-        fps: Frame rate, frames/s.
-
     Raises:
         UsageError: If `folder` contains no sequence.
         PoseError: If a file is invalid.
@@ -59,13 +50,6 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
 
 def prepare(source: Path, out: Path) -> list[Path]:
     """Extract the annotations from the test set, without its images, and validate them.
-
-    Args:
-        source: Folder or ZIP file of the test set.
-        out: Folder for the files `TS1/annot_data.mat` to `TS6/annot_data.mat`.
-
-    Returns:
-        The written files.
 
     Raises:
         UsageError: If `source` contains no annotations.

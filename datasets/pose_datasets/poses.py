@@ -156,14 +156,7 @@ def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
 
 
 def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
-    """Rotate bones in place.
-
-    Args:
-        bones: (B, T, 19, 3) m, bone vectors of B sequences (`bodies.to_bones`).
-        rows: Indices of the sequences to change.
-        joints: Indices of the bones to rotate.
-        vector: (N, T, 3) or (N, 1, 3) rotation vectors of the N sequences `rows`, radians, in the world frame.
-    """
+    """Rotate bones (B, T, 19, 3) of some sequences in place by vectors (N, T or 1, 3) rad in the world."""
     at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
     bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
 

@@ -92,17 +92,7 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
 
 
 def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
-    """Interpolate the D values of clips between frames, with Catmull-Rom splines.
-
-    Args:
-        flat: (N, D) values of the N frames of all clips, one clip after another.
-        start: (B,) index of the first frame of each of B clips in `flat`.
-        length: (B,) number of frames of each of these clips.
-        position: (B, T) fractional frame indices, counted from the first frame of the clip and clamped to its range.
-
-    Returns:
-        Interpolated values (B, T, D).
-    """
+    """Interpolate values (N, D) of clips at frame indices (B, T) by Catmull-Rom splines, clamped to each clip."""
     last = (length - 1)[:, None]
     position = np.clip(position, 0, last)
     index = np.minimum(position.astype(np.int64), np.maximum(last - 1, 0))
@@ -115,11 +105,7 @@ def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
 
 
 def resample(clip: Clip, fps: float) -> tuple[F32, F64]:
-    """Resample a clip at `fps` frames/s.
-
-    Returns:
-        Points (T, 19, 3) m as in the clip, and times (T,) s from its start.
-    """
+    """Resample a clip at `fps` frames/s."""
     seconds = clip.times[-1] - clip.times[0]
     times = np.arange(int(seconds * fps + 1e-6) + 1) / fps
     flat = clip.points.reshape(len(clip.points), -1)

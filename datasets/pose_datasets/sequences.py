@@ -27,24 +27,15 @@ _MAX_TIME_DIFFERENCE_S = 2e-3
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Ground truth of P people in T frames.
+    """Ground truth of P people in T frames."""
 
-    Attributes:
-        joints: (T, P, 17, 3) m in the camera frame, NaN where unknown.
-        times: (T,) s; None if unknown.
-        intrinsics: (3, 3) px, camera matrix; None if unknown.
-    """
-
-    joints: F32
-    times: F64 | None
-    intrinsics: F64 | None
+    joints: F32  # (T, P, 17, 3) m in the camera frame, NaN where unknown
+    times: F64 | None  # (T,) s; None if unknown
+    intrinsics: F64 | None  # (3, 3) px, camera matrix; None if unknown
 
 
 def load_truth(path: Path) -> Truth:
     """Read and validate a ground truth file of one or more people.
-
-    Args:
-        path: .npz file with `joints3d` (T, 17, 3) or (T, P, 17, 3) m in the camera frame.
 
     Raises:
         UsageError: If the file is missing.
@@ -89,7 +80,6 @@ def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
     """Load one sequence from two files, or all sequences from two folders.
 
     Args:
-        keypoints: Keypoint file, or folder of .npz files.
         truth: Ground truth file, or folder with a file of the same name for each keypoint file.
 
     Raises:

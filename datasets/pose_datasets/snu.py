@@ -70,14 +70,7 @@ _OTHER_PERSON = re.compile(r"boxing_round_round_girl")  # two files in `woody`
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the motion capture data of Seoul National University as clips to one file, and return a summary line.
-
-    Args:
-        source: Folder with some of the groups of recordings: "vsports", "cmu-69", "woody" and "woody-walks", each a ZIP
-            file or folder.
-        out: File to write.
-        calibrated: Whether to correct the recorded lengths of arms and legs (`pose_datasets.limbs`).
-    """
+    """Write the motion capture data of Seoul National University as clips to one file, and return a summary line."""
     return prepare_clips(load_snu(source, calibrated), out)
 
 

@@ -126,12 +126,10 @@ def evaluation_batches(
     cameras depend only on the clips and `seed`.
 
     Args:
-        clips: Clips to evaluate on.
         condition: Source of the 2D joints: "gt" (exact), "noisy" (with detector errors) or "detector" (from a
             detector's skeleton, with errors).
         fps: Frame rate, frames/s.
         frames: Maximum number of frames of a sequence.
-        seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.
 
     Raises:

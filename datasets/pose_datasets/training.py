@@ -20,22 +20,17 @@ class MocapConfig:
     """Settings of the batches from motion capture.
 
     At equal cost, short sequences contain more people, poses and cameras; long sequences contain more context.
-
-    Attributes:
-        mocap: Path of the file from `pose-prepare`, or several paths separated by commas.
-        frames: Possible numbers of frames of a sequence; one is sampled per training step. Repeat a value to sample it
-            more often.
-        batch_frames: Number of frames of a batch, summed over its sequences.
-        without: Training subjects to exclude, by name or pattern ("uiprmd-*"). This allows measurements on kinds of
-            motion that are not in the training data. Validation and test subjects are not excluded.
-        synthesis: Augmentation of the clips.
     """
 
-    mocap: str = ""
+    mocap: str = ""  # path of the file from `pose-prepare`, or several paths separated by commas
+    # Possible numbers of frames of a sequence; one is sampled per training step. Repeat a value to sample it more
+    # often.
     frames: tuple[int, ...] = FRAMES
-    batch_frames: int = BATCH_FRAMES
+    batch_frames: int = BATCH_FRAMES  # number of frames of a batch, summed over its sequences
+    # Training subjects to exclude, by name or pattern ("uiprmd-*"). This allows measurements on kinds of motion that
+    # are not in the training data. Validation and test subjects are not excluded.
     without: tuple[str, ...] = ()
-    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)  # augmentation of the clips
 
     def __post_init__(self) -> None:
         if not self.frames or min(self.frames) < 3 or max(self.frames) > self.batch_frames:
@@ -43,12 +38,7 @@ class MocapConfig:
 
 
 class MocapSource:
-    """Batches of the training subjects (a `pose.training.batches.BatchSource`), and fixed evaluation sets.
-
-    Args:
-        config: Motion capture files and settings of the batches.
-        seed: Random seed of the training batches.
-    """
+    """Batches of the training subjects (a `pose.training.batches.BatchSource`), and fixed evaluation sets."""
 
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed

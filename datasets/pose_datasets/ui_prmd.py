@@ -27,13 +27,7 @@ MAX_DISTANCE_MM = 1e5  # from the origin
 
 
 def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of UI-PRMD to one file, and return a summary line.
-
-    Args:
-        source: Folder or ZIP file of the data set.
-        out: File to write.
-        log: Function that is called with a line about the joints of each person.
-    """
+    """Write the clips of UI-PRMD to one file, and return a summary line."""
     return prepare_clips(load_ui_prmd(source, log), out)
 
 

@@ -43,11 +43,6 @@ class BlazePoseDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: LiteRT file.
-            options: Options of the network, of which only the number of threads and the minimum score are used.
-            overlap_threshold: Intersection over union (IoU) above which the boxes of two detections are averaged.
-
         Raises:
             PoseError: If the file cannot be loaded.
         """
@@ -57,10 +52,7 @@ class BlazePoseDetector:
         self._overlap_threshold = overlap_threshold
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return the people in each (H, W, 3) uint8 RGB image, sorted by descending score.
-
-        Each result has boxes in px, scores, and rotated regions for BlazePose's landmark network.
-        """
+        """Return the people in each (H, W, 3) uint8 RGB image, sorted by descending score."""
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -104,16 +96,7 @@ def anchors() -> F32:
 
 
 def decode(rows: F32, centres: F32) -> F32:
-    """Decode network outputs to boxes and points.
-
-    Args:
-        rows: (N, 12) network outputs for N anchors.
-        centres: (N, 2) anchor centres x, y in [0, 1], from `anchors`.
-
-    Returns:
-        Coordinates (N, 12) relative to the side of the network input: box corners x0, y0, x1, y1, then x and y of four
-        points. These are the middle of the hips, a point on the circle around the body, and two unused points.
-    """
+    """Decode outputs (N, 12) to box corners, and x, y of hips' middle, circle point and two unused ones."""
     scaled = rows / np.float32(SIDE)
     points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]
     middle, half = scaled[:, :2] + centres, scaled[:, 2:4] / 2

@@ -42,11 +42,6 @@ class MobileNetDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: LiteRT file with non-maximum suppression.
-            options: Options of the network, of which only the number of threads and the minimum score are used.
-            classes: Indices of the object classes to return, as numbered by the model file.
-
         Raises:
             PoseError: If the file cannot be loaded.
         """
@@ -55,10 +50,7 @@ class MobileNetDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image.
-
-        Images are processed one at a time, because the model file has no batch dimension.
-        """
+        """Return person boxes of each (H, W, 3) uint8 RGB image, one at a time, as the model has no batch dimension."""
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -85,11 +77,6 @@ class SSDLiteDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: `.pth` file of parameters.
-            options: Device, threads and minimum score. The precision must not be float16.
-            classes: Indices of the object classes to return, as numbered by the model file.
-
         Raises:
             PoseError: If torchvision is not installed, or the network cannot be loaded with these options.
         """
@@ -102,10 +89,7 @@ class SSDLiteDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image, sorted by descending score.
-
-        All images are processed as one batch.
-        """
+        """Return person boxes of each (H, W, 3) uint8 RGB image in one batch, sorted by descending score."""
         import torch
 
         if not len(images):

@@ -16,10 +16,6 @@ class MoveNetMultiPoseDetector:
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
-        Args:
-            model: Weights in the format of TensorFlow.js.
-            options: Number of threads, minimum score and input size. The other options are ignored.
-
         Raises:
             PoseError: If the weights cannot be loaded.
         """

@@ -34,12 +34,6 @@ class RTMDetDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: ONNX file.
-            options: Device, precision, threads, minimum score and input size. Set `size` only if the input size of the
-                file is dynamic.
-            classes: Indices of the object classes to return, as numbered by the model file.
-
         Raises:
             PoseError: If the network cannot be loaded with these options.
         """

@@ -27,13 +27,6 @@ class YoloDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: Weight file, `.onnx` or `.pt`.
-            task: Type of the network, 'detect' or 'pose' (of which only the boxes are used).
-            options: Device, precision, threads, minimum score and input size.
-            overlap_threshold: IoU above which the weaker of two boxes is removed.
-            classes: Indices of the object classes to return, as numbered by the model file.
-
         Raises:
             PoseError: If the network cannot be loaded with these options.
         """
@@ -42,8 +35,5 @@ class YoloDetector:
         self.device = self._network.device
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image.
-
-        Images are processed in batches as large as the model file allows.
-        """
+        """Return person boxes of each (H, W, 3) uint8 RGB image, in batches as large as the model file allows."""
         return [Boxes(found.xyxy, found.scores) for found in self._network(images)]

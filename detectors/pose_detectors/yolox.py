@@ -34,13 +34,6 @@ class YoloXDetector:
     ) -> None:
         """Load the network.
 
-        Args:
-            model: ONNX file.
-            options: Device, precision, threads, minimum score and input size. Set `size` only if the input size of the
-                file is dynamic.
-            overlap_threshold: IoU above which the weaker of two boxes is removed.
-            classes: Indices of the object classes to return, as numbered by the model file.
-
         Raises:
             PoseError: If the network cannot be loaded with these options.
         """
@@ -74,15 +67,7 @@ class YoloXDetector:
 
 
 def grid(side: int) -> tuple[F32, F32]:
-    """Return the grid cell and the stride of each of the N candidate boxes of the network.
-
-    Args:
-        side: Side of the square network input, px.
-
-    Returns:
-        Cell positions (N, 2), as column and row of the cell, and sizes (N, 1) of a cell in px. The order is that of the
-        network output: strides 8, 16 and 32, row by row.
-    """
+    """Return column and row (N, 2), and size (N, 1) px, of the candidates' grid cells, by stride 8, 16, 32."""
     cells, strides = [], []
     for stride in STRIDES:
         count = side // stride

@@ -50,21 +50,13 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Result of the analysis of all people, ordered by person, then by group and time.
+    """Result of the analysis of all people, ordered by person, then by group and time."""
 
-    Attributes:
-        metrics: Metrics with 95 % intervals.
-        events: Points in time, such as foot strikes.
-        omissions: Groups of metrics that were not computed, with reasons.
-        curves: Joint angles over the cycle of a movement.
-        series: Values over time, such as RULA scores.
-    """
-
-    metrics: list[Metric] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    omissions: list[Omission] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
-    series: list[Series] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)  # metrics with 95 % intervals
+    events: list[Event] = field(default_factory=list)  # points in time, such as foot strikes
+    omissions: list[Omission] = field(default_factory=list)  # groups of metrics that were not computed, with reasons
+    curves: list[Curve] = field(default_factory=list)  # joint angles over the cycle of a movement
+    series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
 
 
 def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
@@ -124,16 +116,16 @@ def _add_person(
             analysis.series.extend(series)
         else:
             for motion in parts:
-                found, why = _group(analysis, person, motion, group)
-                metrics += found
-                reason = why if motion is longest else reason
+                group_metrics, group_reason = _group(analysis, person, motion, group)
+                metrics += group_metrics
+                reason = group_reason if motion is longest else reason
         if metrics:
             analysis.metrics.extend(map(with_interval_quality, metrics))
         else:
             analysis.omissions.append(Omission(person, group, reason))
         if group == "angles" and metrics:
-            known = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}
-            absent = (reason for reason in unobserved if reason.partition(":")[0] not in known)
+            angles_with_curves = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}
+            absent = (reason for reason in unobserved if reason.partition(":")[0] not in angles_with_curves)
             analysis.omissions.extend(Omission(person, group, reason) for reason in absent)
 
 

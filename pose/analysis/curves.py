@@ -47,18 +47,18 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve]
 
 
 def _all_cycles(motion: Motion) -> list[_Cycles]:
-    found = []
+    cycles = []
     gait = analyse_gait(motion)
     strides = [stride for stride in gait.strides if stride.straight]
     if strides:
-        by_side = {side: [(one.start, one.end) for one in strides if one.side == side] for side in SIDES}
+        by_side = {side: [(item.start, item.end) for item in strides if item.side == side] for side in SIDES}
         by_side[""] = max(by_side.values(), key=len)
-        found.append(_Cycles("running" if gait.running else "walking", by_side))
+        cycles.append(_Cycles("running" if gait.running else "walking", by_side))
     repetitions = find_repetitions(motion)
-    spans = [(one.start, one.end) for one in repetitions.items if one.complete]
+    spans = [(item.start, item.end) for item in repetitions.items if item.complete]
     if spans:
-        found.append(_Cycles(movement_name(repetitions.courses), dict.fromkeys((*SIDES, ""), spans)))
-    return found
+        cycles.append(_Cycles(movement_name(repetitions.courses), dict.fromkeys((*SIDES, ""), spans)))
+    return cycles
 
 
 def _is_defined_in(
@@ -111,7 +111,7 @@ def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric:
 def _differences(metrics: list[Metric]) -> list[Metric]:
     """Return the left-right differences of the range of motion: left minus right."""
     by_name = {metric.name: metric for metric in metrics}
-    found = []
+    differences = []
     for left in metrics:
         right = by_name.get(left.name.replace(", left:", ", right:"))
         if right is None or right is left or "pelvis" in left.name:  # the pelvis has no sides
@@ -120,14 +120,14 @@ def _differences(metrics: list[Metric]) -> list[Metric]:
         half = _half(left, right)
         name = left.name.replace(", left: range of motion", ": range of motion, left less right")
         worse = max(left, right, key=lambda one: ("green", "amber", "red").index(one.quality))
-        found.append(
+        differences.append(
             Metric(
                 left.person, "angles", name, difference, difference - half, difference + half, "degrees",
                 worse.quality, min(left.start, right.start), max(left.end, right.end), min(left.count, right.count),
                 doubt=worse.doubt,
             )
         )  # fmt: skip
-    return found
+    return differences
 
 
 def _half(left: Metric, right: Metric) -> float:

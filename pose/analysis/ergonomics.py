@@ -24,20 +24,13 @@ REBA_LEVELS = ((1, "negligible"), (3, "low"), (7, "medium"), (10, "high"), (15, 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Inputs that a camera cannot observe.
+    """Inputs that a camera cannot observe."""
 
-    Attributes:
-        wrist: Wrist score of both methods, 1 (neutral) to 3.
-        wrist_twist: RULA wrist twist, 1 (mid range) or 2.
-        load: RULA and REBA load or force score, 0 to 3.
-        coupling: REBA grip score, 0 (good) to 3 (unacceptable).
-        muscle_use: RULA muscle use score, 1 for static or repeated postures, else 0. Also the REBA activity score.
-    """
-
-    wrist: int = 1
-    wrist_twist: int = 1
-    load: int = 0
-    coupling: int = 0
+    wrist: int = 1  # wrist score of both methods, 1 (neutral) to 3
+    wrist_twist: int = 1  # RULA wrist twist, 1 (mid range) or 2
+    load: int = 0  # RULA and REBA load or force score, 0 to 3
+    coupling: int = 0  # REBA grip score, 0 (good) to 3 (unacceptable)
+    # RULA muscle use score, 1 for static or repeated postures, else 0. Also the REBA activity score.
     muscle_use: int = 0
 
     @property

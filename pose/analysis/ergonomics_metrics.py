@@ -17,17 +17,17 @@ def ergonomic_metrics(
     person: int, parts: Sequence[Motion], inputs: Inputs
 ) -> tuple[list[Metric], list[Event], list[Series]]:
     """Compute RULA and REBA metrics, the worst second as events, and the scores over time."""
-    scores = [ergonomic_scores(part, inputs) for part in parts]
+    scores = [ergonomic_scores(segment, inputs) for segment in parts]
     start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
-    ratings = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
-    flag, doubt = worst([one for one, _ in ratings]), "; ".join(dict.fromkeys(text for _, text in ratings if text))
-    times = np.concatenate([part.times for part in parts])
+    ratings = [quality(segment, float(segment.times[0]), float(segment.times[-1])) for segment in parts]
+    flag, doubt = worst([item for item, _ in ratings]), "; ".join(dict.fromkeys(text for _, text in ratings if text))
+    times = np.concatenate([segment.times for segment in parts])
     metrics: list[Metric] = []
     events: list[Event] = []
     series: list[Series] = []
     for name, values, levels in (
-        ("RULA", [one.rula for one in scores], RULA_LEVELS),
-        ("REBA", [one.reba for one in scores], REBA_LEVELS),
+        ("RULA", [item.rula for item in scores], RULA_LEVELS),
+        ("REBA", [item.reba for item in scores], REBA_LEVELS),
     ):
         joined = np.concatenate(values)
         metrics += [
@@ -40,7 +40,7 @@ def ergonomic_metrics(
                 *((f"time {level}", "share", numbers) for level, numbers in _shares(joined, levels)),
             ]
         ]  # fmt: skip
-        seconds = [_second_mean(one, part.rate) for one, part in zip(values, parts, strict=True)]
+        seconds = [_second_mean(item, segment.rate) for item, segment in zip(values, parts, strict=True)]
         moment = float(times[int(np.argmax(np.concatenate(seconds)))])
         events.append(Event(person, "ergonomics", f"{name} worst moment", "", moment))
         series.append(Series(person, "ergonomics", name, "score", tuple(times.tolist()), tuple(map(float, joined))))

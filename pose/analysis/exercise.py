@@ -26,11 +26,11 @@ COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 def repetition_metrics(person: int, motion: Motion) -> Part:
     """Compute count, tempo, size, left-right difference and largest deviation of a repeated movement."""
-    found = find_repetitions(motion)
-    items = found.items
+    repetitions = find_repetitions(motion)
+    items = repetitions.items
     if not items:
-        return [], [], found.reason
-    name = movement_name(found.courses)
+        return [], [], repetitions.reason
+    name = movement_name(repetitions.courses)
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 
@@ -40,26 +40,26 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
             person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
         )
 
-    middle = np.median(found.courses, axis=0)
-    deviations = np.sqrt(((found.courses - middle) ** 2).sum(axis=-1).mean(axis=(1, 2)))
+    middle = np.median(repetitions.courses, axis=0)
+    deviations = np.sqrt(((repetitions.courses - middle) ** 2).sum(axis=-1).mean(axis=(1, 2)))
     worst = int(np.argmax(deviations))
-    complete = [one for one in items if one.complete]
+    complete = [repetition for repetition in items if repetition.complete]
     odd = complete[worst]
     tempos = [60 / (after.start - before.start) for before, after in pairwise(complete)]
-    sinks = np.ptp(found.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
-    sizes = [one.amplitude for one in complete]
+    sinks = np.ptp(repetitions.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
+    sizes = [repetition.amplitude for repetition in complete]
     metrics = [
         Metric(
             person, "repetitions", f"{name}: count", count, max(count - COUNT_ERROR, 0),
             count + COUNT_ERROR, "repetitions", flag, start, end, count,
             doubt=doubt,
         ),
-        metric("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
+        metric("duration", "s", [repetition.end - repetition.start for repetition in complete], TIME_ERROR_S),
         *([metric("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
         *([metric("depth", "m", sinks, DEPTH_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
         metric("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
-        metric("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
-        metric("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
+        metric("smoothness", "log jerk", [repetition.smoothness for repetition in complete], SMOOTHNESS_ERROR),
+        metric("left-right difference", "m", [_asymmetry(course) for course in repetitions.courses], SIDES_ERROR_M),
         Metric(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
             max(float(deviations[worst]) - 1.96 * DEVIATION_ERROR_M, 0.0),
@@ -69,8 +69,12 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     ]  # fmt: skip
     events = [
         Event(person, "repetitions", label, "", time)
-        for one in items
-        for label, time in ((f"{name} start", one.start), (f"{name} turning point", one.peak), (f"{name} end", one.end))
+        for repetition in items
+        for label, time in (
+            (f"{name} start", repetition.start),
+            (f"{name} turning point", repetition.peak),
+            (f"{name} end", repetition.end),
+        )
     ]
     return metrics, events, ""
 
@@ -132,20 +136,20 @@ def transfer_metrics(person: int, motion: Motion) -> Part:
     transfers = find_transfers(motion)
     metrics = []
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):
-        own = [one for one in transfers if one.rising == rising]
-        if own:
-            mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S, 0.0)
-            flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
+        matching = [transfer for transfer in transfers if transfer.rising == rising]
+        if matching:
+            mean, low, high = mean_interval([transfer.duration for transfer in matching], TRANSFER_ERROR_S, 0.0)
+            flag, doubt = quality(motion, matching[0].start, matching[-1].end, rates=(15.0, 10.0))
             metrics.append(
                 Metric(
                     person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", flag,
-                    own[0].start, own[-1].end, len(own), doubt=doubt,
+                    matching[0].start, matching[-1].end, len(matching), doubt=doubt,
                 )
             )  # fmt: skip
     events = [
-        Event(person, "sit-to-stand", f"{'sit to stand' if one.rising else 'stand to sit'} {label}", "", time)
-        for one in transfers
-        for label, time in (("start", one.start), ("end", one.end))
+        Event(person, "sit-to-stand", f"{'sit to stand' if transfer.rising else 'stand to sit'} {label}", "", time)
+        for transfer in transfers
+        for label, time in (("start", transfer.start), ("end", transfer.end))
     ]
     reason = _too_slow(motion) or "the person does not sit and stand up, or sit down"
     return metrics, events, "" if metrics else reason

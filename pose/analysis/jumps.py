@@ -37,7 +37,7 @@ def find_jumps(motion: Motion) -> list[Jump]:
     """Find jumps with both feet off the floor, in the order of time."""
     ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
     clear = (ankles - _standing(ankles, motion.rate)).min(axis=1) - MIN_CLEARANCE_M
-    found = []
+    jumps = []
     for first, last in _runs(clear > 0):
         if first == 0 or last >= len(clear):
             continue
@@ -45,8 +45,8 @@ def find_jumps(motion: Motion) -> list[Jump]:
         landing = _crossing(motion.times, clear, last)
         jump = _jump(motion, takeoff, landing)
         if jump is not None:
-            found.append(jump)
-    return found
+            jumps.append(jump)
+    return jumps
 
 
 def _standing(ankles: F64, rate: float) -> F64:

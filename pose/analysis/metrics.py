@@ -13,56 +13,32 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measured value of one person.
+    """One measured value of one person."""
 
-    Attributes:
-        person: Track id.
-        group: 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'.
-        name: Name of the metric, such as 'cadence' or 'squat: depth'.
-        value: Value in `unit`.
-        low: Lower end of the 95 % interval.
-        high: Upper end of the 95 % interval.
-        unit: Unit of value, low and high.
-        quality: 'green', 'amber' or 'red'; docs/guides/analysis.md defines it.
-        start: Start of the time range from which the value is computed, s.
-        end: End of that time range, s.
-        count: Number of observations (strides, repetitions, frames).
-        note: Condition under which the value applies; empty without one.
-        doubt: Reason why the quality is not green; empty if it is green.
-    """
-
-    person: int
-    group: str
-    name: str
-    value: float
-    low: float
-    high: float
-    unit: str
-    quality: str
-    start: float
-    end: float
-    count: int
-    note: str = ""
-    doubt: str = ""
+    person: int  # track id
+    group: str  # 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'
+    name: str  # name of the metric, such as 'cadence' or 'squat: depth'
+    value: float  # value in `unit`
+    low: float  # lower end of the 95 % interval
+    high: float  # upper end of the 95 % interval
+    unit: str  # unit of value, low and high
+    quality: str  # 'green', 'amber' or 'red'; docs/guides/analysis.md defines it
+    start: float  # start of the time range from which the value is computed, s
+    end: float  # end of that time range, s
+    count: int  # number of observations (strides, repetitions, frames)
+    note: str = ""  # condition under which the value applies; empty without one
+    doubt: str = ""  # reason why the quality is not green; empty if it is green
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event at a point in time.
+    """An event at a point in time."""
 
-    Attributes:
-        person: Track id.
-        group: Group of metrics, as in `Metric`.
-        name: Name of the event, such as 'Foot Strike'.
-        side: 'left', 'right' or empty.
-        time: Time of the event, s.
-    """
-
-    person: int
-    group: str
-    name: str
-    side: str
-    time: float
+    person: int  # track id
+    group: str  # group of metrics, as in `Metric`
+    name: str  # name of the event, such as 'Foot Strike'
+    side: str  # 'left', 'right' or empty
+    time: float  # time of the event, s
 
 
 @dataclass(frozen=True, slots=True)

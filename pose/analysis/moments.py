@@ -40,15 +40,15 @@ def key_events(analysis: Analysis, person: int) -> list[Event]:
     """Select at most `MAX_EVENT_IMAGES` events of a person for images, in the order of time."""
     chosen: list[Event] = []
     counts: dict[tuple[str, str, str], int] = {}
-    own = [event for event in analysis.events if event.person == person and event.group in IMAGES_PER_EVENT]
+    person_events = [event for event in analysis.events if event.person == person and event.group in IMAGES_PER_EVENT]
     deviations = [f for f in analysis.metrics if f.person == person and f.name.endswith("largest deviation")]
-    for event in sorted(own, key=lambda event: (_distance_from_middle(event, own), event.time)):
+    for event in sorted(person_events, key=lambda event: (_distance_from_middle(event, person_events), event.time)):
         if event.group == "repetitions" and not event.name.endswith(" turning point"):
             continue
         key = (event.group, event.name, event.side)
         counts[key] = counts.get(key, 0) + 1
         if event.group == "ergonomics" and any(
-            one.group == event.group and abs(one.time - event.time) < MIN_INTERVAL_S for one in chosen
+            earlier.group == event.group and abs(earlier.time - event.time) < MIN_INTERVAL_S for earlier in chosen
         ):
             continue  # the worst moments of RULA and REBA are often the same
         deviating = any(
@@ -69,14 +69,7 @@ def _distance_from_middle(event: Event, events: list[Event]) -> float:
 
 
 def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> list[Moment]:
-    """Make the image of every event.
-
-    Args:
-        table: Result with the people of the events.
-        events: Events in the order of time.
-        video: Video of the result. Without it, or if a frame cannot be read, only the skeleton is drawn. With several
-            cameras it is the first camera's video. Each image shows the camera that detects most joints of the person.
-    """
+    """Make the image of every event, from `video` or else of the skeleton alone, of the best of several cameras."""
     found, cameras = [], result_cameras(table.run)
     for event in events:
         rows = np.flatnonzero(table.id == event.person)

@@ -21,24 +21,16 @@ HEADING_HZ = 1.0
 
 @dataclass(frozen=True)
 class Motion:
-    """A segment of one person's motion, with T frames and without gaps longer than `MAX_GAP_S`.
+    """A segment of one person's motion, with T frames and without gaps longer than `MAX_GAP_S`."""
 
-    Attributes:
-        times: (T,) s, increasing.
-        joints: (T, 17, 3) m, world frame (y up, floor at y = 0).
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-        visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
-        camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
-        contacts: (T, 2) contact probability of the left and right foot; None if unknown.
-        ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
-    """
-
-    times: F64
-    joints: F64
-    sigma: F64
-    visible: Flags | None = None
+    times: F64  # (T,) s, increasing
+    joints: F64  # (T, 17, 3) m, world frame (y up, floor at y = 0)
+    sigma: F64  # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
+    visible: Flags | None = None  # (T, 17) whether the 2D estimator detected the joint; None if unknown
+    # (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
     camera: F64 | None = None
-    contacts: F64 | None = None
+    contacts: F64 | None = None  # (T, 2) contact probability of the left and right foot; None if unknown
+    # (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
     ankles: F64 | None = None
 
     def joint(self, name: str) -> F64:
@@ -96,19 +88,7 @@ def motions(
     times: F64, joints: F64, sigma: F64, visible: Flags | None = None, camera: F64 | None = None,
     contacts: F64 | None = None, ankles: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
 ) -> list[Motion]:  # fmt: skip
-    """Split the motion of one person at gaps longer than `MAX_GAP_S`.
-
-    Args:
-        times: (T,) s.
-        joints: (T, 17, 3) m, world frame (y up, floor at y = 0), NaN where the person is missing. Frames with bone
-            lengths outside `BONE_M` count as missing.
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-        visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
-        camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
-        contacts: (T, 2) contact probability of the left and right foot; None if unknown.
-        ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
-        min_duration_s: Minimum duration of a segment; shorter ones are dropped.
-    """
+    """Split the motion of one person at gaps longer than `MAX_GAP_S` into segments of `min_duration_s` or more."""
     seen = np.flatnonzero(_is_body(joints.astype(float)))
     if len(seen) < 2:
         return []

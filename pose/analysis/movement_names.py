@@ -9,12 +9,7 @@ UNNAMED = "movement A"
 
 
 def movement_name(courses: F64) -> str:
-    """Return the name of a movement, or 'movement A' if no known movement matches.
-
-    Args:
-        courses: (R, S, 17, 3) m, poses at S times of each of R repetitions. x is left, y up and z forward; horizontal
-            positions are relative to the pelvis.
-    """
+    """Return the name of a movement of poses (R, S, 17, 3) m (x left, y up), or 'movement A' if none matches."""
     course = np.median(courses, axis=0)
 
     def joint(name: str) -> F64:

@@ -36,20 +36,7 @@ def quality(
     motion: Motion, start: float, end: float, joints: Sequence[str] = BODY,
     *, plane: str = "", rates: tuple[float, float] = (15.0, 4.0), few: str = "",
 ) -> tuple[str, str]:  # fmt: skip
-    """Rate a metric by the data from which it is computed.
-
-    Args:
-        motion: Motion of the person.
-        start: Start of the analysed part of the video, s.
-        end: End of that part, s.
-        joints: Joints from which the metric is computed.
-        plane: 'sagittal' or 'frontal' if the metric is a motion in that plane, else empty.
-        rates: Frame rates below which the flag is amber and red, frames/s.
-        few: Reason why there are too few observations; empty if there are enough.
-
-    Returns:
-        'green', 'amber' or 'red', and the reason if it is not green.
-    """
+    """Rate a metric, in `plane` if it is a motion in it, as 'green', 'amber' or 'red', and return the reason."""
     rows = (motion.times >= start - 1e-6) & (motion.times <= end + 1e-6)
     if not rows.any():
         return RED, "no frame of this part shows the person"

@@ -67,23 +67,23 @@ def find_repetitions(motion: Motion) -> Repetitions:
     signal = signal - low if rest_is_low else high - signal
     span = high - low
     points = turning_points(signal, SWING_SHARE * span, END_SWING_SHARE * span)
-    found = []
+    candidates = []
     for index, sign in points:
         if sign > 0:
             first, last = _first_and_last(signal, index, START_SHARE * span, points)
             if first is not None and last is not None:
-                found.append((first, index, last))
+                candidates.append((first, index, last))
     times = motion.times
-    found = [one for one in found if PERIOD_S[0] <= times[one[2]] - times[one[0]] <= PERIOD_S[1]]
-    if len(found) < MIN_COUNT:
+    candidates = [frames for frames in candidates if PERIOD_S[0] <= times[frames[2]] - times[frames[0]] <= PERIOD_S[1]]
+    if len(candidates) < MIN_COUNT:
         return _none("no movement is repeated")
-    courses = np.stack([_resampled(poses, times, [first, last]) for first, _, last in found])
-    aligned = np.stack([_resampled(poses, times, _phases(signal, *one)) for one in found])
+    courses = np.stack([_resampled(poses, times, [first, last]) for first, _, last in candidates])
+    aligned = np.stack([_resampled(poses, times, _phases(signal, *frames)) for frames in candidates])
     level = 2 * START_SHARE * span
-    whole = np.array([max(signal[first], signal[last]) <= level for first, _, last in found])
-    if whole.sum() < MIN_COUNT:  # the person does not pause at rest
-        whole = np.array([_is_recorded(signal, first, last, level) for first, _, last in found])
-    correlated = _correlated(aligned) if whole.all() else whole & _correlated(aligned)
+    is_complete = np.array([max(signal[first], signal[last]) <= level for first, _, last in candidates])
+    if is_complete.sum() < MIN_COUNT:  # the person does not pause at rest
+        is_complete = np.array([_is_recorded(signal, first, last, level) for first, _, last in candidates])
+    correlated = _correlated(aligned) if is_complete.all() else is_complete & _correlated(aligned)
     if correlated.sum() < MIN_COUNT:
         return _none("movements come back to rest, but they are not alike")
     items = [
@@ -95,7 +95,7 @@ def find_repetitions(motion: Motion) -> Repetitions:
             bool(kept),
             _smoothness(signal[a : c + 1], times[a : c + 1]),
         )
-        for (a, b, c), keep, kept in zip(found, correlated | ~whole, correlated, strict=True)
+        for (a, b, c), keep, kept in zip(candidates, correlated | ~is_complete, correlated, strict=True)
         if keep
     ]
     return Repetitions(items, courses[correlated])

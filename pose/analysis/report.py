@@ -40,13 +40,6 @@ with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do n
 def write_report(analysis: Analysis, table: PoseTable, target: Path, name: str, video: Path | None = None) -> None:
     """Write the report of an analysis as one HTML file.
 
-    Args:
-        analysis: Analysis of the table.
-        table: The analysed result.
-        target: Path of the HTML file.
-        name: Name of the source, for the title.
-        video: Video of the result, for images. Without it, skeletons are drawn.
-
     Raises:
         PoseError: If the file cannot be written.
     """
@@ -85,14 +78,14 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
 
 def _summary(analysis: Analysis, person: int) -> str:
     """Summarise the findings of a person in a few words."""
-    own = [metric for metric in analysis.metrics if metric.person == person]
-    found = [one.note.partition(";")[0] for one in own if one.name == "cadence"]
-    found += [f"{name_parts(one)[0]} ({one.value:.0f})" for one in own if one.name.endswith(": count")]
-    jumps = sum(one.group == "jumps" and one.name.endswith("flight time") for one in own)
-    found += [f"{jumps} jump{'s' if jumps > 1 else ''}"] if jumps else []
-    found += [f"{name_parts(one)[0]} ({one.count})" for one in own if one.group == "sit-to-stand"]
-    found += ["posture"] if any(one.group == "ergonomics" for one in own) else []
-    return shown_in_html(", ".join(found) or "no metrics")
+    metrics = [metric for metric in analysis.metrics if metric.person == person]
+    phrases = [one.note.partition(";")[0] for one in metrics if one.name == "cadence"]
+    phrases += [f"{name_parts(one)[0]} ({one.value:.0f})" for one in metrics if one.name.endswith(": count")]
+    jumps = sum(one.group == "jumps" and one.name.endswith("flight time") for one in metrics)
+    phrases += [f"{jumps} jump{'s' if jumps > 1 else ''}"] if jumps else []
+    phrases += [f"{name_parts(one)[0]} ({one.count})" for one in metrics if one.group == "sit-to-stand"]
+    phrases += ["posture"] if any(one.group == "ergonomics" for one in metrics) else []
+    return shown_in_html(", ".join(phrases) or "no metrics")
 
 
 def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Moment]) -> Iterator[str]:
@@ -101,9 +94,9 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
         yield '<h3>Key moments</h3>\n<div class="images">'
         yield from (_image(analysis, moment) for moment in shown)
         yield "</div>\n"
-    own = [metric for metric in analysis.metrics if metric.person == person]
+    person_metrics = [metric for metric in analysis.metrics if metric.person == person]
     for group, title in TITLES.items():
-        metrics = [metric for metric in own if metric.group == group]
+        metrics = [metric for metric in person_metrics if metric.group == group]
         if not metrics:
             continue
         yield f"<h3>{title}</h3>\n"
@@ -111,12 +104,12 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
             yield from _angles(table, metrics, [curve for curve in analysis.curves if curve.person == person])
         else:
             yield from (jump_table if group == "jumps" else metric_tables)(table, metrics)
-        series = [one for one in analysis.series if one.person == person and one.group == group]
+        series = [line for line in analysis.series if line.person == person and line.group == group]
         if series:
             yield '<div class="grid">'
-            for one in series:
-                caption = f"{levels(one.name)}; {frames_between(table, one.times[0], one.times[-1])}"
-                yield _figure(f"{one.name} over time", series_chart(one), first_up(caption))
+            for line in series:
+                caption = f"{levels(line.name)}; {frames_between(table, line.times[0], line.times[-1])}"
+                yield _figure(f"{line.name} over time", series_chart(line), first_up(caption))
             yield "</div>\n"
     omitted = [row for row in analysis.omissions if row.person == person]
     if omitted:
@@ -166,24 +159,24 @@ def _angles(table: PoseTable, metrics: list[Metric], curves: list[Curve]) -> Ite
     """Yield the range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:
-        own = list(group)
-        start, end = min(one.start for one in own), max(one.end for one in own)
+        part_curves = list(group)
+        start, end = min(one.start for one in part_curves), max(one.end for one in part_curves)
         by_name = {metric.name: metric for metric in metrics if start <= metric.start and metric.end <= end}
-        angles = list(dict.fromkeys(curve.angle for curve in own))
+        angles = list(dict.fromkeys(curve.angle for curve in part_curves))
         unit = "gait cycle" if movement in ("walking", "running") else "repetition"
-        counts = {one.side: one.count for one in own}
-        cycles = ", ".join(f"{side} {count}" for side, count in counts.items() if side) or str(own[0].count)
+        counts = {one.side: one.count for one in part_curves}
+        cycles = ", ".join(f"{side} {count}" for side, count in counts.items() if side) or str(part_curves[0].count)
         yield f"<p><b>{shown_in_html(first_up(movement))}</b>: range of motion, degrees "
         yield f"(largest less smallest angle of a {unit}).</p>"
         yield f'<p class="quiet">{frames_between(table, start, end)}; {unit}s: {cycles}</p>'
         yield from range_table(movement, angles, by_name)
-        norm = any(curve.norm_mean for curve in own)
+        norm = any(curve.norm_mean for curve in part_curves)
         yield '<p class="legend"><span class="l">left</span><span class="r">right (dashed)</span>'
         yield f"{'<span class=n>grey: ' + SOURCE + '</span>' if norm else ''}</p>"
         yield f'<p class="quiet">Lines: mean of the {unit}s; bands: one standard deviation; 0 %: {_zero(unit)}.</p>'
         yield '<div class="grid">'
         for angle in angles:
-            of_angle = [curve for curve in own if curve.angle == angle]
+            of_angle = [curve for curve in part_curves if curve.angle == angle]
             where = frames_between(table, min(one.start for one in of_angle), max(one.end for one in of_angle))
             error = f"standard error of the method {of_angle[0].error:.0f} degrees"
             yield _figure(angle, cycle_chart(of_angle, unit), f"{ANGLES[angle]}; {error}; {where}")

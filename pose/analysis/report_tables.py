@@ -40,13 +40,13 @@ def metric_tables(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
 
 
 def _split(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
-    part: list[Metric] = []
+    rows: list[Metric] = []
     for metric in metrics:
-        if part and (metric.name in {one.name for one in part} or _subject(metric) != _subject(part[0])):
-            yield part
-            part = []
-        part.append(metric)
-    yield part
+        if rows and (metric.name in {row.name for row in rows} or _subject(metric) != _subject(rows[0])):
+            yield rows
+            rows = []
+        rows.append(metric)
+    yield rows
 
 
 def _subject(metric: Metric) -> str:
@@ -75,10 +75,12 @@ def _quiet(texts: Iterable[str]) -> str:
 
 
 def _row(table: PoseTable, metric: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
-    own = [part for text in (metric.note, metric.doubt) for part in text.split("; ") if part and part not in shared]
+    remarks = [
+        remark for text in (metric.note, metric.doubt) for remark in text.split("; ") if remark and remark not in shared
+    ]
     where = [] if (metric.start, metric.end) == source else [frames_between(table, metric.start, metric.end)]
     count = [f"{metric.count} strides"] if metric.group == "gait" else []
-    notes = [meaning(metric), "; ".join([*own, *count, *where])]
+    notes = [meaning(metric), "; ".join([*remarks, *count, *where])]
     small = "".join(f"<small>{shown_in_html(note)}</small>" for note in notes if note)
     label = metric.name if metric.group == "sit-to-stand" else name_parts(metric)[1]
     return (

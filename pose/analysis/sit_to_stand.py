@@ -52,15 +52,15 @@ def find_transfers(motion: Motion) -> list[Transfer]:
     seated = (height < SEATED_LEGS) & (speed < REST_SPEED_MPS) & (_behind(motion) > MIN_BEHIND_M)
     points = turning_points(height, STANDING_LEGS - SEATED_LEGS, 0.02)
     ends = [0, *(index for index, _ in points), len(height) - 1]
-    found = []
+    transfers = []
     for first, last in pairwise(ends):
         low, high = (first, last) if height[first] < height[last] else (last, first)
         if height[low] > SEATED_LEGS or height[high] < STANDING_LEGS or not _rests(seated, motion.times, low):
             continue
         start, end = _moving(height[first : last + 1], motion.times[first : last + 1])
         if DURATION_S[0] <= end - start <= DURATION_S[1]:
-            found.append(Transfer(start, end, rising=first == low))
-    return found
+            transfers.append(Transfer(start, end, rising=first == low))
+    return transfers
 
 
 def _behind(motion: Motion) -> F64:

@@ -39,11 +39,6 @@ def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
 def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Write the tables of an analysis and return their paths.
 
-    Args:
-        analysis: The analysis.
-        folder: Folder of the tables.
-        formats: Names from `FORMATS`.
-
     Raises:
         PoseError: If pyarrow is not installed, which the format parquet needs, or if a file cannot be written.
     """

@@ -72,7 +72,7 @@ def id_switches(table: PoseTable) -> dict[int, str]:
     # People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
     # the later part of each fits the earlier part of the other far better than its own.
     assert table.placed is not None
-    found: dict[int, str] = {}
+    switches: dict[int, str] = {}
     people = np.unique(table.id).tolist()
     pelvises = {person: _pelvis(table, person) for person in people}
     for at, first in enumerate(people):
@@ -80,9 +80,9 @@ def id_switches(table: PoseTable) -> dict[int, str]:
             time = _switch_time(pelvises[first], pelvises[second])
             if time is not None:
                 text = f"the tracks of persons {first} and {second} are probably swapped at {time:.1f} s"
-                found.setdefault(first, text)
-                found.setdefault(second, text)
-    return found
+                switches.setdefault(first, text)
+                switches.setdefault(second, text)
+    return switches
 
 
 def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:

@@ -20,18 +20,7 @@ _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> U8:
-    """Format numbers like "%.{decimals}f"; ties may round differently.
-
-    Non-finite numbers become empty, and negative zero loses its sign.
-
-    Args:
-        values: Numbers of any shape.
-        decimals: Number of decimals.
-        prefix: Text before each number.
-
-    Returns:
-        Characters, in the shape of `values` with the text along a new last axis.
-    """
+    """Format numbers like "%.{decimals}f" as characters on a new last axis; not finite is empty, -0 is 0."""
     exact = np.asarray(values, np.float64)
     finite = np.isfinite(exact)
     all_finite = bool(finite.all())
@@ -92,12 +81,7 @@ def joined(*parts: U8 | str) -> U8:
 
 
 def merged(cells: U8, axes: int = 1) -> U8:
-    """Concatenate the texts of each row of a table.
-
-    Args:
-        cells: (N, ..., width) uint8, characters of the texts.
-        axes: Number of leading axes to keep; all other axes are merged into one.
-    """
+    """Concatenate the texts of cells (N, ..., width), keeping the first `axes` axes."""
     return cells.reshape(*cells.shape[:axes], math.prod(cells.shape[axes:]))
 
 

@@ -15,34 +15,21 @@ from pose.structures.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices and F triangles.
+    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices and F triangles."""
 
-    Attributes:
-        track: Track of the person.
-        names: (B,) names of the bones.
-        parents: (B,) indices of the parent bones; -1 for the root.
-        heads: (B, 3) m, heads (start points) of the bones in the T-pose.
-        vertices: (V, 3) m in the T-pose.
-        normals: (V, 3) unit normals of the vertices, or None for flat shading.
-        bones: (V, 4) indices of the bones that move each vertex.
-        weights: (V, 4) skin weights of those bones, with sum 1.
-        triangles: (F, 3) vertex indices.
-        moving: Indices of the bones that rotate.
-        spans: Function that returns an iterator over the motion in portions, with rotations (n, B, 4).
-        note: Function that returns a note for the summary. It is complete once the iterator of `spans` is exhausted.
-    """
-
-    track: Track
-    names: Sequence[str]
-    parents: Sequence[int]
-    heads: F64
-    vertices: NDArray[np.float32]
-    normals: NDArray[np.float32] | None
-    bones: NDArray[np.uint8]
-    weights: NDArray[np.float32]
-    triangles: NDArray[np.uint16]
-    moving: Sequence[int]
+    track: Track  # track of the person
+    names: Sequence[str]  # (B,) names of the bones
+    parents: Sequence[int]  # (B,) indices of the parent bones; -1 for the root
+    heads: F64  # (B, 3) m, heads (start points) of the bones in the T-pose
+    vertices: NDArray[np.float32]  # (V, 3) m in the T-pose
+    normals: NDArray[np.float32] | None  # (V, 3) unit normals of the vertices, or None for flat shading
+    bones: NDArray[np.uint8]  # (V, 4) indices of the bones that move each vertex
+    weights: NDArray[np.float32]  # (V, 4) skin weights of those bones, with sum 1
+    triangles: NDArray[np.uint16]  # (F, 3) vertex indices
+    moving: Sequence[int]  # indices of the bones that rotate
+    # Function that returns an iterator over the motion in portions, with rotations (n, B, 4).
     spans: Callable[[], Iterator[tuple[TrackSpan, SkeletonMotion]]]
+    # Function that returns a note for the summary. It is complete once the iterator of `spans` is exhausted.
     note: Callable[[], str]
 
 

@@ -32,16 +32,12 @@ _THUMB_REST = np.array([np.cos(np.radians(40)), 0.0, np.sin(np.radians(40))])
 
 @dataclass(frozen=True, slots=True)
 class HandBones:
-    """The constant bone lengths of one person's hands.
+    """The constant bone lengths of one person's hands."""
 
-    Attributes:
-        offsets: (2, 15, 3) m, vector from the parent joint to each finger joint in the rest pose, in file axes (y up).
-            The first axis is left, right; the second is in the order of `FINGER_NAMES`.
-        tips: (2, 5, 3) m, vector from the last joint of each finger to its tip, thumb to little finger.
-    """
-
+    # (2, 15, 3) m, vector from the parent joint to each finger joint in the rest pose, in file axes (y up). The first
+    # axis is left, right; the second is in the order of `FINGER_NAMES`.
     offsets: F64
-    tips: F64
+    tips: F64  # (2, 5, 3) m, vector from the last joint of each finger to its tip, thumb to little finger
 
 
 def hand_quaternions(places: F64, forearms: F64) -> F64:
@@ -99,44 +95,23 @@ def palm_quaternions(points: F64, side: int) -> F64:
 
 
 class Fingers:
-    """The fingers of one track, in addition to the body's `AnimatedSkeleton`.
-
-    Attributes:
-        body: Bone lengths of the hands.
-    """
+    """The fingers of one track, in addition to the body's `AnimatedSkeleton`."""
 
     def __init__(self, track: Track, bones: AnimatedSkeleton) -> None:
         self._track, self._bones = track, bones
-        self.body = _fit(self._palms_and_lengths())
+        self.body = _fit(self._palms_and_lengths())  # bone lengths of the hands
         self._last = np.tile(rotations.IDENTITY, (2, 1 + len(_JOINTS), 1))
 
     @classmethod
     def of(cls, track: Track, bones: AnimatedSkeleton) -> "Fingers | None":
-        """Return the fingers of a person, or None if no hand was detected in the track.
-
-        Args:
-            track: Track of the person.
-            bones: Motion of the person's body.
-        """
+        """Return the fingers of a person, or None if no hand was detected in the track."""
         if track.recording.table.hand_scores is None:
             return None
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
     def quaternions(self, span: TrackSpan, body: F64) -> F64:
-        """Return the rotations of wrists and fingers in n frames.
-
-        A hand that is not detected keeps its last rotations. Spans must therefore be passed in order.
-
-        Args:
-            span: The next n frames of the track.
-            body: (n, 17, 4) rotations of the body's joints relative to their parents, in the order of
-                `pose.body.skeleton.NAMES`.
-
-        Returns:
-            (n, 2, 16, 4) quaternions (w, x, y, z) of the left and right hand: the wrist relative to the forearm, then
-            15 finger joints relative to their parents, in the order of `FINGER_NAMES`.
-        """
+        """Return quaternions (n, 2, 16, 4) of wrist and fingers; pass spans in order, undetected hands are kept."""
         global_quaternions = _global_quaternions(body)
         forearms = np.stack([global_quaternions[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
         at = np.arange(span.start, span.start + len(span.times))

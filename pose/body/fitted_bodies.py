@@ -52,21 +52,12 @@ class FittedBodies(Generic[Fitted]):
     """
 
     def __init__(self, build: Callable[[Character], Fitted]) -> None:
-        """Start without people.
-
-        Args:
-            build: Function that is called with each fitted character. `of` returns its result.
-        """
+        """Start without people; `of` returns what `build` makes of a fitted character."""
         self._build = build
         self._people: dict[int, _Person[Fitted]] = {}
 
     def of(self, track_id: int, joints: F64) -> Fitted:
-        """Add poses of a person, fit the character again if needed, and return the result of `build`.
-
-        Args:
-            track_id: Track id of the person.
-            joints: (n, 17, 3) m, the new poses in the camera frame (x right, y up, z towards the camera).
-        """
+        """Add poses (n, 17, 3) m (y up, z to the camera), fit the character if needed; return the result of `build`."""
         person = self._people.pop(track_id, None) or _Person[Fitted]([])
         self._people[track_id] = person  # the last seen person is the last one
         for oldest in list(self._people)[:-_MAX_PEOPLE]:
@@ -91,7 +82,6 @@ class FittedBodies(Generic[Fitted]):
         """Estimate smoothed directions of the feet of a person. Call `of` for the person first.
 
         Args:
-            track_id: Track id of the person.
             observations: (result of the frame, index of the person in its arrays) for each of n frames.
             joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
             matrix: (3, 3) px, camera intrinsics.
@@ -136,12 +126,7 @@ def visible_rows(result: FrameResult, min_score: float) -> list[int]:
 
 
 def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
-    """Return the people nearest to the camera, at most `LIVE_PEOPLE` of them, as indices in ascending order.
-
-    Args:
-        result: Result of a frame.
-        rows: Indices, in the result's arrays, of the people to choose from.
-    """
+    """Return the people nearest to the camera, at most `LIVE_PEOPLE` of `rows`, in ascending order."""
     return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
 
 
@@ -156,8 +141,8 @@ def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | 
         (n, 2, 21, 3) m, left and right hand in the camera frame, but with x right, y up, z towards the camera; NaN for
         undetected hands. None without hand tracking.
     """
-    found = [(result.people.hands, row) for result, row in observations]
-    parts = [hands[row : row + 1] for hands, row in found if hands is not None]
+    frame_hands = [(result.people.hands, row) for result, row in observations]
+    parts = [hands[row : row + 1] for hands, row in frame_hands if hands is not None]
     if len(parts) < len(observations):
         return None
     hands = reduce(add, parts)
@@ -167,17 +152,9 @@ def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | 
 
 
 def faces_in(observations: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
-    """Return the unit vectors (n, 3) of the directions in which one person's face points in n frames.
-
-    The axes are x right, y up, z towards the camera. Vectors are NaN where no face is detected. The result is None
-    without face tracking.
-
-    Args:
-        observations: (result of the frame, index of the person in its arrays) for each of n frames.
-        matrix: (3, 3) px, camera intrinsics.
-    """
-    found = [(result.people.faces, row) for result, row in observations]
-    parts = [faces[row : row + 1] for faces, row in found if faces is not None]
+    """Return directions (n, 3) of a person's face (x right, y up, z to the camera); NaN undetected, None unknown."""
+    frame_faces = [(result.people.faces, row) for result, row in observations]
+    parts = [faces[row : row + 1] for faces, row in frame_faces if faces is not None]
     if len(parts) < len(observations):
         return None
     faces = reduce(add, parts)

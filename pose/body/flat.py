@@ -39,15 +39,7 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """Yield the 2D poses of all frames of the recording, including frames without people, in portions.
-
-    A portion has at least one frame, and at most a few thousand frames and poses.
-
-    Args:
-        recording: Recording to export.
-        people: Ids of the people.
-        names: Names of the K keypoints that every pose gets.
-    """
+    """Yield the 2D poses of all frames, also without people, in portions of a few thousand."""
     table = recording.table
     pick = _Picker(table.skeleton, names)
     begins = np.searchsorted(table.frame_index, [*recording.frames, recording.frames[-1] + 1])

@@ -52,25 +52,14 @@ Gradient = dict[str, F64]
 
 @dataclass(frozen=True, slots=True)
 class Angles:
-    """Joint angles of one person in T frames.
+    """Joint angles of one person in T frames."""
 
-    Attributes:
-        degrees: (T, 16), in the order of `NAMES`, or (T, 18), in the order of `ALL_NAMES`; NaN where unknown.
-        deviations: Standard deviations of `degrees`, in the same shape.
-    """
-
-    degrees: F64
-    deviations: F64
+    degrees: F64  # (T, 16), in the order of `NAMES`, or (T, 18), in the order of `ALL_NAMES`; NaN where unknown
+    deviations: F64  # standard deviations of `degrees`, in the same shape
 
 
 def joint_angles(joints: F64, sigma: F64, up: F64) -> Angles:
-    """Compute joint angles from positions in any right-handed coordinate system.
-
-    Args:
-        joints: (T, 17, 3) m, positions of the joints, Human3.6M order. Frames with NaN give NaN.
-        sigma: (T, 17) mm, radius that contains the joint with probability 0.68.
-        up: (3,) upward vertical in the same coordinate system.
-    """
+    """Compute joint angles from positions (T, 17, 3) m in any right-handed system with vertical `up`; NaN stays."""
     values, gradients = _angles_and_gradients(joints, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
     deviations = np.empty((len(joints), len(NAMES)))
@@ -82,12 +71,7 @@ def joint_angles(joints: F64, sigma: F64, up: F64) -> Angles:
 
 
 def with_ankles(angles: Angles, ankles: F64) -> Angles:
-    """Append the flexion of the ankles, with its standard deviation as measured in a study.
-
-    Args:
-        angles: Joint angles of one person in T frames.
-        ankles: (T, 2) degrees, flexion of the left and right ankle; NaN where unknown.
-    """
+    """Append the ankles' flexion (T, 2) degrees, with its standard deviation as measured in a study."""
     deviations = np.where(np.isfinite(ankles), ANKLE_SD, np.nan)
     return Angles(np.append(angles.degrees, ankles, axis=1), np.append(angles.deviations, deviations, axis=1))
 

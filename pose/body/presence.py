@@ -7,15 +7,7 @@ from pose.body.tracks import Track
 
 
 def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return when a person appears and disappears.
-
-    Args:
-        track: Track of the person.
-        start: Time in the video that becomes 0 s.
-
-    Returns:
-        Times (K,) s after `start`, and the state (K,) from each time on: 1 for present, 0 for absent.
-    """
+    """Return times (K,) s after `start`, and from each on 1 if the person is present, 0 if absent."""
     recording = track.recording
     steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
     steps.append((float(track.times[0]) - start, 1.0))

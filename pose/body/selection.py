@@ -28,11 +28,7 @@ def without_world(table: PoseTable) -> str:
 
 
 def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """Return the factors by which people are scaled to given body heights, by person id.
-
-    Args:
-        table: The result.
-        heights: Body heights in m by person id; the id None stands for all other people.
+    """Return the factors by which people are scaled to given body heights, by person id; None is all others.
 
     Raises:
         UsageError: If no person has the id of a height.
@@ -45,14 +41,14 @@ def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict
     for number in heights:
         if number is not None and number not in people:
             raise UsageError(f"height: no person has the id {number}; ids: {some_ids(people)}")
-    known = {} if table.world_info is None else table.world_info.heights
+    heights_before = {} if table.world_info is None else table.world_info.heights
     factors = {}
     for person, rows in zip(people.tolist(), np.split(order, starts[1:]), strict=True):
         wanted = heights.get(person, heights.get(None))
         rows = thinned(rows[finite_rows(table, rows)], SAMPLE)
         if wanted is not None and len(rows):
-            own = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
-            factors[person] = scale_to(wanted, known.get(person, (own, 0.0))[0])
+            lifted_height = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
+            factors[person] = scale_to(wanted, heights_before.get(person, (lifted_height, 0.0))[0])
     return factors
 
 
@@ -62,14 +58,7 @@ def some_ids(people: Sequence[int] | I64) -> str:
 
 
 def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """Return a mask (N,) of the table rows whose 3D pose is finite.
-
-    The memory of mapped arrays is released during the check.
-
-    Args:
-        table: The result, with one row per person and frame.
-        rows: (N,) indices of the rows to check.
-    """
+    """Return a mask (N,) of the table rows whose 3D pose is finite."""
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):
         at = rows[start : start + CHUNK]

@@ -41,29 +41,21 @@ _MIRROR = np.array([-1.0, 1, 1])
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The constant bone lengths of one person, as the vectors of a T-pose (x to the person's left, y up, z forward).
+    """The constant bone lengths of one person, as the vectors of a T-pose (x to the person's left, y up, z forward)."""
 
-    Attributes:
-        offsets: (17, 3) m, vector from the parent to each joint, in the order of `NAMES`; 0 for the root.
-        tips: (17, 3) m, vector from each joint without children to the end of an assumed hand, foot or crown; 0 for
-            other joints.
-    """
-
-    offsets: F64
+    offsets: F64  # (17, 3) m, vector from the parent to each joint, in the order of `NAMES`; 0 for the root
+    # (17, 3) m, vector from each joint without children to the end of an assumed hand, foot or crown; 0 for other
+    # joints.
     tips: F64
 
 
 @dataclass(frozen=True, slots=True)
 class SkeletonMotion:
-    """The motion of a body in T frames.
+    """The motion of a body in T frames."""
 
-    Attributes:
-        root: (T, 3) m, position of the pelvis in file axes (y up).
-        quaternions: (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of
-            `NAMES`. For a character, (T, B, 4) quaternions of its B bones.
-    """
-
-    root: F64
+    root: F64  # (T, 3) m, position of the pelvis in file axes (y up)
+    # (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of `NAMES`. For a
+    # character, (T, B, 4) quaternions of its B bones.
     quaternions: F64
 
 
@@ -113,14 +105,7 @@ def _tips(offsets: F64) -> F64:
 
 
 def solve(points: F64, body: Body) -> SkeletonMotion:
-    """Compute the bone rotations of `body` that fit joint positions.
-
-    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the rotations.
-
-    Args:
-        points: (T, 17, 3) m in file axes (y up), Human3.6M order.
-        body: Bone lengths of the person.
-    """
+    """Compute the bone rotations of `body` that fit joint positions."""
     ordered = points[:, ORDER]
     global_quaternions = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
     global_quaternions[:, _PELVIS] = pelvis = _quaternions(pelvis_frame(ordered))
@@ -153,15 +138,7 @@ def joint_positions(body: Body, motion: SkeletonMotion) -> F64:
 
 
 def forward_kinematics(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
-    """Compute the positions and rotations of the joints in file axes (y up), in the order of `NAMES`.
-
-    Args:
-        body: Bone lengths of the person.
-        motion: Motion in T frames.
-
-    Returns:
-        Positions (T, 17, 3) m and quaternions (T, 17, 4), w first.
-    """
+    """Return joint positions (T, 17, 3) m and quaternions (T, 17, 4) in file axes (y up), in `NAMES` order."""
     points = np.empty((*motion.quaternions.shape[:2], 3))
     global_quaternions = np.empty_like(motion.quaternions)
     points[:, 0], global_quaternions[:, 0] = motion.root, motion.quaternions[:, 0]
@@ -175,36 +152,17 @@ Axes = tuple[F64, F64, F64]
 
 
 def pelvis_frame(ordered: F64) -> Axes:
-    """Return the axes of the pelvis from hips and trunk.
-
-    Args:
-        ordered: (T, 17, 3) joints in the order of `NAMES`.
-
-    Returns:
-        Unit vectors to the left, up and forward, (T, 3) each.
-    """
+    """Return the axes of the pelvis from hips and trunk."""
     return frame(ordered[:, _LEGS[0][0]] - ordered[:, _LEGS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
 def thorax_frame(ordered: F64) -> Axes:
-    """Return the axes of the chest from shoulders and trunk.
-
-    Args:
-        ordered: (T, 17, 3) joints in the order of `NAMES`.
-
-    Returns:
-        Unit vectors to the left, up and forward, (T, 3) each.
-    """
+    """Return the axes of the chest from shoulders and trunk."""
     return frame(ordered[:, _ARMS[0][0]] - ordered[:, _ARMS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
 def frame(across: F64, up: F64) -> Axes:
-    """Compute orthonormal axes x, y, z, (T, 3) each, from two vectors.
-
-    Args:
-        across: (T, 3) direction of x.
-        up: (T, 3) vectors whose normalised component perpendicular to x is y.
-    """
+    """Compute orthonormal axes x (along `across`), y (towards `up`) and z, (T, 3) each."""
     x = unit(across)
     y = unit(up - dot(up, x)[..., None] * x)
     lost = dot(y, y) < 0.5  # `up` is parallel to `across`, or zero
@@ -245,15 +203,6 @@ def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
 
 
 def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
-    """Return the distances between tracked joints and the joints of `motion`.
-
-    Args:
-        points: (T, 17, 3) m, tracked joints in file axes (y up), Human3.6M order.
-        body: Bone lengths of the person.
-        motion: Motion in the same frames.
-
-    Returns:
-        (T, 17) m, in Human3.6M order.
-    """
+    """Return the distances (T, 17) m of tracked joints from those of `motion`, in Human3.6M order."""
     result: F64 = np.linalg.norm(joint_positions(body, motion) - points, axis=-1)
     return result

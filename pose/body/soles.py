@@ -81,16 +81,7 @@ def row_ankles(table: PoseTable, rows: I64) -> F64:
 
 
 def track_foot_points(track: Track, at: I64) -> F64:
-    """Return the heels and toes of a person.
-
-    Args:
-        track: Track of the person.
-        at: (n,) indices of frames of the track.
-
-    Returns:
-        (n, 2, 2, 3) m in camera axes (x right, y down, z forward); NaN where heel or toe is not detected. The second
-        axis is left, right; the third is heel, toe.
-    """
+    """Return heels and toes (n, foot, (heel, toe), 3) m in camera axes (y down); NaN where not detected."""
     recording = track.recording
     table, in_first_camera = recording.table, track.space.name == WORLD
 

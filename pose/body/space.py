@@ -26,18 +26,12 @@ _FLOOR_PERCENTILE = (
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A coordinate frame for exported points.
+    """A coordinate frame for exported points."""
 
-    Attributes:
-        name: 'world' or 'camera'.
-        note: Description in summaries and files.
-        rotation: (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up).
-        floor: Height of the floor along y after the rotation, m. `to_file` subtracts it, so that the floor is at 0.
-    """
-
-    name: str
-    note: str
-    rotation: F64
+    name: str  # 'world' or 'camera'
+    note: str  # description in summaries and files
+    rotation: F64  # (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up)
+    # Height of the floor along y after the rotation, m. `to_file` subtracts it, so that the floor is at 0.
     floor: float = 0.0
 
     def to_file(self, points: NDArray[np.floating]) -> F64:
@@ -65,13 +59,7 @@ CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:
-    """Estimate a world frame from people. The floor is at their lowest feet.
-
-    Args:
-        bodies: Portions of poses: joints (N, 17, 3) m relative to the root, and root (N, 3) m, in the camera frame.
-        up: (3,) vertical in camera axes; None for the mean direction from people's feet to their centre.
-        source: Source of `up` as text for the note; empty if gravity is unknown.
-    """
+    """Estimate a world frame from people, with the floor at their lowest feet; without `up` from their centres."""
     total, feet = np.zeros(3), []
     for joints, root in bodies:
         total += upright_bodies(joints).sum(axis=0)

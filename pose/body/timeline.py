@@ -14,38 +14,23 @@ MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of time stamps from a constant rate
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The time stamps of an exported motion.
+    """The time stamps of an exported motion."""
 
-    Attributes:
-        times: (T,) time stamps, s.
-        rate: Frame rate in frames/s if it is constant, otherwise None.
-        resampled: Whether the time stamps differ from the result's own.
-    """
-
-    times: F64
-    rate: float | None
-    resampled: bool
+    times: F64  # (T,) time stamps, s
+    rate: float | None  # frame rate in frames/s if it is constant, otherwise None
+    resampled: bool  # whether the time stamps differ from the result's own
 
 
 @dataclass(frozen=True, slots=True)
 class TrackSpan:
-    """Poses in n frames of a track.
+    """Poses in n frames of a track."""
 
-    Attributes:
-        start: Index of the first of these frames in the track.
-        times: (n,) s.
-        joints: (n, 17, 3) m, joints in camera axes (x right, y down, z forward), Human3.6M order.
-        sigma: (n, 17) mm, radius that contains the joint with probability 0.68; NaN where the person is missing.
-        score: (n, 17) scores of the 2D joints.
-        known: (n,) mask of the frames with the person.
-    """
-
-    start: int
-    times: F64
-    joints: F64
-    sigma: F64
-    score: F64
-    known: NDArray[np.bool_]
+    start: int  # index of the first of these frames in the track
+    times: F64  # (n,) s
+    joints: F64  # (n, 17, 3) m, joints in camera axes (x right, y down, z forward), Human3.6M order
+    sigma: F64  # (n, 17) mm, radius that contains the joint with probability 0.68; NaN where the person is missing
+    score: F64  # (n, 17) scores of the 2D joints
+    known: NDArray[np.bool_]  # (n,) mask of the frames with the person
 
 
 @dataclass(frozen=True, slots=True)

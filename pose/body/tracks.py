@@ -55,8 +55,6 @@ class Recording:
         """Select the part of a result to export.
 
         Args:
-            table: The result.
-            name: Name of the source.
             fps: Frame rate to resample to, frames/s; None keeps the result's time stamps if the format supports them.
             start: Start time in the video, s.
             end: End time in the video, s.
@@ -70,8 +68,8 @@ class Recording:
             rig: Bone names of characters, one of `RIGS`.
 
         Raises:
-            UsageError: If the part is empty, no person has an id of `heights`, or world coordinates are selected
-                but camera motion is not compensated.
+            UsageError: If the part is empty, no person has an id of `heights`, or world coordinates are selected but
+                camera motion is not compensated.
         """
         self._up, self._trim, self.rig = up, trim, rig
         self._scale = scale_factors(table, heights or {})
@@ -256,21 +254,23 @@ class Track:
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
         # Only the part with the person: the whole timeline of each person would cost people times frames.
-        own = recording.times[positions]
+        person_times = recording.times[positions]
         if timeline.resampled:
-            begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
+            begin, end = (
+                int(at) for at in np.searchsorted(timeline.times, [person_times[0] - 2e-6, person_times[-1] + 2e-6])
+            )
             between = between_frames(recording.times, positions, timeline.times[begin:end])
-            self._earlier, self._fraction, known = between
+            self._earlier, self._fraction, has_person = between
         else:
             begin, end = int(positions[0]), int(positions[-1]) + 1
-            known = np.zeros(end - begin, bool)
-            known[positions - begin] = True
-            self._earlier = np.cumsum(known) - 1
-            self._fraction = np.zeros(len(known))
-        seen = np.flatnonzero(known)
+            has_person = np.zeros(end - begin, bool)
+            has_person[positions - begin] = True
+            self._earlier = np.cumsum(has_person) - 1
+            self._fraction = np.zeros(len(has_person))
+        seen = np.flatnonzero(has_person)
         kept = slice(int(seen[0]), int(seen[-1]) + 1) if len(seen) else slice(0)
         self.first = begin + kept.start if len(seen) else 0
-        self._earlier, self._fraction, self.known = self._earlier[kept], self._fraction[kept], known[kept]
+        self._earlier, self._fraction, self.known = self._earlier[kept], self._fraction[kept], has_person[kept]
         self.times, self.rate, self.resampled = timeline.times[begin:end][kept], timeline.rate, timeline.resampled
 
     def __len__(self) -> int:

@@ -62,10 +62,6 @@ FORMATS: dict[str, Format] = {
 def check_formats(names: list[str], option: str) -> None:
     """Check that formats are known and their libraries are installed.
 
-    Args:
-        names: Names of the formats.
-        option: Name of the command-line option, for the error message.
-
     Raises:
         UsageError: If a format is unknown.
         PoseError: If the library of a format is not installed.
@@ -90,15 +86,7 @@ def is_available(name: str) -> bool:
 
 
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
-    """Return the paths that `export` would write, except the lists of filled frames (`pose.export.text.list_filled`).
-
-    Args:
-        recording: Recording to export.
-        names: Names of the formats.
-        people: Ids of the people.
-        folder: Target folder.
-        stem: Start of the file names.
-    """
+    """Return the paths that `export` would write, except lists of filled frames (`pose.export.text.list_filled`)."""
     paths = []
     for name in names:
         form = FORMATS[name]
@@ -111,18 +99,6 @@ def export(
     recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
     """Write a recording in one or more formats.
-
-    No file is written for a person without valid frames.
-
-    Args:
-        recording: Recording to export.
-        names: Names of the formats.
-        folder: Target folder.
-        stem: Start of the file names.
-        people: Ids of the people; all if None.
-
-    Yields:
-        Each finished file.
 
     Raises:
         PoseError: If a file cannot be written.
@@ -150,22 +126,7 @@ def export_all(
     done: Callable[[Written], None],
     warn: Callable[[str], None] = print_warning,
 ) -> list[str]:
-    """Write a recording in one or more formats, and continue with the next format if one fails.
-
-    An earlier export that has not been changed is replaced; any other existing target is renamed (`WrittenFiles`).
-
-    Args:
-        recording: Recording to export.
-        names: Names of the formats.
-        people: Ids of the people.
-        folder: Target folder.
-        stem: Start of the file names.
-        done: Function called with each finished file.
-        warn: Function called with each warning about a renamed file.
-
-    Returns:
-        One error message per format that failed.
-    """
+    """Write a recording in one or more formats, and continue with the next format if one fails."""
     record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
     for name in names:
         for target in targets(recording, [name], people, folder, stem):

@@ -29,13 +29,7 @@ _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
 def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -> Notes:
-    """Write the track of one person to `target`.
-
-    Args:
-        track: Motion of the person.
-        target: File to write.
-        events: Events to write to the group EVENT; the foot contacts of the track if None.
-    """
+    """Write the track of one person to `target`."""
     assert track.rate is not None, "C3D has one rate"
     first, contacts = _first(track), events is None
     events = contact_events(track) if events is None else events

@@ -17,17 +17,11 @@ MIN_CONTACT_PROBABILITY = 0.5  # minimum probability of a contact
 
 @dataclass(frozen=True, slots=True)
 class ExportEvent:
-    """An event of an exported motion, such as the start of a foot contact.
+    """An event of an exported motion, such as the start of a foot contact."""
 
-    Attributes:
-        time: Time in the video, s.
-        label: 'Foot Strike' (`FOOT_STRIKE`), 'Foot Off' (`FOOT_OFF`) or another label.
-        side: 'Left' or 'Right' (`SIDES`), or 'General' (`GENERAL`) for events without a side.
-    """
-
-    time: float
-    label: str
-    side: str
+    time: float  # time in the video, s
+    label: str  # 'Foot Strike' (`FOOT_STRIKE`), 'Foot Off' (`FOOT_OFF`) or another label
+    side: str  # 'Left' or 'Right' (`SIDES`), or 'General' (`GENERAL`) for events without a side
 
 
 def contact_events(track: Track, min_contact_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:

@@ -48,14 +48,7 @@ def rest_numbers(character: Character) -> NDArray[np.float64]:
 
 
 def pose_numbers(root: NDArray[np.float64], quaternions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Encode poses (n, 3 + 3 M) for the page: the root in mm, then x, y and z of the scaled quaternions.
-
-    The scale factor is `QUATERNION_SCALE`.
-
-    Args:
-        root: (n, 3) m, position of the first bone.
-        quaternions: (n, M, 4) quaternions (w, x, y, z) of the M moving bones.
-    """
+    """Encode poses (n, 3 + 3 M) for the page: the root in mm, then x, y, z of quaternions * `QUATERNION_SCALE`."""
     quaternions = np.where(quaternions[..., :1] < 0, -quaternions, quaternions)[..., 1:] * QUATERNION_SCALE
     return np.concatenate([1000 * root, quaternions.reshape(len(quaternions), -1)], axis=1)
 
@@ -86,14 +79,7 @@ def mesh_metadata() -> dict[str, Json]:
 
 
 def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
-    """Yield the hand points (n, 126) mm of each portion of n frames of a track; NaN where a hand is not detected.
-
-    The columns are 2 hands (left, right) x 21 points x 3 coordinates: x right, y away from the camera, z up.
-
-    Args:
-        track: Track of the person.
-        space: Coordinate frame of the exported points, which has y up. The points are rotated to z up.
-    """
+    """Yield hand points (n, 126) mm (2 hands x 21 x 3, z up) of each portion of a track; NaN if undetected."""
     for span in track.spans():
         at = span.start + np.arange(len(span.times))
         points = space.to_file(track.hands(at).points)

@@ -42,10 +42,10 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     def words(names: list[str], which: np.ndarray) -> Any:
         return pyarrow.DictionaryArray.from_arrays(pyarrow.array(which), pyarrow.array(names))
 
-    one = np.zeros(count, np.int32)
+    zeros = np.zeros(count, np.int32)
     x, y, z, sigma, score = part.values.reshape(count, 5).astype(np.float32).T
     return {
-        "video": words([recording.name], one),
+        "video": words([recording.name], zeros),
         "frame": np.repeat(part.frame, len(part.names)),
         "time": np.repeat(part.time, len(part.names)),
         "person": np.repeat(part.person, len(part.names)),
@@ -57,7 +57,7 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
         "score": score,
         "filled": part.filled.reshape(count),
         "doubtful": np.repeat(np.isin(part.person, recording.table.doubtful_ids), len(part.names)),
-        "space": words([recording.space.name], one),
+        "space": words([recording.space.name], zeros),
         **({OBSERVERS: words(observer_names(), part.observers.reshape(count).astype(np.int32))} if several else {}),
     }
 

@@ -25,26 +25,18 @@ OBSERVERS = "observers"  # last column, only in results of several cameras
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Table rows of people in n frames, with J joints each.
+    """Table rows of people in n frames, with J joints each."""
 
-    Attributes:
-        person: (n,) ids of the people.
-        frame: (n,) index of each frame in the result, or in the resampled timeline.
-        time: (n,) s.
-        values: (n, J, 5) x, y, z m, sigma mm, 2D score.
-        filled: (n, J) True where the joint was not detected in 2D and its position is estimated by the lifter alone.
-        observers: (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and
-            with a single camera.
-        names: (J,) names of the joints of Human3.6M-17, of the feet, or of one hand.
-    """
-
-    person: NDArray[np.int64]
-    frame: NDArray[np.int64]
-    time: NDArray[np.float64]
-    values: NDArray[np.float64]
+    person: NDArray[np.int64]  # (n,) ids of the people
+    frame: NDArray[np.int64]  # (n,) index of each frame in the result, or in the resampled timeline
+    time: NDArray[np.float64]  # (n,) s
+    values: NDArray[np.float64]  # (n, J, 5) x, y, z m, sigma mm, 2D score
+    # (n, J) True where the joint was not detected in 2D and its position is estimated by the lifter alone.
     filled: NDArray[np.bool_]
+    # (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and with a single
+    # camera.
     observers: NDArray[np.uint8]
-    names: tuple[str, ...] = H36M17.names
+    names: tuple[str, ...] = H36M17.names  # (J,) names of the joints of Human3.6M-17, of the feet, or of one hand
 
 
 def columns(recording: Recording) -> tuple[str, ...]:
@@ -62,15 +54,7 @@ def observer_names() -> list[str]:
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
-    """Yield the table rows of one person after another, in portions of about `CHUNK` frames.
-
-    Frames without the person have no row. Feet and hands have portions of their own, after those of the bodies. People
-    who are in few frames share a portion, for speed.
-
-    Args:
-        recording: Recording to export.
-        people: Ids of the people.
-    """
+    """Yield the table rows of one person after another, in portions of about `CHUNK` frames."""
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
     for person in people:

@@ -31,25 +31,36 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
     """Return the cameras of a recording in `space`; empty if unknown or camera motion is not compensated."""
     table, start = recording.table, recording.times[:1]
     if cameras := result_cameras(table.run):
-        return [_static(one.name, one.size, one.matrix, start, one.place, one.rotation.T, space) for one in cameras]
+        return [
+            _static(
+                result_camera.name,
+                result_camera.size,
+                result_camera.matrix,
+                start,
+                result_camera.place,
+                result_camera.rotation.T,
+                space,
+            )
+            for result_camera in cameras
+        ]
     if (camera := table.camera) is None:
         return []
     # In the camera frame, joints are relative to the camera of each image, so the camera does not move.
     still = space.name == CAMERA
     if not still and table.camera_rotation is None and without_world(table):
         return []
-    part = slice(recording.first, recording.last)
-    zooms = np.ones(1) if table.camera_zoom is None else np.asarray(table.camera_zoom[part], np.float64)
+    span = slice(recording.first, recording.last)
+    zooms = np.ones(1) if table.camera_zoom is None else np.asarray(table.camera_zoom[span], np.float64)
     if table.camera_rotation is None or (still and not np.ptp(zooms)):
         return [_static(ONLY, camera.size, camera.matrix, start, np.zeros(3), np.eye(3), space)]
-    rotations = np.tile(np.eye(3), (len(zooms), 1, 1)) if still else np.asarray(table.camera_rotation[part], np.float64)
+    rotations = np.tile(np.eye(3), (len(zooms), 1, 1)) if still else np.asarray(table.camera_rotation[span], np.float64)
     positions = np.zeros((len(rotations), 3))
     if not still and table.camera_position is not None:
-        positions += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
+        positions += recording.path_scale * np.asarray(table.camera_position[span], np.float64)
     times = recording.times
     if not still and table.camera_sigma is not None:  # readers interpolate over frames with an unknown camera pose
-        known = np.isfinite(table.camera_sigma[part])
-        times, positions, rotations, zooms = times[known], positions[known], rotations[known], zooms[known]
+        is_known = np.isfinite(table.camera_sigma[span])
+        times, positions, rotations, zooms = times[is_known], positions[is_known], rotations[is_known], zooms[is_known]
         if not len(times):
             return []
     return [

@@ -69,7 +69,6 @@ class Blend:
     """Weighted mean of the outputs of overlapping windows, for the frames that `take` has not returned yet.
 
     Args:
-        windows: Length and distance of the windows.
         capacity: Maximum number of frames that are stored at a time.
     """
 
@@ -80,13 +79,7 @@ class Blend:
         self._first = 0
 
     def add(self, start: int, output: F32) -> None:
-        """Add the output of a window.
-
-        Args:
-            start: Index in the sequence of the window's first frame.
-            output: (T, 71) output for the T frames of the window: 51 coordinates of the joints relative to the pelvis
-                in m, 3 of the pelvis in m, and 17 sigma in mm.
-        """
+        """Add the output (T, 71) of a window that starts at frame `start`: joints and pelvis in m, sigma in mm."""
         weights = self._windows.blending_weights(len(output), first=start == 0)[:, None]
         rows = slice(start - self._first, start - self._first + len(output))
         self._sum[rows] += weights * output

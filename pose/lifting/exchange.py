@@ -79,15 +79,12 @@ def export_lifter(
     The sizes of batch, time and look-ahead stay dynamic.
 
     Args:
-        network: The network to export.
         file_format: One of the keys of `SUFFIXES`.
-        path: File to write.
-        checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
         sliding: Whether to export an offline network as a stream (`pose.lifting.sliding`).
 
     Returns:
         The largest difference between the outputs of the file and of the network. The difference of joints is in m,
-            that of root and sigma is relative to the network's output.
+        that of root and sigma is relative to the network's output.
 
     Raises:
         PoseError: If the difference is above `TOLERANCE`, or a package is not installed.

@@ -26,26 +26,18 @@ _GATE_GAIN = 4.0  # gain of the gate's logit: lets the network close a gate with
 
 @dataclass(frozen=True, slots=True)
 class LifterInput:
-    """A batch of 2D sequences as network inputs.
+    """A batch of 2D sequences as network inputs."""
 
-    Attributes:
-        features: (B, T, F) network input, F features per frame.
-        offsets: (B, T, J, 2) joints relative to `centres`, in units of `spreads`; zero for joints that are not
-            detected.
-        rays: (B, T, J, 2) camera-normalised joints; zero for joints that are not detected.
-        centres: (B, T, 2) centre of the body, camera-normalised: the pelvis, or the mean of the detected joints if
-            the pelvis is not detected. A frame without detected joints repeats the last known centre.
-        spreads: (B, T) root-mean-square distance of the joints from the centre, camera-normalised; repeated like
-            `centres`.
-        seen: (B, T) whether any joint of the frame is detected.
-    """
-
-    features: Tensor
+    features: Tensor  # (B, T, F) network input, F features per frame
+    # (B, T, J, 2) joints relative to `centres`, in units of `spreads`; zero for joints that are not detected.
     offsets: Tensor
-    rays: Tensor
+    rays: Tensor  # (B, T, J, 2) camera-normalised joints; zero for joints that are not detected
+    # (B, T, 2) centre of the body, camera-normalised: the pelvis, or the mean of the detected joints if the pelvis is
+    # not detected. A frame without detected joints repeats the last known centre.
     centres: Tensor
+    # (B, T) root-mean-square distance of the joints from the centre, camera-normalised; repeated like `centres`.
     spreads: Tensor
-    seen: Tensor
+    seen: Tensor  # (B, T) whether any joint of the frame is detected
 
     def frames(self, index: Tensor | slice) -> "LifterInput":
         """Return the observations of the frames selected by `index` on the time axis."""
@@ -100,18 +92,7 @@ def observe_next(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> Tensor:
-    """Compute the features (B, F) of one more frame, equal to those of `observe` for the whole sequence.
-
-    Args:
-        keypoints: (B, J, 2) px.
-        scores: (B, J).
-        step: (B,) time since the previous frame, s.
-        previous: (B, F) features of the previous frame; for the first frame, those that
-            `pose.lifting.format.nothing_observed` returns.
-        intrinsics: (B, 3, 3) px.
-        derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
-        intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
-    """
+    """Compute the features (B, F) of one more frame, `step` s after `previous`, equal to those of `observe`."""
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])
     centre, spread, seen = _frame_of_reference(rays, mask)
@@ -172,30 +153,17 @@ def _describe(
 
 
 def last_seen(seen: Tensor) -> Tensor:
-    """Return, for each frame, the index of the last frame with a detected joint.
-
-    Args:
-        seen: (B, T) bool, whether any joint of the frame is detected.
-
-    Returns:
-        Indices (B, T), at most that of the frame itself; 0 if no joint has been detected yet.
-    """
+    """Return for each frame the index (B, T) of the last frame with a detected joint; 0 before the first."""
     return torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0).cummax(dim=1).values
 
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """3D poses of a batch.
+    """3D poses of a batch."""
 
-    Attributes:
-        joints: (B, T, J, 3) m, relative to the root (the pelvis), camera axes.
-        root: (B, T, 3) m, position of the pelvis in the camera frame.
-        sigma: (B, T, J) mm, radius that contains the true joint with a probability of 68 %.
-    """
-
-    joints: Tensor
-    root: Tensor
-    sigma: Tensor
+    joints: Tensor  # (B, T, J, 3) m, relative to the root (the pelvis), camera axes
+    root: Tensor  # (B, T, 3) m, position of the pelvis in the camera frame
+    sigma: Tensor  # (B, T, J) mm, radius that contains the true joint with a probability of 68 %
 
 
 def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | None = None) -> Lifted:
@@ -208,7 +176,6 @@ def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | Non
 
     Args:
         outputs: (B, T, OUTPUTS) from the head of the network.
-        observations: The inputs of the network.
         calibration: (2, 16) slope and offset of log sigma for all joints except the pelvis (`pose.training.sigma`);
             None for no calibration.
     """

@@ -29,16 +29,7 @@ class Network(Protocol):
 
 
 def initialize(network: Network, init: str, features: Tensor | None = None) -> None:
-    """Draw all weights of the embedding and the blocks, from torch's global random state.
-
-    Each call draws new weights, so repeated calls do not scale twice.
-
-    Args:
-        network: The network, changed in place.
-        init: One of `pose.lifting.config.INITS`; "torch" keeps the weights of the layers' constructors.
-        features: (..., F) typical inputs of the embedding, for which T-Fixup and DT-Fixup measure the size of the
-            tokens; standard normal inputs if None.
-    """
+    """Draw all weights of embedding and blocks; T-Fixup and DT-Fixup measure tokens on `features` (..., F)."""
     _INITIALIZERS[init](network, features)
 
 

@@ -101,7 +101,6 @@ class LifterNetwork(nn.Module):
         network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
 
         Args:
-            observations: Network inputs of the sequences.
             times: (B, T) float64 s, times of the frames.
             lookahead: Number of later frames that each output uses; 0 for an offline network.
 
@@ -150,16 +149,7 @@ class LifterNetwork(nn.Module):
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
     def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """Process one token per stream.
-
-        Args:
-            token: (B, 1, 2 F + 1) input, see `streaming_token`.
-            context: Times of the tokens.
-            caches: Cache of each block.
-
-        Returns:
-            Network outputs (B, 1, OUTPUTS), and the new caches.
-        """
+        """Process one token (B, 1, 2 F + 1) per stream; return outputs (B, 1, OUTPUTS), and the new caches."""
         x, caches = self.mixed_step(token, context, caches)
         return self.head(x), caches
 
@@ -211,13 +201,7 @@ def attention_knows_time(blocks: Sequence[LifterBlock]) -> bool:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """Concatenate the inputs of a streaming network for one output, (..., 2 F + 1).
-
-    Args:
-        newest: (..., F) features of the newest frame.
-        target: (..., F) features of the target frame, whose pose is returned.
-        delay: (...) time from the target frame to the newest frame, s.
-    """
+    """Concatenate newest and target features (..., F) and the delay (s) between them, (..., 2 F + 1)."""
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)
 
 

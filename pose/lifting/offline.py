@@ -39,17 +39,7 @@ class OfflineLifter:
         fit: bool = False,
         log: FitLog | None = None,
     ) -> None:
-        """Start without tracks.
-
-        Args:
-            lifter: The network.
-            skeleton: Joint set of the incoming keypoints.
-            camera: Camera of the keypoints.
-            repair: Whether to repair the 2D before lifting.
-            constant_bones: Whether to keep bone lengths constant over time for each person.
-            fit: Whether to fit the motion to the 2D as well; needs `constant_bones`.
-            log: Log to which statistics of the fit are added.
-        """
+        """Start without tracks."""
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
         # s without detection that end a track

@@ -29,12 +29,6 @@ class OnnxLifter(Lifter):
     def __init__(self, graph: OnnxGraph, name: str, sha256: str = "", path: Path | None = None) -> None:
         """Check the graph's metadata.
 
-        Args:
-            graph: The exported lifter.
-            name: Name for messages and results.
-            sha256: Hash of the checkpoint; empty without one.
-            path: File of the checkpoint; None without one.
-
         Raises:
             PoseError: If the graph is not an exported lifter.
         """

@@ -37,19 +37,12 @@ _MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np
 
 
 class Lifter(ABC):
-    """Trained lifter that takes and returns NumPy arrays. `OnnxLifter` and `TorchLifter` differ in the backend.
+    """Trained lifter that takes and returns NumPy arrays. `OnnxLifter` and `TorchLifter` differ in the backend."""
 
-    Attributes:
-        name: Name for messages and results.
-        sha256: Hash of the checkpoint; empty without one.
-        path: File of the checkpoint; None without one.
-        streaming: Whether the lifter processes frame by frame, as a causal network or with a sliding window.
-    """
-
-    name: str
-    sha256: str
-    path: Path | None
-    streaming: bool
+    name: str  # name for messages and results
+    sha256: str  # hash of the checkpoint; empty without one
+    path: Path | None  # file of the checkpoint; None without one
+    streaming: bool  # whether the lifter processes frame by frame, as a causal network or with a sliding window
 
     @property
     @abstractmethod
@@ -67,11 +60,7 @@ class Lifter(ABC):
 
     @abstractmethod
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
-        """Run the network on sequences of equal length T.
-
-        Returns:
-            Outputs (T - lookahead, 71) of each sequence; `split_outputs` separates the columns.
-        """
+        """Return outputs (T - lookahead, 71), see `split_outputs`, of sequences of equal length T."""
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
         """Return, for each window, the mean (T, 71) of the outputs for it and for its mirror image.
@@ -99,13 +88,7 @@ class Lifter(ABC):
         return self.lift_many([sequence], lookahead)[0]
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
-        """Lift several sequences like `lift`, with as few forward passes as possible.
-
-        Args:
-            sequences: 2D of one person each.
-            lookahead: Number of later frames that each output uses, for streaming networks only.
-            mirrored: Whether to average with the mirror images; offline networks only.
-        """
+        """Lift several sequences like `lift`, with few forward passes; `mirrored` (offline) averages mirror images."""
         if self.streaming:
             return [self._lift_streaming(sequence, lookahead) for sequence in sequences]
         if lookahead:
@@ -190,14 +173,7 @@ def join_outputs(lifted: "Lifted") -> F32:
 
 
 def mirror_mean(plain: F32, mirrored: F32) -> F32:
-    """Return the mean (..., 71) of two outputs, after mirroring the second one back.
-
-    The mean of sigma is geometric, because sigma is calibrated in the logarithm.
-
-    Args:
-        plain: (..., 71) output for a window, in the order of `join_outputs`.
-        mirrored: (..., 71) output for the mirror image of the window.
-    """
+    """Return the mean (..., 71) of two outputs, the second mirrored back; geometric for sigma."""
     back = mirrored[..., _MIRROR_ORDER] * _MIRROR_SIGNS
     mean: F32 = np.float32(0.5) * (plain + back)
     mean[..., 54:] = np.sqrt(plain[..., 54:] * back[..., 54:])

@@ -28,9 +28,6 @@ class LifterStream:
     """Streaming lifter for any number of people.
 
     Args:
-        lifter: The network.
-        skeleton: Joint set of the keypoints.
-        camera: Camera of the keypoints.
         lookahead: Delay of the output in frames. A sliding window lifts frames only at certain ages
             (`pose.lifting.sliding.AGES`), so its output is the estimate at the largest of these up to `lookahead`.
 
@@ -62,9 +59,6 @@ class LifterStream:
     def refinement_ages(self, max_age: int) -> tuple[int, ...]:
         """Return the delays after which the pose of a frame is estimated again with more context.
 
-        Args:
-            max_age: Largest delay to return, in frames.
-
         Raises:
             ValueError: If the network is causal and therefore lifts each frame once.
         """
@@ -78,18 +72,7 @@ class LifterStream:
         return StreamState(PeopleState(self._settings, 1), 0)
 
     def step(self, people: Sequence[StreamState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
-        """Process the next frame.
-
-        Args:
-            people: State of each person.
-            keypoints: (P, J, 2) px.
-            scores: (P, J); 0 in all joints if the person was not detected.
-            time: Time of the frame, s.
-
-        Returns:
-            For each person the output (71,) for the frame `lookahead` frames ago, see
-                `pose.lifting.predict.split_outputs`; None if the person's track is shorter.
-        """
+        """Process the next frame; return each person's output (71,) of `lookahead` frames ago, or None."""
         if not people:
             return []
         keypoints, scores = to_h36m17(keypoints, scores, self.skeleton)
@@ -110,14 +93,7 @@ class StreamLifter:
     """
 
     def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
-        """Start without people.
-
-        Args:
-            stream: The network.
-            repair: Whether to repair the 2D before lifting, from earlier frames only.
-            refine: Number of frames after which `take_refined` returns each frame again, with its improved pose; 0 for
-                never. Needs a sliding window, and is rounded down to one of `LifterStream.refinement_ages`.
-        """
+        """Start without people."""
         self._stream, self._repair = stream, repair
         self._refined = Refinements(stream.refinement_ages(refine)[-1]) if refine else None
         self._people: dict[int, _LivePerson] = {}

@@ -60,16 +60,7 @@ class TorchLifter(Lifter):
         *,
         sliding: bool = False,
     ) -> None:
-        """Wrap a network.
-
-        Args:
-            network: The network.
-            name: Name for messages and results.
-            sha256: Hash of the checkpoint; empty without one.
-            device: Device of the tensors.
-            path: File of the checkpoint; None without one.
-            sliding: Whether to run an offline network as a stream (`pose.lifting.sliding`).
-        """
+        """Wrap a network."""
         self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
         self.device, self.sliding, self.streaming = torch.device(device), sliding, sliding or network.config.streaming
 

@@ -125,11 +125,11 @@ class PosePredictor:
         keypoints = moved_keypoints(people.keypoints[rows], self._skeleton, before, after, self._camera)
         boxes = moved_boxes(people.boxes[rows], before, after, self._camera)
         if placed is not None:
-            there = placed.joints[rows] + (after - before) @ self._rotation.T
+            world_joints = placed.joints[rows] + (after - before) @ self._rotation.T
             sigma = np.hypot(placed.root_sigma[rows], found.root_sigma[:n, 0])
             placed = replace(
                 placed,
-                joints=_replace_rows(placed.joints, rows, there),
+                joints=_replace_rows(placed.joints, rows, world_joints),
                 root_sigma=_replace_rows(placed.root_sigma, rows, sigma),
             )
         return FrameResult(

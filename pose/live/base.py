@@ -47,17 +47,11 @@ class Subscription:
 
 
 class Loop(ABC):
-    """A live loop over one source (`LiveLoop`) or several cameras (`SeveralLoop`). Use it as a context manager.
+    """A live loop over one source (`LiveLoop`) or several cameras (`SeveralLoop`). Use it as a context manager."""
 
-    Attributes:
-        source: Source of the loop.
-        config: Settings of pose prediction: the prediction time, and how long occluded people are predicted.
-        ahead: Prediction time, fixed or measured; None if poses are not predicted.
-    """
-
-    source: NamedSource
-    config: LiveConfig
-    ahead: Horizon | None
+    source: NamedSource  # source of the loop
+    config: LiveConfig  # settings of pose prediction: the prediction time, and how long occluded people are predicted
+    ahead: Horizon | None  # prediction time, fixed or measured; None if poses are not predicted
 
     def __init__(self) -> None:
         # Held while frames are added to or removed from those that wait for refinement, and while subscribers are
@@ -109,22 +103,14 @@ class Loop(ABC):
         """Close the sources, even if the loop was never started."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the loop, and return whether it has ended. If the loop failed, its error is raised.
-
-        Args:
-            timeout: Maximum time to wait, s; None waits without limit.
-        """
+        """Wait up to `timeout` s for the end of the loop, and return whether it ended; raise its error."""
         ended = self._finished.wait(timeout)
         self._raise_error()
         return ended
 
     @abstractmethod
     def pause(self, paused: bool = True) -> None:
-        """Discard new frames until `pause(False)` is called.
-
-        Args:
-            paused: Whether to discard new frames; False continues.
-        """
+        """Discard new frames until `pause(False)` is called."""
 
     @abstractmethod
     def status(self) -> LiveStatus:
@@ -171,11 +157,7 @@ class Loop(ABC):
         return mailbox
 
     def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
-        """Remove a subscriber and close its mailbox.
-
-        Args:
-            mailbox: Mailbox from `subscribe`.
-        """
+        """Remove a subscriber and close its mailbox."""
         with self._delivery_lock:
             with self._lock:
                 leaving = [one for one in self._subscribers if one.mailbox is mailbox]
@@ -202,8 +184,8 @@ class Loop(ABC):
                 self._ended = True
                 subscribers, self._subscribers = self._subscribers, []
             self._deliver_pending(subscribers)
-        for one in subscribers:
-            one.mailbox.close()
+        for subscriber in subscribers:
+            subscriber.mailbox.close()
         self._finished.set()
 
     def _raise_error(self) -> None:

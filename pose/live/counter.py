@@ -70,11 +70,15 @@ class RepetitionCounter:
 
     def _count(self, person: _Person, now: float) -> None:
         times, joints, sigma = (np.array(column) for column in zip(*person.poses, strict=True))
-        found = find_repetitions(Motion(times, joints, sigma))
-        new = [one for one in found.items if one.complete and one.peak > person.last_repetition + 0.25]
+        repetitions = find_repetitions(Motion(times, joints, sigma))
+        new = [
+            repetition
+            for repetition in repetitions.items
+            if repetition.complete and repetition.peak > person.last_repetition + 0.25
+        ]
         if new:
             before = 0 if person.counted is None else person.counted.count
-            person.counted = Count(movement_name(found.courses), before + len(new))
-            person.last_repetition = max(one.peak for one in new)
+            person.counted = Count(movement_name(repetitions.courses), before + len(new))
+            person.last_repetition = max(repetition.peak for repetition in new)
         elif now - person.last_repetition > MAX_PAUSE_S:
             person.counted = None

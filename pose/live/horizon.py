@@ -12,11 +12,7 @@ MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """How far ahead of the capture of each frame its poses are predicted. Safe to use from any thread.
-
-    Attributes:
-        seconds: Fixed prediction time, s; None if it is the measured delay from capture to display.
-    """
+    """How far ahead of the capture of each frame its poses are predicted. Safe to use from any thread."""
 
     def __init__(self, seconds: float | None = None) -> None:
         """Set a fixed prediction time, or measure it.
@@ -30,7 +26,7 @@ class Horizon:
         """
         if seconds is not None and not 0 <= seconds <= MAX_HORIZON_S:
             raise UsageError(f"--ahead: {1000 * seconds:g} ms is out of range; allowed: 0 to {1000 * MAX_HORIZON_S:g}")
-        self.seconds = seconds
+        self.seconds = seconds  # fixed prediction time, s; None if it is the measured delay from capture to display
         self._display_delays: deque[float] = deque(maxlen=MAX_DISPLAY_DELAYS)
         self._lock = threading.Lock()
 
@@ -64,12 +60,7 @@ class Horizon:
             self._display_delays.append(min(max(delay, 0.0), MAX_HORIZON_S))
 
     def prediction_time(self, captured: float, now: float) -> float:
-        """Return the prediction time of a frame in s, at most `MAX_HORIZON_S` (0.5 s).
-
-        Args:
-            captured: Capture time of the frame, s.
-            now: Time at which its 3D pose is available, s, on the same clock.
-        """
+        """Return the prediction time of a frame in s, at most `MAX_HORIZON_S`, at `now` when its 3D is available."""
         if self.seconds is not None:
             return self.seconds
         with self._lock:

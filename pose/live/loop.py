@@ -64,7 +64,6 @@ class LiveLoop(Loop):
 
         Args:
             pipeline: Pipeline constructed with `live=True`.
-            source: Source of the frames.
             config: Settings of pose prediction: the prediction time, and how long occluded people are predicted. By
                 default, only occluded people are predicted.
             backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
@@ -247,10 +246,10 @@ class LiveLoop(Loop):
                 number, self._published = self._published, self._published + 1
                 subscribers = list(self._subscribers)
                 if self._refined is not None:
-                    wanted_later = any(one.wanted != "newest" for one in subscribers)
+                    wanted_later = any(subscriber.wanted != "newest" for subscriber in subscribers)
                     self._refined.pending.append((number, live if wanted_later else live.without_image()))
-            for one in subscribers:
-                one.deliver(number, live, refined=False)
+            for subscriber in subscribers:
+                subscriber.deliver(number, live, refined=False)
             with self._lock:  # frames count as processed once all subscribers have them
                 self._meter.add(live.done, live.latency)
         if self._refined is not None:
@@ -263,8 +262,8 @@ class LiveLoop(Loop):
                 frames.pending.popleft()
                 with self._lock:
                     subscribers = list(self._subscribers)
-                for one in subscribers:
-                    one.deliver(number, live, refined=True)
+                for subscriber in subscribers:
+                    subscriber.deliver(number, live, refined=True)
 
     def _begin_refinement(self, stream: Stream) -> None:
         """Prepare for the refinement of a new stream; keep refined people's world if the image size is the same."""

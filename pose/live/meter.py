@@ -12,26 +12,16 @@ MAX_MS = 10_000.0
 
 
 class Meter:
-    """Statistics of the rate and latency of processed frames. Not thread-safe.
-
-    Attributes:
-        count: Number of frames since the start.
-        max_ms: Maximum latency of all frames, ms.
-    """
+    """Statistics of the rate and latency of processed frames. Not thread-safe."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.max_ms = 0.0
+        self.count = 0  # number of frames since the start
+        self.max_ms = 0.0  # maximum latency of all frames, ms
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_FRAMES)
         self._histogram = np.zeros(round(MAX_MS / BIN_MS) + 1, np.int64)
 
     def add(self, done: float, latency: float) -> None:
-        """Add a frame.
-
-        Args:
-            done: Completion time in s on the clock of `time.monotonic`.
-            latency: Time from capture to completion, s.
-        """
+        """Add a frame completed at `done` (monotonic, s) with a latency in s."""
         ms = 1000 * latency
         self.count += 1
         self.max_ms = max(self.max_ms, ms)
@@ -53,13 +43,7 @@ class Meter:
         return fps, float(median), float(high)
 
     def percentile(self, percent: float) -> float:
-        """Return a percentile of the latency of all frames in ms; NaN without frames.
-
-        The resolution is 0.25 ms, and latencies above 10 s count as 10 s.
-
-        Args:
-            percent: Percentile from 0 to 100.
-        """
+        """Return a percentile of the latency of all frames in ms, up to 10 s by 0.25 ms; NaN without frames."""
         if not self.count:
             return float("nan")
         rank = percent / 100 * self.count

@@ -27,18 +27,13 @@ class Recorder:
     Recording ends at `close`, when the loop ends, and when the disk is full. Without
     `restart_on_change`, it also ends when the image size, the networks or the calibration of several cameras change.
     Files get their final names then.
-
-    Attributes:
-        finished: Finished recordings, oldest first.
     """
 
     def __init__(self, loop: Loop, parent: Path, *, video: bool = True, restart_on_change: bool = False) -> None:
         """Create the folder and start recording.
 
         Args:
-            loop: The loop to record.
             parent: Folder in which the folder of the recording is created.
-            video: Whether to record the images.
             restart_on_change: Whether to continue in a new folder when the image size, the networks or the calibration
                 change. Otherwise, recording ends.
 
@@ -47,7 +42,7 @@ class Recorder:
         """
         self._loop, self._parent, self._with_video, self._restart_on_change = loop, parent, video, restart_on_change
         self._current = self._begin()
-        self.finished: list[RecordingFolder] = []
+        self.finished: list[RecordingFolder] = []  # finished recordings, oldest first
         capacity = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
         # With prediction, poses are recorded as displayed. Refined poses are never predicted.
         wanted: Wanted = "final" if loop.ahead is None else "newest"

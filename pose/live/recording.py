@@ -207,15 +207,15 @@ def _finish(folder: Path) -> str:
         problems.append(str(error))
     except (OSError, KeyError, TypeError, ValueError) as error:
         problems.append(f"{JSON}: {error}")
-    if (part := folder / f"{UNFINISHED_PREFIX}{VIDEO}").is_file():
+    if (unfinished := folder / f"{UNFINISHED_PREFIX}{VIDEO}").is_file():
         try:
-            finish_video(part, folder / VIDEO)
+            finish_video(unfinished, folder / VIDEO)
         except PoseError as error:
             problems.append(str(error))
-    there = [name for name in (VIDEO, JSON, NPZ, CAMERAS_FILE) if (folder / name).is_file()]
+    finished = [name for name in (VIDEO, JSON, NPZ, CAMERAS_FILE) if (folder / name).is_file()]
     with suppress(OSError):  # not empty
         folder.rmdir()
-    what = f"finished with {frames} frames: {', '.join(there)}" if there else "there was nothing in it"
+    what = f"finished with {frames} frames: {', '.join(finished)}" if finished else "there was nothing in it"
     return f"the recording {folder} was cut short; {'; '.join([what, *problems])}"
 
 

@@ -32,7 +32,6 @@ class RerunSink:
         """Start the viewer or open a file, and subscribe to the loop.
 
         Args:
-            loop: Loop to log.
             file: Path of an .rrd file to write; None starts the viewer.
 
         Raises:

@@ -23,53 +23,35 @@ STALL_SECONDS = 3.0  # time without an image after which a source counts as stal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream of a pipeline.
+    """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream of a pipeline."""
 
-    Attributes:
-        pipeline: Pipeline that processes the images.
-        session: State of the pipeline for this stream, such as its tracks.
-        size: (width, height) of the images, px.
-        world: World of the people; None for camera coordinates.
-        camera: Camera in whose frame the 3D poses are; None for the camera of the pipeline.
-        cameras: Descriptions of the cameras, as in `RunInfo.cameras`; empty for one camera, and without a calibration.
-    """
-
-    pipeline: "Pipeline"
-    session: "Session"
-    size: tuple[int, int]
-    world: WatchedWorld | None = None
-    camera: Camera | None = None
+    pipeline: "Pipeline"  # pipeline that processes the images
+    session: "Session"  # state of the pipeline for this stream, such as its tracks
+    size: tuple[int, int]  # (width, height) of the images, px
+    world: WatchedWorld | None = None  # world of the people; None for camera coordinates
+    camera: Camera | None = None  # camera in whose frame the 3D poses are; None for the camera of the pipeline
+    # Descriptions of the cameras, as in `RunInfo.cameras`; empty for one camera, and without a calibration.
     cameras: tuple[Mapping[str, Json], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """Result of one frame.
+    """Result of one frame."""
 
-    Attributes:
-        image: (H, W, 3) uint8 RGB, the image of the frame. It is shared between subscribers: do not write to it.
-        result: People and poses. `index` counts captured frames, so the indices of dropped frames are missing. With
-            prediction (`Poses3D.ahead`), poses, keypoints and boxes are those of a later time than the image.
-        skeleton: Skeleton of the 2D keypoints.
-        captured: Capture time in s on the clock of `time.monotonic`.
-        done: Time at which the 3D pose was available, s, on the same clock.
-        stream: Stream of the frame. Another stream has other track ids, and may have other networks.
-        world: World of the people in this frame, with their heights; None in camera coordinates, for example while the
-            camera moves.
-        motion: Camera motion, `static`, `rotating`, `translating` or `unknown`; empty if not measured.
-        final: Whether no refined result of the same frame follows (`LiveLoop.subscribe`).
-        counts: Repetition counts by track id, for people who repeat a movement.
-    """
-
-    image: U8
+    image: U8  # (H, W, 3) uint8 RGB, the image of the frame. It is shared between subscribers: do not write to it
+    # People and poses. `index` counts captured frames, so the indices of dropped frames are missing. With prediction
+    # (`Poses3D.ahead`), poses, keypoints and boxes are those of a later time than the image.
     result: FrameResult
-    skeleton: Skeleton
-    captured: float
-    done: float
-    stream: Stream | None = None
+    skeleton: Skeleton  # skeleton of the 2D keypoints
+    captured: float  # capture time in s on the clock of `time.monotonic`
+    done: float  # time at which the 3D pose was available, s, on the same clock
+    stream: Stream | None = None  # stream of the frame. Another stream has other track ids, and may have other networks
+    # World of the people in this frame, with their heights; None in camera coordinates, for example while the camera
+    # moves.
     world: WorldInfo | None = None
-    motion: str = ""
-    final: bool = True
+    motion: str = ""  # camera motion, `static`, `rotating`, `translating` or `unknown`; empty if not measured
+    final: bool = True  # whether no refined result of the same frame follows (`LiveLoop.subscribe`)
+    # Repetition counts by track id, for people who repeat a movement.
     counts: Mapping[int, Count] = field(default_factory=dict)
 
     @property

@@ -14,11 +14,6 @@ LOOPBACK = "127.0.0.1"
 def read_address(option: str, text: str, default_host: str | None = None) -> tuple[str, int]:
     """Parse `HOST:PORT`, or `PORT` if there is a default host, and return host and port.
 
-    Args:
-        option: Name of the option, for the error message.
-        text: Value of the option.
-        default_host: Host if the text is only a port; None if the host is required.
-
     Raises:
         UsageError: If the text has another form, or the port is above 65535.
     """
@@ -32,10 +27,6 @@ def read_address(option: str, text: str, default_host: str | None = None) -> tup
 
 def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
     """Return the address family and the socket address for UDP datagrams to a receiver.
-
-    Args:
-        host: Name or IP address of the receiver.
-        port: Port of the receiver.
 
     Raises:
         PoseError: If the host is unknown.
@@ -68,11 +59,6 @@ class UdpSink:
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
         """Open the socket and subscribe to the loop.
-
-        Args:
-            loop: Loop whose results are sent.
-            host: Name or IP address of the receiver.
-            port: Port of the receiver.
 
         Raises:
             PoseError: If the host is unknown.

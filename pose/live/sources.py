@@ -33,26 +33,14 @@ class Captured:
 
 
 class LiveSource(Protocol):
-    """Protocol of a live source.
+    """Protocol of a live source."""
 
-    Attributes:
-        name: Name for display.
-        fps: Nominal frame rate, frames/s.
-        message: Current problem, for display; empty without one.
-    """
-
-    name: str
-    fps: float
-    message: str
+    name: str  # name for display
+    fps: float  # nominal frame rate, frames/s
+    message: str  # current problem, for display; empty without one
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """Yield the images as they arrive, until the source ends or `stop` is set.
-
-        Frame indices count from 0. Frame times increase, also across reconnections and repeats of a file. The image
-        size may change.
-
-        Args:
-            stop: Event that ends the iteration.
 
         Raises:
             PoseError: If the source fails permanently.
@@ -72,7 +60,6 @@ def open_live(spec: str, *, loop: bool = False) -> LiveSource:
 
     Args:
         spec: Camera number, path of a file, or address such as `rtsp://...` or `http://...`.
-        loop: Whether to repeat a file.
 
     Raises:
         PoseError: If the source cannot be opened now.

@@ -14,10 +14,6 @@ class Subscriber:
     """Thread that calls a function with the results of a loop, until the loop ends or `close` is called.
 
     If the function is slower than the loop, results are dropped.
-
-    Attributes:
-        problem: Text of the first error of `work` or `after`; None without one. After an error, `work` is not called
-            again.
     """
 
     def __init__(
@@ -33,7 +29,6 @@ class Subscriber:
         """Subscribe and start the thread.
 
         Args:
-            loop: Loop whose results are processed.
             work: Function called with each result, in the thread of the subscriber.
             maxlen: Capacity of the queue; when it is full, the oldest result is dropped.
             after: Function called at the end in the same thread, even after an error.
@@ -41,6 +36,7 @@ class Subscriber:
                 most 10 s.
             wanted: Kind of results, "newest", "final" or "all", as in `Loop.subscribe`.
         """
+        # Text of the first error of `work` or `after`; None without one. After an error, `work` is not called again.
         self.problem: str | None = None
         self._loop, self._drain = loop, drain
         self._work, self._after = work, after

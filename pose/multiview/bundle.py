@@ -96,7 +96,7 @@ class BundleAdjustment:
         """Solve from initial values until the relative decrease of the cost is below `tolerance`."""
         # The lifter's prior is rotated to the world with the initial cameras and then stays fixed.
         cameras, bodies = list(cameras), list(bodies)
-        priors = [self._priors(one, cameras) for one in self._people]
+        priors = [self._priors(person_observed, cameras) for person_observed in self._people]
         cost = self._cost(cameras, bodies, priors)
         damping = 1e-4
         for _ in range(iterations):
@@ -104,9 +104,9 @@ class BundleAdjustment:
             before = cost
             for _ in range(6):
                 tried = self._step(terms, cameras, bodies, damping)
-                found = self._cost(*tried, priors)
-                if found < cost:
-                    (cameras, bodies), cost, damping = tried, found, max(damping / 8, 1e-9)
+                new_cost = self._cost(*tried, priors)
+                if new_cost < cost:
+                    (cameras, bodies), cost, damping = tried, new_cost, max(damping / 8, 1e-9)
                     break
                 damping *= 8
             if not cost < before * (1 - tolerance):
@@ -124,12 +124,12 @@ class BundleAdjustment:
         self, cameras: list[ViewCamera], bodies: list[BodyUnknowns], priors: list[tuple[F64, F64, F64, F64]]
     ) -> float:
         cost = self._camera_cost(cameras)
-        for one, body, prior in zip(self._people, bodies, priors, strict=True):
+        for person, body, prior in zip(self._people, bodies, priors, strict=True):
             for index, camera in enumerate(cameras):
-                square = _squares(camera.project(body.points) - _seen(one, index, camera), one.noise[index])
+                square = _squares(camera.project(body.points) - _seen(person, index, camera), person.noise[index])
                 cost += 0.5 * float(self._weights.cauchy**2 * np.log1p(square / self._weights.cauchy**2).sum())
             stretch = (r.BONE_RESIDUALS.measure(body.points)[0] - body.bones) / BONE_SIGMA
-            bend = np.diff(body.points, n=2, axis=0) / (one.step**2 * self._weights.acceleration)
+            bend = np.diff(body.points, n=2, axis=0) / (person.step**2 * self._weights.acceleration)
             limbs, precision, root, root_precision = prior
             middle = _HIPS @ body.points
             off = ((body.points - middle[:, None] - limbs) ** 2).sum(axis=-1) * precision
@@ -190,19 +190,19 @@ class BundleAdjustment:
     def _chain(self, terms: _Terms, person: int, damping: float) -> Chain:
         count = len(terms.frames)
         weight = (self._people[person].step ** 2 * self._weights.acceleration) ** -2.0
-        own, one, two = np.zeros(count), np.zeros(count - 1), np.zeros(max(count - 2, 0))
+        diagonal, next_one, next_two = np.zeros(count), np.zeros(count - 1), np.zeros(max(count - 2, 0))
         if count > 2:
-            own[:-2] += weight
-            own[1:-1] += 4 * weight
-            own[2:] += weight
-            one[:-1] -= 2 * weight
-            one[1:] -= 2 * weight
-            two += weight
+            diagonal[:-2] += weight
+            diagonal[1:-1] += 4 * weight
+            diagonal[2:] += weight
+            next_one[:-1] -= 2 * weight
+            next_one[1:] -= 2 * weight
+            next_two += weight
         frames = terms.frames.copy()
         rows = np.arange(D)
-        frames[:, rows, rows] += own[:, None]
+        frames[:, rows, rows] += diagonal[:, None]
         frames[:, rows, rows] = frames[:, rows, rows] * (1 + damping) + 1e-6
-        return Chain.factorise(frames, one, two)
+        return Chain.factorise(frames, next_one, next_two)
 
     def _reduced(self, terms: list[_Terms], cameras: list[ViewCamera], damping: float) -> tuple[F64, F64, list[F64]]:
         """Return the Schur complement over free camera parameters and bones, and each person's frame solutions."""
@@ -211,15 +211,15 @@ class BundleAdjustment:
         total = width + self._bones * len(terms)
         matrix, right = np.zeros((total, total)), np.zeros(total)
         solved = []
-        for person, one in enumerate(terms):
+        for person, term in enumerate(terms):
             columns = self._columns(person)
-            sides = np.concatenate([one.cross, one.right[..., None]], axis=-1)
-            answer = self._chain(one, person, damping).solve(sides)
+            sides = np.concatenate([term.cross, term.right[..., None]], axis=-1)
+            answer = self._chain(term, person, damping).solve(sides)
             solved.append(answer)
-            matrix[np.ix_(columns, columns)] += one.border - np.einsum(
-                "kda,kdb->ab", one.cross, answer[..., :-1], optimize=True
+            matrix[np.ix_(columns, columns)] += term.border - np.einsum(
+                "kda,kdb->ab", term.cross, answer[..., :-1], optimize=True
             )
-            right[columns] += one.border_right - np.einsum("kda,kd->a", one.cross, answer[..., -1], optimize=True)
+            right[columns] += term.border_right - np.einsum("kda,kd->a", term.cross, answer[..., -1], optimize=True)
         rows = np.arange(width)
         precision = self._freedom.precision.ravel()[self._free]
         matrix[rows, rows] += precision
@@ -241,13 +241,14 @@ class BundleAdjustment:
         move = np.zeros(self._freedom.free.size)
         move[self._free] = shared[: len(self._free)]
         moved = [
-            _moved(camera, part) for camera, part in zip(cameras, move.reshape(self._freedom.free.shape), strict=True)
+            _moved(camera, camera_step)
+            for camera, camera_step in zip(cameras, move.reshape(self._freedom.free.shape), strict=True)
         ]
         changed = []
         for person, (body, answer) in enumerate(zip(bodies, solved, strict=True)):
-            own = shared[self._columns(person)]
-            points = body.points + (answer[..., -1] - answer[..., :-1] @ own).reshape(body.points.shape)
-            changed.append(BodyUnknowns(points, body.bones + own[len(self._free) :]))
+            person_step = shared[self._columns(person)]
+            points = body.points + (answer[..., -1] - answer[..., :-1] @ person_step).reshape(body.points.shape)
+            changed.append(BodyUnknowns(points, body.bones + person_step[len(self._free) :]))
         return moved, changed
 
     def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64]:
@@ -272,11 +273,7 @@ class BundleAdjustment:
 
 
 def start_body(points: F64) -> BodyUnknowns:
-    """Return an initial body with given points and their median bone lengths.
-
-    Args:
-        points: (K, N, 3) m in the world, the N points `types.POINTS` at K times.
-    """
+    """Return an initial body with points (K, N, 3) m in the world and their median bone lengths."""
     return BodyUnknowns(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 

@@ -29,19 +29,12 @@ ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Description of the camera parameters that are given.
+    """Description of the camera parameters that are given."""
 
-    Attributes:
-        poses: Whether the camera poses are given and fixed.
-        clocks: Whether the clocks are given and fixed.
-        refine_poses: Whether the given camera poses are initial values, to be refined.
-        capture_times: Whether clocks start from capture times, as for live cameras. Messages then do not suggest
-            `--offsets`.
-    """
-
-    poses: bool = False
-    clocks: bool = False
-    refine_poses: bool = False
+    poses: bool = False  # whether the camera poses are given and fixed
+    clocks: bool = False  # whether the clocks are given and fixed
+    refine_poses: bool = False  # whether the given camera poses are initial values, to be refined
+    # Whether clocks start from capture times, as for live cameras. Messages then do not suggest `--offsets`.
     capture_times: bool = False
 
 
@@ -138,7 +131,7 @@ def adjust(
             bodies = None
         seen = [observe(people[row], current, k, width=0.03) for (row, _), k in zip(jobs, knots, strict=True)]
         if bodies is None:
-            bodies = [start_body(start_points(one, CameraBatch.of(current))) for one in seen]
+            bodies = [start_body(start_points(observed, CameraBatch.of(current))) for observed in seen]
         bundle = BundleAdjustment(seen, freedom(cameras, known, stage, span), weights)
         last = number == len(stages) - 1 and not rough
         solution = bundle.solve(current, bodies, iterations, tolerance=1e-3, covariance=last)

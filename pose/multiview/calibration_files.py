@@ -43,14 +43,7 @@ _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
 def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequence[str] = ()) -> dict[str, Json]:
-    """Return the JSON object of a camera for results and `cameras.json`, with lengths in m and angles in degrees.
-
-    Args:
-        name: Name of the camera.
-        camera: The camera.
-        accuracy: Standard deviations of the camera.
-        clock: Evidence for its clock, such as 'motion' or 'sound', from `clock_sources`.
-    """
+    """Return the JSON object of a camera for results and `cameras.json`, with lengths in m and angles in degrees."""
     known = {
         "rotation": accuracy.rotation, "position": accuracy.position, "focal": accuracy.focal, "k1": accuracy.radial,
         "offset": accuracy.offset, "drift": accuracy.drift,
@@ -78,8 +71,6 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
     Cameras are assigned to videos by name, or by order if not all names match.
 
     Args:
-        path: The file.
-        names: Names of the videos.
         sizes: Sizes of the videos, (width, height) px.
 
     Raises:
@@ -91,10 +82,6 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
 
 def check_cameras(path: Path, names: Sequence[str]) -> None:
     """Check a calibration file before the sizes of the videos are known.
-
-    Args:
-        path: The file.
-        names: Names of the videos.
 
     Raises:
         UsageError: If the file is missing.
@@ -146,13 +133,13 @@ def _is_camera(value: object) -> bool:
 def _for_videos(
     path: Path, found: list[tuple[str, Mapping[str, Any]]], names: Sequence[str]
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    known = dict(found)
-    if all(name in known for name in names):
-        return [(name, known[name]) for name in names]
+    by_name = dict(found)
+    if all(name in by_name for name in names):
+        return [(name, by_name[name]) for name in names]
     if len(found) != len(names):
         cameras = "1 camera" if len(found) == 1 else f"{len(found)} cameras"
         raise PoseError(
-            f"--cameras {path}: has {cameras} ({', '.join(known)}) for {len(names)} videos "
+            f"--cameras {path}: has {cameras} ({', '.join(by_name)}) for {len(names)} videos "
             f"({', '.join(names)}); expected matching names, or the same number"
         )
     return found
@@ -164,17 +151,17 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     given_rotation = values["R"] if "R" in values else values["rotation"]
     is_vector = np.shape(given_rotation) == (3,)
     rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
-    turned = rotation_matrix(rotation) if is_vector else rotation
-    if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
+    rotation_3x3 = rotation_matrix(rotation) if is_vector else rotation
+    if abs(np.linalg.det(rotation_3x3) - 1) > 1e-3 or np.abs(rotation_3x3 @ rotation_3x3.T - np.eye(3)).max() > 1e-3:
         raise ValueError(f"{name}: R is not a rotation matrix (orthonormal, determinant 1)")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
-    bent: Any = next((values[key] for key in _DISTORTION if key in values), [])
-    given = np.asarray(bent, np.float64).ravel()
-    if not (np.abs(given) <= MAX_NUMBER).all():
+    distortion: Any = next((values[key] for key in _DISTORTION if key in values), [])
+    coefficients = np.asarray(distortion, np.float64).ravel()
+    if not (np.abs(coefficients) <= MAX_NUMBER).all():
         raise ValueError(f"{name}: expected finite distortion coefficients")
     model = values.get("lens", next((one for one in LENSES if values.get(one) is True), RadialLens.name))
-    said = values.get("size", values.get("image_size", size or (1, 1)))
-    width, height = (int(part) for part in said)
+    stated_size = values.get("size", values.get("image_size", size or (1, 1)))
+    width, height = (int(side) for side in stated_size)
     size = size or (width, height)
     if width * size[1] != height * size[0]:
         raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
@@ -184,12 +171,12 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     if abs(matrix[0, 0] / focal - 1) > MAX_ASPECT_ERROR:
         raise ValueError(f"{name}: fx and fy differ by over {200 * MAX_ASPECT_ERROR:.0f} %; resample the video first")
     try:
-        lens = lens_of_file(str(model), tuple(given.tolist()))
+        lens = lens_of_file(str(model), tuple(coefficients.tolist()))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if isinstance(lens, RadialLens):
-        lens = RadialLens(_two_coefficients(name, given, focal, matrix[:2, 2], size))
-    return ViewCamera(size, focal, matrix[:2, 2].copy(), turned, move, lens, known=True)
+        lens = RadialLens(_two_coefficients(name, coefficients, focal, matrix[:2, 2], size))
+    return ViewCamera(size, focal, matrix[:2, 2].copy(), rotation_3x3, move, lens, known=True)
 
 
 def _two_coefficients(name: str, given: F64, focal: float, centre: F64, size: tuple[int, int]) -> tuple[float, float]:

@@ -20,19 +20,12 @@ SIGMAS = {
 
 @dataclass(frozen=True, slots=True)
 class ClockHint:
-    """Offset between two cameras' clocks, estimated from sound or time stamps.
+    """Offset between two cameras' clocks, estimated from sound or time stamps."""
 
-    Attributes:
-        first: Index of the first camera.
-        second: Index of the second camera.
-        seconds: Time that converts the second camera's clock to the first's when added to it.
-        source: Name of the source, a key of `SIGMAS`.
-    """
-
-    first: int
-    second: int
-    seconds: float
-    source: str
+    first: int  # index of the first camera
+    second: int  # index of the second camera
+    seconds: float  # time that converts the second camera's clock to the first's when added to it
+    source: str  # name of the source, a key of `SIGMAS`
 
     @property
     def sigma(self) -> float:
@@ -47,15 +40,17 @@ class ClockHint:
 
 def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) -> list[ClockHint]:
     """Return the clock offsets of all pairs of cameras that sound or time stamps give."""
-    found = []
+    hints = []
     for second in range(len(recorded)):
         for first in range(second):
-            one, other = waves[first], waves[second]
-            found_lag = sound_lag(one, other) if one is not None and other is not None else None
+            first_wave, second_wave = waves[first], waves[second]
+            found_lag = (
+                sound_lag(first_wave, second_wave) if first_wave is not None and second_wave is not None else None
+            )
             if found_lag is not None:
-                found.append(ClockHint(first, second, found_lag.seconds, SOUND))
+                hints.append(ClockHint(first, second, found_lag.seconds, SOUND))
             for source in (TIMECODE, DATE):
-                here, there = (getattr(recorded[index], source) for index in (first, second))
-                if here is not None and there is not None:
-                    found.append(ClockHint(first, second, there - here, source))
-    return found
+                first_stamp, second_stamp = (getattr(recorded[index], source) for index in (first, second))
+                if first_stamp is not None and second_stamp is not None:
+                    hints.append(ClockHint(first, second, second_stamp - first_stamp, source))
+    return hints

@@ -43,14 +43,7 @@ def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
-    """Return the track id and the data of each person in a frame who has a 3D pose.
-
-    The data are keypoints, scores, joints, root and sigma, as in `ViewTrack` but without the axis of time.
-
-    Args:
-        result: Results of the frame.
-        skeleton: Joint set of its 2D keypoints.
-    """
+    """Return track id and data, as in a frame of `ViewTrack`, of each person in a frame who has a 3D pose."""
     if not len(result.people):
         return []
     sided, scores = with_lifted_sides(result, skeleton)
@@ -63,12 +56,6 @@ def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
 
 
 def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> ViewTrack:
-    """Make a track from its frames, at least one.
-
-    Args:
-        camera: Index of the camera.
-        number: Id of the track.
-        seen: Time in s and data of each frame; the data have the format that `rows_of` returns.
-    """
+    """Make a track from its frames, at least one: time in s and data from `rows_of`."""
     times = np.array([time for time, _ in seen])
     return ViewTrack(camera, number, times, *map(np.array, zip(*(row for _, row in seen), strict=True)))

@@ -17,16 +17,7 @@ _MEASURED = [row for row, joint in enumerate(POINTS) if joint not in DERIVED]
 
 
 def complete(points: F64, joints: F64, present: Flags, sigma: F64) -> F64:
-    """Complete triangulated points to Human3.6M-17, and return joints (..., K, 17, 3) m in the world.
-
-    At times at which no camera has the person, the trunk shape of the nearest time with a camera is used.
-
-    Args:
-        points: (..., K, N, 3) m in the world, N triangulated points at K times; leading axes `...` are people.
-        joints: (C, ..., K, 17, 3) m, lifted joints of each of C cameras, root-relative in world axes.
-        present: (C, ..., K) whether the camera has the person.
-        sigma: (C, ..., K, 17) mm, uncertainty of the lifted joints.
-    """
+    """Complete points (..., K, N, 3) m to joints (..., K, 17, 3) m in the world, with the nearest known trunk."""
     trunk = points.take(_TRUNK, axis=-2)
     middle = trunk.mean(axis=-2, keepdims=True)
     share = np.where(present, np.maximum(sigma.take(DERIVED, axis=-1).mean(axis=-1), 1.0) ** -2.0, 0.0)

@@ -35,23 +35,14 @@ LIFTED_SHARE = 0.7  # share of the lifter's sigma for joints that only the lifte
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Fused 3D joints of one person at K times.
+    """Fused 3D joints of one person at K times."""
 
-    Attributes:
-        instants: (K,) s, common time.
-        joints: (K, 17, 3) m in the world.
-        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68, given the cameras.
-        observed: (C, K, 17), whether each camera detected the joint close to its fused position.
-        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
-        present: (K,), whether any camera tracks the person.
-    """
-
-    instants: F64
-    joints: F64
-    sigma: F64
-    observed: Flags
-    residual: F64
-    present: Flags
+    instants: F64  # (K,) s, common time
+    joints: F64  # (K, 17, 3) m in the world
+    sigma: F64  # (K, 17) mm, the radius that contains the true joint with probability 0.68, given the cameras
+    observed: Flags  # (C, K, 17), whether each camera detected the joint close to its fused position
+    residual: F64  # (C, K) px, median reprojection error over joints, NaN where a camera does not see the person
+    present: Flags  # (K,), whether any camera tracks the person
 
     def person(self, index: int) -> "Fused":
         """Return the person with an index, if the arrays hold several people in an additional axis before K."""
@@ -62,18 +53,7 @@ class Fused:
 def fuse(
     tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], instants: F64, bones: F64, scale: float = 1.0
 ) -> Iterator[Fused]:
-    """Fuse the tracks of a person at evenly spaced times, window by window.
-
-    Args:
-        tracks: Tracks of the person, by camera index.
-        cameras: The cameras.
-        instants: (K,) s, common times.
-        bones: (B,) m, lengths of the bones `residuals.BONES`.
-        scale: Factor by which lifted bodies are scaled.
-
-    Yields:
-        The person in each window; windows in which no camera has the person are left out.
-    """
+    """Fuse the tracks of a person at common times (K,) s and yield the windows in which a camera has the person."""
     step, batch = float(instants[1] - instants[0]), CameraBatch.of(cameras)
     start: F64 | None = None
     pieces = max(round(len(instants) / (WINDOW - 2 * MARGIN)), 1)
@@ -109,35 +89,23 @@ class Newest:
 def fuse_newest(
     observed: Observed, cameras: CameraBatch, corrections: Sequence[F64 | None], bones: F64, scale: float = 1.0
 ) -> list[Newest]:
-    """Fuse a short window of P people and return its last instant for each person, for live use.
-
-    The people do not influence each other. They are solved at once because NumPy calls on small arrays would take most
-    of the time.
-
-    Args:
-        observed: The people in the window (`observations.observe_people`).
-        cameras: The cameras.
-        corrections: Start of the solver for each person: `Newest.correction` (N, 3) m of the previous frame with the
-            same cameras; None without one.
-        bones: (P, B) m, lengths of the bones `residuals.BONES`.
-        scale: Factor by which lifted bodies are scaled.
-    """
+    """Fuse a short window of P people and return its last instant for each person, for live use."""
     scene = _FusionInput.of(observed, cameras, bones, scale)
     lifted_start = start_points(observed, cameras, scale)
-    found: dict[int, Newest] = {}
+    newest: dict[int, Newest] = {}
     continued = np.flatnonzero([correction is not None for correction in corrections])
     if len(continued):
         start = lifted_start.copy()
-        start[continued] += np.stack([one for one in corrections if one is not None])[:, None]
-        some = scene.of_people(continued)
-        better, solution = _continued(some, lifted_start[continued], start[continued])
+        start[continued] += np.stack([shift for shift in corrections if shift is not None])[:, None]
+        continued_input = scene.of_people(continued)
+        better, solution = _continued(continued_input, lifted_start[continued], start[continued])
         if solution is not None:
-            found |= _newest(solution, cameras, continued[better], lifted_start)
-    others = np.array([person for person in range(len(corrections)) if person not in found], np.int64)
+            newest |= _newest(solution, cameras, continued[better], lifted_start)
+    others = np.array([person for person in range(len(corrections)) if person not in newest], np.int64)
     if len(others):
         solution = _solved(scene.of_people(others), lifted_start[others])
-        found |= _newest(solution, cameras, others, lifted_start)
-    return [found[person] for person in range(len(corrections))]
+        newest |= _newest(solution, cameras, others, lifted_start)
+    return [newest[person] for person in range(len(corrections))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,13 +45,7 @@ def row_type(cameras: int) -> RowType:
 
 
 def rows_of(fused: Fused, fps: float, kind: RowType) -> Rows:
-    """Convert fused joints to a structured array with one entry per frame.
-
-    Args:
-        fused: Fused joints of one person.
-        fps: Frame rate of the time line, frames/s.
-        kind: Type of the array, from `row_type`.
-    """
+    """Convert one person's fused joints to a structured array with one entry per frame."""
     rows = np.zeros(len(fused.instants), kind)
     rows["frames"] = np.rint(fused.instants * fps)
     rows["joints"], rows["sigma"], rows["residual"] = fused.joints, fused.sigma, fused.residual.T

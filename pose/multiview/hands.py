@@ -89,7 +89,7 @@ def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
 def _assigned_to_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
     """Assign each hand to the closest wrist (in cameras that confuse the arms, swapped); drop distant ones."""
     pixels, scores, shapes = seen.pixels.copy(), seen.scores.copy(), seen.shapes.copy()
-    there = seen.seen
+    is_seen = seen.seen
     for index, camera in enumerate(cameras):
         expected, size = camera.project(wrists), _size_px(camera, wrists, metres)
         for left in range(0, len(wrists), 2):
@@ -97,9 +97,9 @@ def _assigned_to_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: 
             apart = np.linalg.norm(expected[left] - expected[left + 1])
             as_seen, swapped = (
                 sum(
-                    float(np.linalg.norm(pixels[index, row, 0] - expected[place]))
-                    for row, place in zip(rows, places, strict=True)
-                    if there[index, row]
+                    float(np.linalg.norm(pixels[index, row, 0] - expected[wrist]))
+                    for row, wrist in zip(rows, places, strict=True)
+                    if is_seen[index, row]
                 )
                 for places in (rows, mirrored)
             )
@@ -161,10 +161,13 @@ class HandStream:
         """Start at the first result of each camera; `tracks` are (camera index, track id) of each person."""
         self._cameras = list(cameras)
         persons: list[dict[int, int]] = [{} for _ in cameras]
-        for person, own in enumerate(tracks):
-            for camera, number in own:
+        for person, keys in enumerate(tracks):
+            for camera, number in keys:
                 persons[camera][number] = person
-        self._neighbours = [_NeighbourFrames(one, known) for one, known in zip(results, persons, strict=True)]
+        self._neighbours = [
+            _NeighbourFrames(camera_results, person_of_track)
+            for camera_results, person_of_track in zip(results, persons, strict=True)
+        ]
 
     def at(self, time: float, people: Sequence[int], wrists: F64, forearms: F64) -> tuple[F32, F32]:
         """Return shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm at a common time, which must not decrease."""
@@ -228,8 +231,8 @@ def _between(before: _Hands | None, after: _Hands | None, share: float) -> _Hand
         return other[0], np.zeros_like(other[1]), other[2]
     if before is None or after is None:
         return nearer
-    both = np.asarray((before[1] > 0).any(axis=1) & (after[1] > 0).any(axis=1))[:, None]
-    mixed = tuple(one + share * (two - one) for one, two in zip(before, after, strict=True))
-    points = np.where(both[..., None], mixed[0], nearer[0])
-    scores = np.where(both, np.minimum(before[1], after[1]), nearer[1])
-    return points, scores, np.where(both[..., None], mixed[2], nearer[2])
+    in_both = np.asarray((before[1] > 0).any(axis=1) & (after[1] > 0).any(axis=1))[:, None]
+    mixed = tuple(earlier + share * (later - earlier) for earlier, later in zip(before, after, strict=True))
+    points = np.where(in_both[..., None], mixed[0], nearer[0])
+    scores = np.where(in_both, np.minimum(before[1], after[1]), nearer[1])
+    return points, scores, np.where(in_both[..., None], mixed[2], nearer[2])

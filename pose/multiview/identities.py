@@ -41,15 +41,15 @@ def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> l
     clusters = [[row] for row in range(len(tracks))]
     while True:
         best, pair = np.inf, (0, 0)
-        for i, one in enumerate(clusters):
+        for i, cluster in enumerate(clusters):
             for j in range(i):
-                cost = _cost(one, clusters[j], agreements)
+                cost = _cost(cluster, clusters[j], agreements)
                 if cost < best:
                     best, pair = cost, (j, i)
         if not np.isfinite(best):
             break
         clusters[pair[0]] += clusters.pop(pair[1])
-    return sorted((sorted(one) for one in clusters), key=lambda one: -sum(len(tracks[row]) for row in one))
+    return sorted((sorted(cluster) for cluster in clusters), key=lambda one: -sum(len(tracks[row]) for row in one))
 
 
 def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, ViewTrack]:
@@ -69,19 +69,19 @@ def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, 
 
 def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
     """Return the agreement of all pairs of tracks that overlap in time, by their indices in increasing order."""
-    found = {}
-    for i, one in enumerate(tracks):
+    agreements = {}
+    for i, track in enumerate(tracks):
         for j in range(i):
             other = tracks[j]
-            if one.camera == other.camera:
-                overlap = min(one.times[-1], other.times[-1]) - max(one.times[0], other.times[0])
+            if track.camera == other.camera:
+                overlap = min(track.times[-1], other.times[-1]) - max(track.times[0], other.times[0])
                 if overlap > MAX_OVERLAP_S:
-                    found[j, i] = Agreement(np.inf, float(overlap))
+                    agreements[j, i] = Agreement(np.inf, float(overlap))
                 continue
-            agreement = compare_tracks(one, other, cameras[one.camera], cameras[other.camera])
+            agreement = compare_tracks(track, other, cameras[track.camera], cameras[other.camera])
             if agreement is not None:
-                found[j, i] = agreement
-    return found
+                agreements[j, i] = agreement
+    return agreements
 
 
 def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Agreement]) -> float:
@@ -94,14 +94,7 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
 
 
 def compare_tracks(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
-    """Compare tracks of two cameras; return None if too few times have detections in both.
-
-    Args:
-        one: Track of the first camera.
-        other: Track of the second camera.
-        first: The first camera.
-        second: The second camera.
-    """
+    """Compare tracks of two cameras; return None if too few times have detections in both."""
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
     instants = comparison_times(begin, end, RATE)
@@ -114,14 +107,14 @@ def compare_tracks(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: 
     rays_a = world_rays(a.pixels[:, LIMB_POINTS], first)
     rays_b = world_rays(b.pixels[:, LIMB_POINTS], second)
     apart, front = ray_distance(first.position, rays_a, second.position, rays_b)
-    miss = float(np.median(np.where(front, apart, 10.0)[seen]))
+    ray_gap = float(np.median(np.where(front, apart, 10.0)[seen]))
     limbs = POINTS[LIMB_POINTS]
-    both = a.present & b.present
-    lifted = a.joints[both][:, limbs] @ first.rotation - b.joints[both][:, limbs] @ second.rotation
+    in_both = a.present & b.present
+    lifted = a.joints[in_both][:, limbs] @ first.rotation - b.joints[in_both][:, limbs] @ second.rotation
     unlike = float(np.median(np.linalg.norm(lifted, axis=-1)))
-    cost = (miss / RAY_DISTANCE_M) ** 2 + (unlike / JOINT_DISTANCE_M) ** 2
+    cost = (ray_gap / RAY_DISTANCE_M) ** 2 + (unlike / JOINT_DISTANCE_M) ** 2
     return Agreement(
-        np.inf if miss > MAX_RAY_DISTANCE_M or unlike > MAX_JOINT_DISTANCE_M else cost,
+        np.inf if ray_gap > MAX_RAY_DISTANCE_M or unlike > MAX_JOINT_DISTANCE_M else cost,
         len(instants) * float(instants[1] - instants[0]),
     )
 

@@ -71,10 +71,10 @@ def _candidates(
 ) -> list[Lag]:
     if offset is not None:
         return [Lag(offset, np.inf)]
-    found = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b], near=near)]
+    candidates = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b], near=near)]
     chosen: list[Lag] = []
-    for lag in sorted(found, key=lambda lag: -lag.significance):
-        if all(abs(lag.seconds - known.seconds) > 0.07 for known in chosen):
+    for lag in sorted(candidates, key=lambda lag: -lag.significance):
+        if all(abs(lag.seconds - better.seconds) > 0.07 for better in chosen):
             chosen.append(lag)
     return chosen[:8]
 
@@ -115,12 +115,12 @@ def _common_motion(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F
     if len(instants) < MIN_INSTANTS:
         return None
     a, b = sample(one, instants), sample(other, instants - lag)
-    both = a.present & b.present
-    if both.sum() < MIN_INSTANTS:
+    in_both = a.present & b.present
+    if in_both.sum() < MIN_INSTANTS:
         return None
     limbs = POINTS[LIMB_POINTS]
-    seconds = float(both.sum() * (instants[1] - instants[0]))
-    return a.joints[both][:, limbs], b.joints[both][:, limbs], a.root[both], b.root[both], seconds
+    seconds = float(in_both.sum() * (instants[1] - instants[0]))
+    return a.joints[in_both][:, limbs], b.joints[in_both][:, limbs], a.root[in_both], b.root[in_both], seconds
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:

@@ -33,13 +33,13 @@ def find_links(
     hypotheses: dict[tuple[int, int], list[Link]] = {}
     for second in range(len(initial_cameras)):
         for first in range(second):
-            own = [hint for hint in hints if (hint.first, hint.second) == (first, second)]
+            pair_hints = [hint for hint in hints if (hint.first, hint.second) == (first, second)]
             if known.clocks:
                 links = link_cameras(
                     tracks, first, second, speeds, initial_cameras[second].offset - initial_cameras[first].offset
                 )
             else:
-                links = _links(tracks, first, second, speeds, own)
+                links = _links(tracks, first, second, speeds, pair_hints)
             if links:
                 hypotheses[first, second] = links
     chosen = spanning_links([links[0] for links in hypotheses.values()], len(initial_cameras))
@@ -116,12 +116,12 @@ def clock_sources(
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
     speeds = all_speeds(tracks)
-    found: list[tuple[str, ...]] = [()]
+    sources: list[tuple[str, ...]] = [()]
     for index in range(1, len(cameras)):
-        own = [hint.source for hint in hints if index in (hint.first, hint.second) and hint.agrees(cameras)]
+        hint_sources = [hint.source for hint in hints if index in (hint.first, hint.second) and hint.agrees(cameras)]
         moved = [MOTION] if _by_motion(cameras, index, tracks, speeds) else []
-        found.append((*moved, *sorted(set(own))))
-    return found
+        sources.append((*moved, *sorted(set(hint_sources))))
+    return sources
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:

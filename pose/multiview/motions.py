@@ -38,15 +38,9 @@ class FusedTimes:
 
 
 def fused_times(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> FusedTimes:
-    """Return the time line from the earliest start to the latest end of the cameras.
-
-    Args:
-        cameras: The cameras.
-        spans: Times (first, last) s of each camera on its own clock.
-        fps: Frame rate of the results, frames/s; limited to `MAX_FPS`.
-    """
+    """Return the time line from the earliest start to the latest end of the cameras."""
     ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
-    begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
+    begins, last = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
     rate = min(fps, MAX_FPS)
     count = max(math.floor((last - begins) * rate + 1e-6) + 1, 2)
     return FusedTimes(np.arange(count) / rate, begins)
@@ -59,11 +53,6 @@ def on_time_line(rig: Rig, line: FusedTimes) -> Rig:
 
 def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
     """Fuse the tracks of all people, and return their motion.
-
-    Args:
-        rig: Cameras and people, from `on_time_line`.
-        line: The time line.
-        step: Callback that receives the number of frames finished since its last call.
 
     Raises:
         PoseError: If the disk is full.
@@ -87,8 +76,8 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
 def _times_of(tracks: Mapping[int, ViewTrack], rig: Rig, line: FusedTimes) -> F64:
     """Return the times of the time line at which a person is tracked, at least two."""
     ends = [rig.cameras[c].common_time(track.times[[0, -1]]) for c, track in tracks.items()]
-    low = int(np.searchsorted(line.times, min(float(one[0]) for one in ends) - 1e-6))
-    high = int(np.searchsorted(line.times, max(float(one[1]) for one in ends) + 1e-6))
+    low = int(np.searchsorted(line.times, min(float(end[0]) for end in ends) - 1e-6))
+    high = int(np.searchsorted(line.times, max(float(end[1]) for end in ends) + 1e-6))
     high = max(high, min(low + 2, len(line.times)))
     return line.times[min(low, high - 2) : high]
 
@@ -145,16 +134,7 @@ class _StoredMotion:
 
 
 def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None = None) -> World:
-    """Find the vertical direction and floor of the scene.
-
-    Args:
-        motions: Motion of all people.
-        line: The time line.
-        up: (3,) upward direction in the first camera's axes; None to estimate it.
-
-    Returns:
-        The world relative to the first camera.
-    """
+    """Find the vertical, unless `up` (3,) is given, and the floor of the scene relative to the first camera."""
     standing = (_StoredMotion(motion.joints, line.times[motion.frames]) for motion in motions)
     world = given_gravity(up) if up is not None else find_gravity(standing)
     floors, seconds = [], []

@@ -36,25 +36,25 @@ def camera_rotations(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequenc
         for tracks in people
         if is_shared(tracks, cameras, grid)
     ]
-    bodies = [start_body(start_points(one, CameraBatch.of(cameras))) for one in seen]
+    bodies = [start_body(start_points(item, CameraBatch.of(cameras))) for item in seen]
     fixed = BundleAdjustment(seen, _only_rotation(len(cameras), None)).solve(
         cameras, bodies, iterations=15, tolerance=1e-3
     )
-    found = []
+    rotations = []
     for index, camera in enumerate(cameras):
         # With the origin of the world at the camera's centre, a rotation does not move the centre.
-        moved = [replace(one, translation=one.rotation @ camera.position + one.translation) for one in cameras]
-        own = [BodyUnknowns(body.points - camera.position, body.bones) for body in fixed.bodies]
+        moved = [replace(item, translation=item.rotation @ camera.position + item.translation) for item in cameras]
+        shifted_bodies = [BodyUnknowns(body.points - camera.position, body.bones) for body in fixed.bodies]
         bundle = BundleAdjustment(seen, _only_rotation(len(cameras), index))
-        solution = bundle.solve(moved, own, STEPS, tolerance=1e-3, covariance=True)
+        solution = bundle.solve(moved, shifted_bodies, STEPS, tolerance=1e-3, covariance=True)
         cosine = (np.trace(solution.cameras[index].rotation @ camera.rotation.T) - 1) / 2
         deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.ROTATION])))
-        found.append(
+        rotations.append(
             CameraRotation(
                 math.degrees(math.acos(float(np.clip(cosine, -1, 1)))), deviation, fixed.cost - solution.cost
             )
         )
-    return found
+    return rotations
 
 
 def moved_notes(

@@ -60,14 +60,7 @@ class Observed:
 def observe(
     tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], knots: F64, width: float | None = None
 ) -> Observed:
-    """Sample the observations of one person.
-
-    Args:
-        tracks: Tracks of the person, by camera index.
-        cameras: The cameras.
-        knots: (K,) s, common times, evenly spaced.
-        width: Standard deviation of the Gaussian smoothing kernel, s; None for one that fits each track's frame rate.
-    """
+    """Sample the observations of one person at even common times (K,) s."""
     seen = _unseen((len(cameras), len(knots)), cameras, knots)
     for index, track in tracks.items():
         _fill(seen, index, sample(track, seen.own[index], width), cameras[index].focal)
@@ -75,16 +68,7 @@ def observe(
 
 
 def observe_people(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], knots: F64) -> Observed:
-    """Sample the observations of P people at a few times.
-
-    Args:
-        people: Tracks of each person, by camera index; at least one track in total.
-        cameras: The C cameras.
-        knots: (K,) s, common times, evenly spaced.
-
-    Returns:
-        Observations with axes (C, P, K) instead of (C, K).
-    """
+    """Sample the observations of P people at a few common times (K,) s, with axes (C, P, K)."""
     seen = _unseen((len(cameras), len(people), len(knots)), cameras, knots)
     places = [(camera, person) for person, tracks in enumerate(people) for camera in tracks]
     at = tuple(np.array(places).T)
@@ -111,16 +95,18 @@ def _unseen(shape: tuple[int, ...], cameras: Sequence[ViewCamera], knots: F64) -
     )
 
 
-def _fill(seen: Observed, place: int | tuple[Indices, ...], found: Samples, focal: float | F64) -> None:
+def _fill(seen: Observed, at: int | tuple[Indices, ...], samples: Samples, focal: float | F64) -> None:
     """Write samples to the places of their cameras, or of their cameras and people."""
-    seen.pixels[place], seen.velocity[place] = found.pixels, found.velocity
-    seen.noise[place] = _noise(found, focal)
-    seen.limbs[place], seen.root[place] = _from_hips(found)
-    sigma = np.full(found.scores.shape, np.inf)
-    sigma[..., LIMB_POINTS] = np.where(found.present[..., None], found.sigma[..., POINTS[LIMB_POINTS]] / 1000, np.inf)
-    seen.limb_sigma[place] = sigma
-    seen.joints[place], seen.joint_sigma[place] = found.joints, np.maximum(found.sigma, 1.0)
-    seen.present[place] = found.present
+    seen.pixels[at], seen.velocity[at] = samples.pixels, samples.velocity
+    seen.noise[at] = _noise(samples, focal)
+    seen.limbs[at], seen.root[at] = _from_hips(samples)
+    sigma = np.full(samples.scores.shape, np.inf)
+    sigma[..., LIMB_POINTS] = np.where(
+        samples.present[..., None], samples.sigma[..., POINTS[LIMB_POINTS]] / 1000, np.inf
+    )
+    seen.limb_sigma[at] = sigma
+    seen.joints[at], seen.joint_sigma[at] = samples.joints, np.maximum(samples.sigma, 1.0)
+    seen.present[at] = samples.present
 
 
 def _noise(found: Samples, focal: float | F64) -> F64:

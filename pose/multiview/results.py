@@ -33,16 +33,7 @@ class MultiviewResults:
         own: Sequence[Iterable[FrameResult]],
         info: RunInfo,
     ) -> None:
-        """Combine motions with the results of the cameras.
-
-        Args:
-            rig: Cameras and people, with clocks on the time line.
-            motions: Motions of all people.
-            line: The time line.
-            world: Vertical and floor relative to the first camera.
-            own: Results of each camera, repeatedly iterable. Without hands, only results of the first camera are read.
-            info: Description of the run, with the joint set of the keypoints and whether there are hands and faces.
-        """
+        """Combine motions with the results of each camera; without hands only those of the first are read."""
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
         self._own, self._info = own, info
         self._contacts = [contacts_of(motion, world, line) for motion in motions]

@@ -31,50 +31,29 @@ MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Estimated accuracy of one camera: standard deviations, and the reprojection error.
+    """Estimated accuracy of one camera: standard deviations, and the reprojection error."""
 
-    Attributes:
-        rotation: Standard deviation of the rotation, degrees.
-        position: Standard deviation of the optical centre, m.
-        focal: Standard deviation of the focal length, px.
-        radial: Standard deviation of the distortion coefficient k1.
-        offset: Standard deviation of the clock offset, s.
-        drift: Standard deviation of the clock drift, s/s.
-        residual: Median reprojection error, px; NaN without observations.
-    """
-
-    rotation: float
-    position: float
-    focal: float
-    radial: float
-    offset: float
-    drift: float
-    residual: float
+    rotation: float  # standard deviation of the rotation, degrees
+    position: float  # standard deviation of the optical centre, m
+    focal: float  # standard deviation of the focal length, px
+    radial: float  # standard deviation of the distortion coefficient k1
+    offset: float  # standard deviation of the clock offset, s
+    drift: float  # standard deviation of the clock drift, s/s
+    residual: float  # median reprojection error, px; NaN without observations
 
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """Calibrated cameras and matched people.
+    """Calibrated cameras and matched people."""
 
-    Attributes:
-        cameras: Cameras in the frame of the first one.
-        people: Tracks of each person, by camera index.
-        tracks: Pairs (camera index, track id) of all tracks of each person.
-        bones: Lengths (B,) m of the B bones `residuals.BONES` of each person.
-        accuracy: Accuracy of each camera.
-        scale: Factor by which lifted bodies are scaled.
-        clocks: Evidence for each camera's clock offset, from `linking.clock_sources`.
-        notes: Warnings about the calibration, one line each.
-    """
-
-    cameras: list[ViewCamera]
-    people: list[dict[int, ViewTrack]]
-    tracks: list[list[tuple[int, int]]]
-    bones: list[F64]
-    accuracy: list[Accuracy]
-    scale: float
-    clocks: list[tuple[str, ...]]
-    notes: list[str] = field(default_factory=list)
+    cameras: list[ViewCamera]  # cameras in the frame of the first one
+    people: list[dict[int, ViewTrack]]  # tracks of each person, by camera index
+    tracks: list[list[tuple[int, int]]]  # pairs (camera index, track id) of all tracks of each person
+    bones: list[F64]  # lengths (B,) m of the B bones `residuals.BONES` of each person
+    accuracy: list[Accuracy]  # accuracy of each camera
+    scale: float  # factor by which lifted bodies are scaled
+    clocks: list[tuple[str, ...]]  # evidence for each camera's clock offset, from `linking.clock_sources`
+    notes: list[str] = field(default_factory=list)  # warnings about the calibration, one line each
 
 
 def find_rig(
@@ -85,16 +64,7 @@ def find_rig(
     hints: Sequence[ClockHint] = (),
     log: Callable[[str], None] = lambda step: None,
 ) -> Rig:
-    """Find clock offsets, identities and cameras.
-
-    Args:
-        tracks: Tracks of all cameras.
-        initial_cameras: Cameras with known or assumed intrinsics, and with the poses and clocks that `known` marks as
-            given.
-        names: Names of the cameras, for messages.
-        known: Description of which parameters are given; None if none are.
-        hints: Clock offsets from sound and time stamps.
-        log: Callback that receives the name of each step.
+    """Find clock offsets, identities and cameras, where `known` does not mark them as given.
 
     Raises:
         PoseError: If the cameras cannot be found.
@@ -118,9 +88,9 @@ def find_rig(
             log("cameras from the best matches")
             cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
     log("identities")
-    found = find_people(tracks, cameras)
-    people = [merge_tracks(tracks, rows) for rows in found]
-    shared = [one for one in people if len(one) >= 2]
+    clusters = find_people(tracks, cameras)
+    people = [merge_tracks(tracks, rows) for rows in clusters]
+    shared = [by_camera for by_camera in people if len(by_camera) >= 2]
     if not shared:
         raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {remedy(known)}")
     log("cameras")
@@ -130,7 +100,7 @@ def find_rig(
     scale = body_scale(solution.bodies, seen)
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
     _check(cameras, accuracy, seen, names, known)
-    numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
+    numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in clusters]
     clocks = clock_sources(cameras, tracks, known, hints)
     notes = [*_notes(cameras, accuracy, seen, names), *(moved_notes(shared, cameras, names) if known.poses else [])]
     notes += (
@@ -171,26 +141,26 @@ def _bones(
     weight = np.array([float(len(body.points)) for body in bodies])
     owners = np.array([id(shared[row]) for row in adjusted.owners])
     bones = np.stack([body.bones for body in bodies])
-    found = []
-    for one in people:
-        own = weight * (owners == id(one))
-        chosen = own if own.any() else weight
+    means = []
+    for tracks in people:
+        own_weight = weight * (owners == id(tracks))
+        chosen = own_weight if own_weight.any() else weight
         mean: F64 = (chosen[:, None] * bones).sum(axis=0) / chosen.sum()
-        found.append(mean)
-    return found
+        means.append(mean)
+    return means
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
     camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
     off = [
-        residuals_px(one, np.stack([each.project(body.points) for each in solution.cameras]))[index]
-        for one, body in zip(seen, solution.bodies, strict=True)
+        residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
+        for item, body in zip(seen, solution.bodies, strict=True)
     ]
-    every = np.concatenate([one[np.isfinite(one)] for one in off])
-    place = float(np.linalg.norm(deviation[r.TRANSLATION]))
+    every = np.concatenate([item[np.isfinite(item)] for item in off])
+    position_sigma = float(np.linalg.norm(deviation[r.TRANSLATION]))
     return Accuracy(
         rotation=math.degrees(float(np.linalg.norm(deviation[r.ROTATION]))),
-        position=place,
+        position=position_sigma,
         focal=camera.focal * float(deviation[r.FOCAL]),
         radial=float(deviation[r.RADIAL]),
         offset=float(deviation[r.OFFSET]),
@@ -214,12 +184,12 @@ def _check(
     known: Known,
 ) -> None:
     """Check that the reprojection errors are small and that no two cameras have the same pose."""
-    for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
+    for index, (camera, quality) in enumerate(zip(cameras, accuracy, strict=True)):
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if not math.isfinite(one.residual) or one.residual > MAX_RESIDUAL * body:
+        if not math.isfinite(quality.residual) or quality.residual > MAX_RESIDUAL * body:
             what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
             raise PoseError(
-                f"{names[index]}: {what} (reprojection error {one.residual:.0f} px); "
+                f"{names[index]}: {what} (reprojection error {quality.residual:.0f} px); "
                 f"{same_scene(known)}, and is the camera static? {remedy(known)}"
             )
     for index, camera in enumerate(cameras):
@@ -243,10 +213,10 @@ def _notes(
 ) -> list[str]:
     notes = []
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
-        place = one.position / _distance(camera, seen, index)
-        if one.rotation > MAX_SIGMA_DEGREES or place > MAX_POSITION_SIGMA:
+        spread = one.position / _distance(camera, seen, index)
+        if one.rotation > MAX_SIGMA_DEGREES or spread > MAX_POSITION_SIGMA:
             notes.append(
-                f"{names[index]}: its place is uncertain ({one.rotation:.0f} degrees, {100 * place:.0f} % of the "
+                f"{names[index]}: its place is uncertain ({one.rotation:.0f} degrees, {100 * spread:.0f} % of the "
                 "distance); cameras 60 to 120 degrees apart and people who move about help"
             )
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)

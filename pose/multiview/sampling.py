@@ -22,25 +22,15 @@ MAX_COMPARED = 4096  # times at which two tracks are compared; long ones are com
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples of a track at K times.
+    """Samples of a track at K times."""
 
-    Attributes:
-        pixels: (K, N, 2) px, 2D keypoints of the points `types.POINTS`.
-        velocity: (K, N, 2) px/s, velocity of the keypoints.
-        scores: (K, N), 0 where not detected.
-        joints: (K, 17, 3) m, root-relative lifted joints in the camera frame.
-        root: (K, 3) m, position of the root in the camera frame.
-        sigma: (K, 17) mm, uncertainty of the lifted joints.
-        present: (K,) whether the track has frames near the time.
-    """
-
-    pixels: F64
-    velocity: F64
-    scores: F64
-    joints: F64
-    root: F64
-    sigma: F64
-    present: Flags
+    pixels: F64  # (K, N, 2) px, 2D keypoints of the points `types.POINTS`
+    velocity: F64  # (K, N, 2) px/s, velocity of the keypoints
+    scores: F64  # (K, N), 0 where not detected
+    joints: F64  # (K, 17, 3) m, root-relative lifted joints in the camera frame
+    root: F64  # (K, 3) m, position of the root in the camera frame
+    sigma: F64  # (K, 17) mm, uncertainty of the lifted joints
+    present: Flags  # (K,) whether the track has frames near the time
 
 
 def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
@@ -62,17 +52,13 @@ def comparison_times(begin: float, end: float, rate: float) -> F64:
 
 
 def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Samples:
-    """Sample the track at times on its own clock.
-
-    Args:
-        track: The track.
-        instants: (K,) s, times of the samples.
-        width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth`.
-    """
+    """Sample the track at times on its own clock."""
     width = bandwidth(track) if width is None else width
     firsts = range(0, max(len(instants), 1), BATCH_TIMES)
     parts = [sample_tracks([track], instants[None, first : first + BATCH_TIMES], width) for first in firsts]
-    columns = zip(*([getattr(part, one.name)[0] for one in fields(Samples)] for part in parts), strict=True)
+    columns = zip(
+        *([getattr(part, column_field.name)[0] for column_field in fields(Samples)] for part in parts), strict=True
+    )
     return Samples(*(column[0] if len(parts) == 1 else np.concatenate(column) for column in columns))
 
 

@@ -34,77 +34,50 @@ NOT_RECORDED = Recorded()
 
 @dataclass(frozen=True, slots=True)
 class CameraRun:
-    """Observations and metadata of one camera.
+    """Observations and metadata of one camera."""
 
-    Attributes:
-        tracks: Tracks of the people in this camera.
-        span: Times (first, last) s of the frames on the camera's own clock.
-        fps: Median frame rate.
-        camera: Intrinsics, assumed or given.
-        wave: Sound of the video; None without sound.
-        recorded: Recording time from the metadata of the file.
-        video: Path of the video, for results; empty without a file.
-    """
-
-    tracks: list[ViewTrack]
-    span: tuple[float, float]
-    fps: float
-    camera: Camera
-    wave: Waveform | None = None
-    recorded: Recorded = NOT_RECORDED
-    video: str = ""
+    tracks: list[ViewTrack]  # tracks of the people in this camera
+    span: tuple[float, float]  # times (first, last) s of the frames on the camera's own clock
+    fps: float  # median frame rate
+    camera: Camera  # intrinsics, assumed or given
+    wave: Waveform | None = None  # sound of the video; None without sound
+    recorded: Recorded = NOT_RECORDED  # recording time from the metadata of the file
+    video: str = ""  # path of the video, for results; empty without a file
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Known calibration, clocks and lengths of a set-up.
+    """Known calibration, clocks and lengths of a set-up."""
 
-    Attributes:
-        cameras: Cameras of a calibration, in the order of the runs; None if they are unknown.
-        refine: Whether the poses of `cameras` are initial values to refine; the intrinsics stay fixed.
-        offsets: Start times of the cameras, s; None if they are unknown.
-        distance: Indices of two cameras, and the distance between them in m; None if unknown.
-        height: Body height in m of the person seen longest; None if unknown.
-    """
-
+    # Cameras of a calibration, in the order of the runs; None if they are unknown.
     cameras: list[ViewCamera] | None = None
-    refine: bool = False
-    offsets: list[float] | None = None
+    refine: bool = False  # whether the poses of `cameras` are initial values to refine; the intrinsics stay fixed
+    offsets: list[float] | None = None  # start times of the cameras, s; None if they are unknown
+    # Indices of two cameras, and the distance between them in m; None if unknown.
     distance: tuple[int, int, float] | None = None
-    height: float | None = None
+    height: float | None = None  # body height in m of the person seen longest; None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class RigScene:
-    """Cameras, people and time line of a scene.
+    """Cameras, people and time line of a scene."""
 
-    Attributes:
-        rig: Cameras and people, with clocks on the time line.
-        line: Times of the results.
-        motions: Motions of all people.
-        cameras: Cameras as stored in result files.
-        scale_sigma: Standard deviation of the logarithm of the scale; 0 where a length was given.
-    """
-
-    rig: Rig
-    line: FusedTimes
-    motions: list[FusedMotion]
-    cameras: list[dict[str, Json]]
-    scale_sigma: float = 0.0
+    rig: Rig  # cameras and people, with clocks on the time line
+    line: FusedTimes  # times of the results
+    motions: list[FusedMotion]  # motions of all people
+    cameras: list[dict[str, Json]]  # cameras as stored in result files
+    scale_sigma: float = 0.0  # standard deviation of the logarithm of the scale; 0 where a length was given
 
 
 def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> RigScene:
     """Find cameras and the motion of all people, at the given scale.
 
-    Args:
-        runs: Run of each camera.
-        names: Names of the cameras, for messages and files.
-        given: Known calibration, clocks and lengths.
-
     Raises:
         PoseError: If the cameras cannot be calibrated.
     """
-    initial_cameras = [ViewCamera.of(one.camera) for one in runs] if given.cameras is None else list(given.cameras)
+    initial_cameras = (
+        [ViewCamera.of(first_run.camera) for first_run in runs] if given.cameras is None else list(given.cameras)
+    )
     if given.offsets is not None:
         first = given.offsets[0]
         initial_cameras = [
@@ -112,11 +85,11 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
         ]
     calibrated = given.cameras is not None
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
-    hints = clock_hints([one.wave for one in runs], [one.recorded for one in runs])
-    rig = find_rig([track for one in runs for track in one.tracks], initial_cameras, names, known, hints)
+    hints = clock_hints([first_run.wave for first_run in runs], [first_run.recorded for first_run in runs])
+    rig = find_rig([track for first_run in runs for track in first_run.tracks], initial_cameras, names, known, hints)
     if given.distance is not None:
-        one, other, metres = given.distance
-        rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].position, rig.cameras[other].position), 1e-6))
+        first_run, other, metres = given.distance
+        rig = rescaled(rig, metres / max(math.dist(rig.cameras[first_run].position, rig.cameras[other].position), 1e-6))
     line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)
@@ -144,14 +117,7 @@ def _scale_sigma(given: Given, people: int) -> float:
 def results_of(
     scene: RigScene, own: Sequence[Iterable[FrameResult]], info: RunInfo, up: F64 | None = None
 ) -> tuple[MultiviewResults, RunInfo]:
-    """Return the results of all frames in one world, and the description of the run with cameras and world.
-
-    Args:
-        scene: Result of `find_scene`.
-        own: Results of each camera, repeatedly iterable.
-        info: Description of the run.
-        up: (3,) upward direction in the first camera's axes; None to estimate it.
-    """
+    """Return the results of all frames in one world, and the description of the run with cameras and world."""
     first = scene.rig.cameras[0]
     world = find_world(scene.motions, scene.line, up)
     results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info)

@@ -44,9 +44,9 @@ class SoundLag:
 def sound_lag(one: Waveform, other: Waveform) -> SoundLag | None:
     """Return the lag between two recordings of one scene; None if their sound does not determine the lag."""
     for lag in _candidate_lags(onsets(one), onsets(other)):
-        found = _verified_lag(one, other, lag + one.first - other.first)
-        if found is not None:
-            return found
+        verified = _verified_lag(one, other, lag + one.first - other.first)
+        if verified is not None:
+            return verified
     return None
 
 
@@ -86,16 +86,18 @@ def _candidate_lags(one: F64, other: F64) -> list[float]:
     step = HOP / RATE
     normalised = np.where(overlap * step >= MIN_OVERLAP_S, correlation / np.sqrt(np.maximum(overlap, 1)), -np.inf)
     spread = float(np.std(normalised[np.isfinite(normalised)])) if np.isfinite(normalised).any() else 0.0
-    found: list[float] = []
+    candidates: list[float] = []
     for index in np.argsort(-normalised)[:400]:
         if normalised[index] < MIN_ONSET_PEAK * spread:
             break
         seconds = float(lag[index] * step)
-        if np.isfinite(normalised[index]) and all(abs(seconds - known) > PIECE_SEARCH_S / 2 for known in found):
-            found.append(seconds)
-        if len(found) == MAX_LAGS:
+        if np.isfinite(normalised[index]) and all(
+            abs(seconds - candidate) > PIECE_SEARCH_S / 2 for candidate in candidates
+        ):
+            candidates.append(seconds)
+        if len(candidates) == MAX_LAGS:
             break
-    return found
+    return candidates
 
 
 def _verified_lag(one: Waveform, other: Waveform, lag: float) -> SoundLag | None:
@@ -151,11 +153,11 @@ def _piece(one: F32, other: F32) -> float | None:
     hertz = np.fft.rfftfreq(size, 1 / RATE)
     cross = np.where((hertz > BANDS[0][0]) & (hertz < BANDS[-1][1]), cross / np.maximum(np.abs(cross), 1e-12), 0)
     cross = cross * np.exp(-0.5 * (2 * np.pi * hertz * PEAK_WIDTH / RATE / 2) ** 2)
-    whole = np.fft.irfft(cross, size)
+    correlation = np.fft.irfft(cross, size)
     reach = int(PIECE_SEARCH_S * RATE)
-    values = np.abs(np.concatenate([whole[-reach:], whole[: reach + 1]]))
+    values = np.abs(np.concatenate([correlation[-reach:], correlation[: reach + 1]]))
     peak = int(np.argmax(values))
-    if values[peak] < MIN_PIECE_PEAK * float(np.sqrt((whole**2).mean())):
+    if values[peak] < MIN_PIECE_PEAK * float(np.sqrt((correlation**2).mean())):
         return None
     others = np.abs(np.arange(len(values)) - peak) > MAX_LINE_DISTANCE_S * RATE
     if values[others].max() > MAX_SECOND_PEAK * values[peak]:

@@ -69,14 +69,14 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
             np.abs(lag / RATE + one.first - other.first - near[0]) <= near[1], significance, -np.inf
         )
         least = MIN_SIGNIFICANCE_NEAR
-    found: list[Lag] = []
+    candidates: list[Lag] = []
     for index in np.argsort(-significance):
-        if len(found) == max_lags or significance[index] < least:
+        if len(candidates) == max_lags or significance[index] < least:
             break
         seconds = (lag[index] + _peak(significance, int(index))) / RATE + one.first - other.first
-        if all(abs(seconds - known.seconds) > 0.2 for known in found):
-            found.append(Lag(float(seconds), float(significance[index])))
-    return found
+        if all(abs(seconds - candidate.seconds) > 0.2 for candidate in candidates):
+            candidates.append(Lag(float(seconds), float(significance[index])))
+    return candidates
 
 
 def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:

@@ -30,27 +30,16 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 @dataclass(frozen=True, slots=True)
 class ViewTrack:
-    """One person as tracked by one camera, in T frames.
+    """One person as tracked by one camera, in T frames."""
 
-    Attributes:
-        camera: Index of the camera.
-        number: Id of the track in that camera.
-        times: (T,) s on the camera's own clock, increasing.
-        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`.
-        scores: (T, 17), 0 where not detected.
-        joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
-        root: (T, 3) m, position of the root in the camera frame.
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-    """
-
-    camera: int
-    number: int
-    times: F64
-    keypoints: F32
-    scores: F32
-    joints: F32
-    root: F32
-    sigma: F32
+    camera: int  # index of the camera
+    number: int  # id of the track in that camera
+    times: F64  # (T,) s on the camera's own clock, increasing
+    keypoints: F32  # (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`
+    scores: F32  # (T, 17), 0 where not detected
+    joints: F32  # (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints
+    root: F32  # (T, 3) m, position of the root in the camera frame
+    sigma: F32  # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
 
     def __post_init__(self) -> None:
         t = len(self.times)

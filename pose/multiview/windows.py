@@ -56,13 +56,13 @@ def calibration_windows(
     length = max(max_knots / rate / WINDOWS / max(mean_people, 1.0), 1.0)
     instants = np.arange(begin, end, 1 / RATE)
     information = _information(people, cameras, instants)
-    found = []
-    for part in np.array_split(np.arange(len(instants)), WINDOWS):
-        count = min(max(int(length * RATE), 1), len(part))
-        totals = np.convolve(information[part], np.ones(count), mode="valid")
-        first = float(instants[part[int(np.argmax(totals))]])
-        found.append(np.arange(first, min(first + length, end), 1 / rate))
-    return found
+    windows = []
+    for rows in np.array_split(np.arange(len(instants)), WINDOWS):
+        count = min(max(int(length * RATE), 1), len(rows))
+        totals = np.convolve(information[rows], np.ones(count), mode="valid")
+        first = float(instants[rows[int(np.argmax(totals))]])
+        windows.append(np.arange(first, min(first + length, end), 1 / rate))
+    return windows
 
 
 def _information(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:

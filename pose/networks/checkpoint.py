@@ -29,20 +29,14 @@ class Configured(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKind(Generic[Config, Network]):
-    """Kind of network that can be saved in checkpoints.
+    """Kind of network that can be saved in checkpoints."""
 
-    Attributes:
-        noun: Name of such networks in messages.
-        format: Name of the format, stored in the files.
-        configured: Function from JSON values to the configuration. Raises ValueError or TypeError if the values are
-            invalid.
-        build: Function from the configuration to the network. Raises ValueError or TypeError if the configuration is
-            inconsistent.
-    """
-
-    noun: str
-    format: str
+    noun: str  # name of such networks in messages
+    format: str  # name of the format, stored in the files
+    # Function from JSON values to the configuration. Raises ValueError or TypeError if the values are invalid.
     configured: Callable[[Mapping[str, Any]], Config]
+    # Function from the configuration to the network. Raises ValueError or TypeError if the configuration is
+    # inconsistent.
     build: Callable[[Config], Network]
 
     def load(self, path: Path) -> Network:

@@ -17,12 +17,7 @@ Floats = TypeVar("Floats", F32, F64)
 
 
 def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
-    """Return the affine maps (P, 2, 3) from crop px to image px.
-
-    Args:
-        regions: The P regions of an image.
-        size: (width, height) of the crop in px.
-    """
+    """Return the affine maps (P, 2, 3) from crop px to px of the image of the regions."""
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
     scale = regions.sizes / np.array(size, np.float32)
     matrices = np.empty((len(regions), 2, 3), np.float32)
@@ -41,25 +36,13 @@ def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
 
 
 def crop(image: U8, matrix: F32, size: tuple[int, int], border: int = cv2.BORDER_REPLICATE) -> U8:
-    """Cut a rotated crop (height, width, 3) out of an image, with bilinear interpolation.
-
-    Args:
-        image: (H, W, 3) image.
-        matrix: (2, 3) affine map from crop px to image px.
-        size: (width, height) of the crop in px.
-        border: OpenCV's border mode for pixels outside the image.
-    """
+    """Cut a rotated crop (height, width, 3) out of an image, with bilinear interpolation."""
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
-    """Return the region that contains the whole image, centred, with the aspect ratio of a crop.
-
-    Args:
-        image: (H, W, 3) image.
-        size: (width, height) of the crop in px.
-    """
+    """Return the region that contains the whole image, centred, with the aspect ratio of a crop."""
     height, width = image.shape[:2]
     scale = max(width / size[0], height / size[1])
     return Regions(
@@ -70,13 +53,7 @@ def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
 
 
 def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
-    """Return square regions, rotated so that a given direction points up.
-
-    Args:
-        starts: (P, 2) px, centres of the regions.
-        ends: (P, 2) px, points that are above the centres in the crops.
-        scale: Half a side of the region, relative to the distance between the two points, as in MediaPipe.
-    """
+    """Return squares around `starts` (P, 2) px with `ends` up, of half side `scale` times their distance."""
     vectors = ends - starts
     sides = 2 * scale * np.hypot(vectors[:, 0], vectors[:, 1])
     angles = np.pi / 2 - np.arctan2(-vectors[:, 1], vectors[:, 0])
@@ -99,14 +76,7 @@ def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
 
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
-    """Return the bounding box of the valid points of each person, (P, 4) xyxy.
-
-    If a person has no valid point, the box contains all points of the person.
-
-    Args:
-        points: (P, J, 2) J points of each of P people, x and y.
-        valid: (P, J) whether each point is valid.
-    """
+    """Return the bounding box of the valid points of each person, (P, 4) xyxy."""
     low = high = points
     if not valid.all():
         keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
@@ -138,19 +108,7 @@ def _areas(sides: Floats) -> Floats:
 
 
 def weighted_nms(found: F32, scores: F32, overlap: float, max_candidates: int | None = None) -> tuple[F32, F32]:
-    """Apply weighted non-maximum suppression: replace overlapping detections by their score-weighted mean.
-
-    The best remaining detection forms a group with all that overlap it, until none is left.
-
-    Args:
-        found: (N, D) detections; the first four columns are the box, xyxy.
-        scores: (N,) confidences.
-        overlap: IoU above which a detection is merged with the best one.
-        max_candidates: Number of best detections to consider; None considers all.
-
-    Returns:
-        Merged detections (P, D) and the highest score (P,) of each group, sorted by descending score.
-    """
+    """Replace overlapping detections (N, D), boxes first, by score-weighted means; return them and top scores."""
     order = np.argsort(-scores, kind="stable")[:max_candidates]
     found, scores = found[order], scores[order]
     columns = found.shape[1]

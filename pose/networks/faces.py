@@ -33,10 +33,6 @@ class FaceNetwork:
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
         """Load the network.
 
-        Args:
-            model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
-            threads: Number of CPU threads.
-
         Raises:
             PoseError: If the weights are not available or not a valid network.
         """

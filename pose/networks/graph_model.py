@@ -71,17 +71,17 @@ def convert(graph: Path, weights: Path) -> bytes:
 
 def _constants(manifest: Sequence[Node], values: bytes) -> dict[str, Array]:
     """Return the weights by name. Weights that are stored in half precision become float32."""
-    found: dict[str, Array] = {}
+    constants: dict[str, Array] = {}
     start = 0
     for entry in (entry for group in manifest for entry in group["weights"]):
         dtype = np.dtype(_DTYPES[entry.get("quantization", entry)["dtype"]]).newbyteorder("<")
         count = int(np.prod(entry["shape"], dtype=np.int64))
         array = np.frombuffer(values, dtype, count, start).reshape(entry["shape"])
         start += count * dtype.itemsize
-        found[entry["name"]] = array.astype(np.float32 if entry["dtype"] == "float32" else np.int64)
+        constants[entry["name"]] = array.astype(np.float32 if entry["dtype"] == "float32" else np.int64)
     if start != len(values):
         raise ValueError(f"{len(values)} bytes of weights instead of {start}")
-    return found
+    return constants
 
 
 class _Conversion:

@@ -31,17 +31,11 @@ _STABLE = [0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18]  # points without the outer 
 
 
 class HandOutputs(NamedTuple):
-    """Network outputs for R regions.
+    """Network outputs for R regions."""
 
-    Attributes:
-        points: (R, 21, 2) px of the whole image, in the order of `pose.structures.hand_points`.
-        shapes: (R, 21, 3) m, the same points relative to the wrist, in camera axes (x right, y down, z forward).
-        presence: (R,) probability that the region contains a hand.
-    """
-
-    points: F32
-    shapes: F32
-    presence: F32
+    points: F32  # (R, 21, 2) px of the whole image, in the order of `pose.structures.hand_points`
+    shapes: F32  # (R, 21, 3) m, the same points relative to the wrist, in camera axes (x right, y down, z forward)
+    presence: F32  # (R,) probability that the region contains a hand
 
 
 class HandNetwork:
@@ -49,10 +43,6 @@ class HandNetwork:
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
         """Load the network.
-
-        Args:
-            model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
-            threads: Number of CPU threads.
 
         Raises:
             PoseError: If the weights are not available or not a valid network.
@@ -87,7 +77,6 @@ class PalmDetector:
 
         Args:
             model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
-            threads: Number of CPU threads.
             min_score: Minimum confidence of a palm, 0 to 1.
 
         Raises:
@@ -97,15 +86,7 @@ class PalmDetector:
         self._anchors, self._min_score = _anchors(), min_score
 
     def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
-        """Detect hands by their palms.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            window: The one region of the image to search; None for the whole image.
-
-        Returns:
-            Regions of R whole hands, in descending order of the score, and scores (R,).
-        """
+        """Detect hands by palms in an (H, W, 3) image or region; return regions by descending score, and scores."""
         size = (PALM_SIDE, PALM_SIDE)
         matrix = crops.crop_matrices(window or crops.letterbox_region(image, size), size)
         crop = crops.crop(image, matrix[0], size, cv2.BORDER_CONSTANT)
@@ -156,16 +137,7 @@ def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
 
 
 def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Return R scaled and shifted squares, rotated so that the direction `along` points to their upper side.
-
-    Args:
-        centers: (R, 2) px, centres of the squares before shifting.
-        sides: (R,) px, sides of the squares before scaling.
-        along: (R, 2) directions in the image, such as from the wrist to the fingers.
-        scale: Factor of the sides.
-        shift: Shift of the centres as a fraction of the side, downwards in the rotated square; negative is towards the
-            fingers.
-    """
+    """Return squares (R) scaled and shifted (in sides, downwards), rotated so that `along` points up."""
     angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
     angles = np.mod(angles + np.pi, 2 * np.pi) - np.pi
     moved = np.stack([-np.sin(angles), np.cos(angles)], axis=1) * (shift * sides)[:, None]

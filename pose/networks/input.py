@@ -130,17 +130,7 @@ def shared_uploads() -> Iterator[None]:
 
 
 def upload(image: U8, device: str) -> "Tensor":
-    """Copy an image to a torch device.
-
-    Within the context `shared_uploads`, an image that was copied before is not copied again.
-
-    Args:
-        image: (H, W, 3) uint8.
-        device: Name of the torch device, such as 'cuda'.
-
-    Returns:
-        (3, H, W) uint8 tensor on the device.
-    """
+    """Copy an image (H, W, 3) to a torch device as (3, H, W), within `shared_uploads` only once."""
     import torch
 
     shared, key = _uploads.get(), (id(image), device)

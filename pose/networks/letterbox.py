@@ -15,15 +15,10 @@ GREY = 114  # value of the padding with which the networks were trained
 
 @dataclass(frozen=True, slots=True)
 class LetterboxTransform:
-    """Placement of an image in a network input: input px = image px * scale + offset.
+    """Placement of an image in a network input: input px = image px * scale + offset."""
 
-    Attributes:
-        scale: Scale factors along x and y.
-        offset: Offset (x, y) in input px.
-    """
-
-    scale: tuple[float, float]
-    offset: tuple[int, int]
+    scale: tuple[float, float]  # scale factors along x and y
+    offset: tuple[int, int]  # offset (x, y) in input px
 
     def to_image(self, points: NDArray[np.floating]) -> F32:
         """Convert points (..., 2) from input px to image px."""
@@ -45,16 +40,7 @@ def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
 def placement(
     image: U8, size: tuple[int, int], *, centred: bool
 ) -> tuple[tuple[int, int, int, int], LetterboxTransform]:
-    """Compute the position of a scaled image in a network input.
-
-    Args:
-        image: (H, W, 3) image.
-        size: (width, height) of the input in px.
-        centred: Whether to centre the image; otherwise it is at the top left.
-
-    Returns:
-        Left, top, width and height of the image in input px, and the mapping between image and input.
-    """
+    """Return left, top, width, height of an image in a network input of (width, height) px, and their mapping."""
     width, height = fitted_size(image, size)
     left = top = 0
     if centred:  # an odd number of padding pixels has one more to the right and below
@@ -65,16 +51,7 @@ def placement(
 
 
 def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, LetterboxTransform]:
-    """Scale an image to fit into a network input, with grey padding.
-
-    Args:
-        image: (H, W, 3) uint8 image.
-        size: (width, height) of the input in px.
-        centred: Whether to centre the image; otherwise it is at the top left.
-
-    Returns:
-        Input image (height, width, 3), and the mapping between image and input.
-    """
+    """Scale an image to fit into a network input, with grey padding."""
     (left, top, width, height), fit = placement(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)
     inside = canvas[top : top + height, left : left + width]
@@ -91,18 +68,7 @@ def round_up(length: int, step: int) -> int:
 
 
 def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
-    """Apply non-maximum suppression to boxes.
-
-    A box is removed if its IoU with a better box that is kept exceeds `overlap`.
-
-    Args:
-        xyxy: (N, 4) boxes, xyxy.
-        scores: (N,) scores.
-        overlap: Maximum IoU of boxes that are kept.
-
-    Returns:
-        Indices of the boxes to keep, sorted by descending score.
-    """
+    """Return indices of boxes (N, 4) kept by non-maximum suppression above an IoU of `overlap`, best first."""
     left = np.argsort(-scores, kind="stable")
     kept = []
     while len(left):

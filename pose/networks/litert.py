@@ -24,20 +24,10 @@ _MODEL_SIGNATURES = 18
 
 
 class LiteRTModel:
-    """A LiteRT network with a fixed input shape.
-
-    Write into `input()`, call `run()`, and read its result before the next call. Input and results are views of the
-    interpreter's memory, so nothing is copied.
-    """
+    """A LiteRT network with a fixed input shape."""
 
     def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
-        """Load a network.
-
-        Args:
-            path: Path of the model file (.tflite).
-            threads: Number of CPU threads.
-            outputs: Indices of the required outputs; None for all. Operators that only the other outputs need are
-                removed.
+        """Load a network and keep only the required outputs, without the operators that others need.
 
         Raises:
             PoseError: If the file is missing or not a LiteRT model.

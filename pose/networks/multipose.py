@@ -53,15 +53,7 @@ class MultiPoseNetwork:
 
 
 def people(rows: F32, size: F32, min_score: float, image: U8) -> ImageDetections:
-    """Decode the network's output.
-
-    Args:
-        rows: (6, 56) output: y, x and score of 17 joints, then top, left, bottom, right and score of the person.
-            Coordinates are in [0, 1], relative to the input.
-        size: (width, height) of the input, padding included, in px of the image.
-        min_score: Minimum score of a person.
-        image: (H, W, 3) image that was processed.
-    """
+    """Decode the output (6, 56): y, x, score of 17 joints, then top, left, bottom, right and score, in [0, 1]."""
     rows = rows[rows[:, -1] >= min_score]
     rows = rows[np.argsort(-rows[:, -1], kind="stable")]
     joints = rows[:, : 3 * _JOINTS].reshape(-1, _JOINTS, 3)[..., [1, 0, 2]]

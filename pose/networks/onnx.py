@@ -27,24 +27,10 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 
 class OnnxNetwork:
-    """An ONNX network with one input.
-
-    Attributes:
-        device: 'cpu' or 'cuda'.
-        shape: Shape of the input; None for dynamic axes.
-        dtype: Data type of the input.
-        metadata: Metadata written by the exporter.
-    """
+    """An ONNX network with one input."""
 
     def __init__(self, path: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
-
-        An ONNX file computes in the precision of its export. `options.precision` is therefore only compared with the
-        file.
-
-        Args:
-            path: Path of the ONNX file.
-            options: Options of the network.
 
         Raises:
             PoseError: If ONNX Runtime is not installed, the file is not readable or has another precision, or CUDA was
@@ -52,6 +38,7 @@ class OnnxNetwork:
         """
         self._file = path.name
         self._session = open_session(path, options.device, options.threads)
+        # 'cpu' or 'cuda'.
         self.device: Literal["cpu", "cuda"] = (
             "cuda" if self._session.get_providers()[0] == "CUDAExecutionProvider" else "cpu"
         )
@@ -62,6 +49,7 @@ class OnnxNetwork:
             )
         network_input = self._session.get_inputs()[0]
         self._name: str = network_input.name
+        # Shape of the input; None for dynamic axes.
         self.shape: tuple[int | None, ...] = tuple(
             axis if isinstance(axis, int) else None for axis in network_input.shape
         )
@@ -70,7 +58,8 @@ class OnnxNetwork:
         if len(self.shape) != 4 or network_input.type not in _DTYPES:
             form = f"{network_input.type} of the shape {network_input.shape}"
             raise PoseError(f"{path}: its input is a {form}; expected images (B, 3, H, W)")
-        self.dtype = np.dtype(_DTYPES[network_input.type])
+        self.dtype = np.dtype(_DTYPES[network_input.type])  # data type of the input
+        # Metadata written by the exporter.
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         if options.precision != "auto" and self.dtype.kind == "f" and self.dtype != options.precision:
             raise PoseError(
@@ -80,15 +69,7 @@ class OnnxNetwork:
     def input(
         self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
     ) -> NetworkInput:
-        """Return the converter from images to this network's input, on the network's device.
-
-        The converter runs on the CPU if torch cannot use the GPU that ONNX Runtime uses.
-
-        Args:
-            mean: Mean of each channel in the network's order, subtracted from pixel values of 0 to 255.
-            std: Standard deviation of each channel, by which the difference is divided.
-            bgr: Whether the network expects BGR channels; otherwise RGB.
-        """
+        """Return the converter from images to this network's input, on its device or, without torch on it, the CPU."""
         device = "cuda" if self.device == "cuda" and torch_has_cuda() else "cpu"
         return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
 
@@ -98,12 +79,7 @@ class OnnxNetwork:
         return self.shape[0]
 
     def input_side(self, requested: int | None, default: int, step: int) -> int:
-        """Return the side in px of the square input of a network with input (B, 3, H, W).
-
-        Args:
-            requested: Side requested by the user, px; None for the default.
-            default: Default side of the model family, px.
-            step: Common divisor of all valid sides, px.
+        """Return the side in px, a multiple of `step`, of the square input of a network with input (B, 3, H, W).
 
         Raises:
             PoseError: If the input of the file has another fixed size, or is not square.
@@ -119,13 +95,7 @@ class OnnxNetwork:
         return requested or height or default
 
     def run(self, samples: Samples) -> list[Array]:
-        """Run the network and return all outputs.
-
-        All samples run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
-
-        Args:
-            samples: (B, ...) network inputs along the first axis, as an array or as a tensor on any device.
-        """
+        """Run the network on samples (B, ...) in batches of the file's size, and return all outputs."""
         if self.batch is None or self.batch == len(samples):
             return self._run(samples)
         step, parts = self.batch, []

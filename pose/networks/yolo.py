@@ -18,13 +18,6 @@ def load_yolo(
 ) -> WholeImageNetwork:
     """Load a YOLO network: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
 
-    Args:
-        model: Path of the file.
-        task: 'detect' or 'pose'.
-        options: Options of the network.
-        overlap_threshold: IoU above which the weaker of two boxes is removed.
-        classes: Indices of the classes to detect; 0 is the person in Ultralytics' models.
-
     Raises:
         PoseError: If the network cannot be loaded with these options.
         UsageError: If the file has neither suffix.

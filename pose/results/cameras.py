@@ -108,21 +108,13 @@ def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
 
 
 def cameras_text(cameras: Sequence[Mapping[str, Json]]) -> str:
-    """Return the cameras of a result as the text of a calibration file, which the option `--cameras` reads.
-
-    Args:
-        cameras: Descriptions of the cameras, as in `RunInfo.cameras`.
-    """
+    """Return the cameras of a result as the text of a calibration file, which the option `--cameras` reads."""
     document = {"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
     """Write the cameras of a result to a calibration file (JSON), which the option `--cameras` reads.
-
-    Args:
-        path: File to write.
-        cameras: Descriptions of the cameras, as in `RunInfo.cameras`.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -131,12 +123,7 @@ def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
 
 
 def result_title(run: RunInfo | None, name: str) -> str:
-    """Return the file names or URLs of a result's videos as a title, separated by commas.
-
-    Args:
-        run: Metadata of the run; None if unknown.
-        name: File name or URL of the video, used if the metadata name no videos of several cameras.
-    """
+    """Return the file names or URLs of a result's videos, or `name`, as a title, separated by commas."""
     cameras = () if run is None else run.cameras
     sources = [str(camera["video"]) for camera in cameras if camera.get("video")] or [name]
     return ", ".join(source if "://" in source else Path(source).name for source in sources)

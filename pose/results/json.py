@@ -39,8 +39,6 @@ class JsonWriter(WriterContext):
         """Open the file and write the header.
 
         Args:
-            path: Final path.
-            info: Metadata of the run.
             part: Path of the incomplete file; default is a hidden file beside `path`.
             spare: Bytes by which the header may grow later (`write_head`).
         """
@@ -179,12 +177,7 @@ def compact_json(value: object) -> str:
 
 
 def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dict[str, object]]:
-    """Convert the people of a frame to objects of `poses.json`, in the same order.
-
-    Args:
-        result: The frame.
-        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
-    """
+    """Convert the people of a frame to objects of `poses.json`, in the same order."""
     if len(result.people) == 0:
         return []
     found: list[dict[str, object]] = [{} for _ in result.people.ids]

@@ -58,7 +58,6 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
     Between a person's first and last frame, frames without the person get score 0.
 
     Args:
-        path: File or folder.
         fps: Frame rate of the video in frames/s; required.
         image_size: (width, height) of the video in px; None if the file contains the size.
 
@@ -67,8 +66,8 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
 
     Raises:
         UsageError: If the file does not exist, `fps` is None, or the image size is unknown.
-        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or there are
-            more than `MAX_GAP_FRAMES` frames in gaps.
+        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or there are more
+            than `MAX_GAP_FRAMES` frames in gaps.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
@@ -211,16 +210,16 @@ def _by_person(path: Path, detections: list[_Detection]) -> dict[int, list[_Dete
 
 
 def _sequence(path: Path, detections: list[_Detection], fps: float, size: tuple[int, int]) -> Sequence2D:
-    counts = {len(one.points) for one in detections}
+    counts = {len(detection.points) for detection in detections}
     if len(counts) > 1:
         raise PoseError(f"{path}: the number of joints changes between frames ({', '.join(map(str, sorted(counts)))})")
     skeleton, rows = LAYOUTS[counts.pop()]
-    first = min(one.frame for one in detections)
-    length = max(one.frame for one in detections) - first + 1
+    first = min(detection.frame for detection in detections)
+    length = max(detection.frame for detection in detections) - first + 1
     keypoints, scores = np.zeros((length, len(rows), 2), np.float32), np.zeros((length, len(rows)), np.float32)
-    for one in detections:
-        points = one.points[rows]
-        keypoints[one.frame - first], scores[one.frame - first] = points[:, :2], points[:, 2]
+    for detection in detections:
+        points = detection.points[rows]
+        keypoints[detection.frame - first], scores[detection.frame - first] = points[:, :2], points[:, 2]
     scores = _as_scores(scores)
     undetected = ~np.isfinite(keypoints).all(axis=2) | (keypoints == 0).all(axis=2) | ~np.isfinite(scores)
     scores[undetected] = 0

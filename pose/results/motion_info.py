@@ -26,25 +26,16 @@ _NUMBERS = tuple(entry.name for entry in fields(CameraMotion) if entry.name not 
 
 @dataclass(frozen=True, slots=True)
 class MotionInfo:
-    """Camera motion of a run.
+    """Camera motion of a run."""
 
-    Attributes:
-        motion: The measured camera motion.
-        compensated: Whether world coordinates take the camera motion, or the cuts between scenes, into account. If
-            True, each frame has a `CameraView`.
-    """
-
-    motion: CameraMotion
+    motion: CameraMotion  # the measured camera motion
+    # Whether world coordinates take the camera motion, or the cuts between scenes, into account. If True, each frame
+    # has a `CameraView`.
     compensated: bool = False
 
     @classmethod
     def of(cls, decision: "Decision", run: "PlacedRun | None") -> Self:
-        """Make the description from the results of a run.
-
-        Args:
-            decision: Decision on the camera motion.
-            run: Run in world coordinates; None if the run has none.
-        """
+        """Make the description from the decision on the camera motion, and the run in world coordinates if any."""
         return cls(decision.motion, run is not None and run.path is not None)
 
     def to_dict(self) -> dict[str, Json]:
@@ -53,9 +44,9 @@ class MotionInfo:
         result: dict[str, Json] = {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
         if self.motion.scenes:
             result["scenes"] = [
-                {"number": one.number, "begin": round(one.begin, _DIGITS), "end": round(one.end, _DIGITS),
-                 "kind": one.motion.kind, "world": one.world}
-                for one in self.motion.scenes
+                {"number": scene.number, "begin": round(scene.begin, _DIGITS), "end": round(scene.end, _DIGITS),
+                 "kind": scene.motion.kind, "world": scene.world}
+                for scene in self.motion.scenes
             ]  # fmt: skip
         return result
 

@@ -91,14 +91,7 @@ class NpzWriter(WriterContext):
     """A writer of `poses.npz` that implements `ResultWriter`."""
 
     def __init__(self, path: Path, info: RunInfo, scratch: Path | None = None) -> None:
-        """Open the temporary files.
-
-        Args:
-            path: Final path.
-            info: Metadata of the run.
-            scratch: Folder for named temporary files; None for unnamed ones. Files that an earlier writer left there
-                are continued. The folder is kept if `close` fails.
-        """
+        """Open the temporary files."""
         self._path = path
         self._scratch = scratch
         self._info = info
@@ -238,11 +231,5 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
 
 
 def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
-    """Return the transformation from camera to world coordinates as the arrays of `poses.npz`.
-
-    world = world_rotation @ camera - (0, world_floor, 0), where camera is a point (3,) m in the camera frame.
-
-    Returns:
-        `world_rotation`: (3, 3). `world_floor`: Height of the floor in m, an array without axes.
-    """
+    """Return `world_rotation` and `world_floor`: world = rotation @ camera - (0, floor, 0), in m."""
     return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

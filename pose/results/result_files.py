@@ -25,10 +25,6 @@ class ResultFiles(WriterContext):
     def __init__(self, paths: Mapping[str, Path], info: RunInfo) -> None:
         """Open the files.
 
-        Args:
-            paths: Final path of each file by format. Formats that are not in `WRITERS` are ignored.
-            info: Metadata of the run.
-
         Raises:
             PoseError: If a file cannot be created.
         """
@@ -43,12 +39,7 @@ class ResultFiles(WriterContext):
             raise
 
     def add_text(self, path: Path, text: str) -> None:
-        """Add a small text file to the result. It is written when the other files are completed.
-
-        Args:
-            path: Final path.
-            text: Content, which is encoded as UTF-8.
-        """
+        """Add a small text file to the result. It is written when the other files are completed."""
         self._texts.append((WholeFile(path), text))
 
     def write(self, result: FrameResult) -> None:

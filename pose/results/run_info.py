@@ -24,17 +24,11 @@ MAX_NAME_CHARS = 4096  # maximum length of a path on Linux; tables repeat the na
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """One network of a run.
+    """One network of a run."""
 
-    Attributes:
-        role: 'detector', 'estimator' or 'lifter'.
-        name: Name of the network.
-        sha256: SHA-256 of its weight file, hexadecimal.
-    """
-
-    role: str
-    name: str
-    sha256: str
+    role: str  # 'detector', 'estimator' or 'lifter'
+    name: str  # name of the network
+    sha256: str  # SHA-256 of its weight file, hexadecimal
 
 
 def _created_by() -> str:
@@ -43,30 +37,23 @@ def _created_by() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorldInfo:
-    """World coordinates of a run: the world frame, and what is known about the people in it.
+    """World coordinates of a run: the world frame, and what is known about the people in it."""
 
-    Attributes:
-        world: World frame: vertical direction and floor.
-        heights: Body height and half the width of its 68 % interval, in m, by track id. The half width is 0 for a
-            height given by the user.
-        joined: Pairs (old id, new id) of tracks that were joined because they belong to one person.
-        dropped: Ids of tracks removed because they were hardly observed.
-        doubtful: Ids of tracks that may be false detections.
-        inconsistent: Time in s during which the 2D keypoints of a limb contradict the person's bone lengths, by track
-            id and limb. Limbs without contradictions are omitted.
-        height_intervals: Shortest interval (lower, upper end) in m that contains the body height with a probability of
-            68 %, by track id; only in offline runs.
-        scenes: Scenes with people; empty unless cuts divide the clip into several of them.
-    """
-
-    world: World
+    world: World  # world frame: vertical direction and floor
+    # Body height and half the width of its 68 % interval, in m, by track id. The half width is 0 for a height given by
+    # the user.
     heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    # Pairs (old id, new id) of tracks that were joined because they belong to one person.
     joined: tuple[tuple[int, int], ...] = ()
-    dropped: tuple[int, ...] = ()
-    doubtful: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()  # ids of tracks removed because they were hardly observed
+    doubtful: tuple[int, ...] = ()  # ids of tracks that may be false detections
+    # Time in s during which the 2D keypoints of a limb contradict the person's bone lengths, by track id and limb.
+    # Limbs without contradictions are omitted.
     inconsistent: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    # Shortest interval (lower, upper end) in m that contains the body height with a probability of 68 %, by track id;
+    # only in offline runs.
     height_intervals: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    scenes: tuple[SceneInfo, ...] = ()
+    scenes: tuple[SceneInfo, ...] = ()  # scenes with people; empty unless cuts divide the clip into several of them
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
@@ -144,34 +131,22 @@ class WorldInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Metadata of a run in its result file.
+    """Metadata of a run in its result file."""
 
-    Attributes:
-        source: File name or URL of the video.
-        fps: Average frames per second of the source, for information only; the time stamps are authoritative.
-        camera: Intrinsics of the camera in whose frame the 3D poses are.
-        skeleton: Skeleton of the 2D keypoints.
-        models: Networks of the run.
-        settings: Settings that are required to repeat the run, as JSON values.
-        world: World coordinates of the results; None if the results have none.
-        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
-        motion: Camera motion; None if unknown.
-        cameras: Descriptions of several cameras, as `pose.multiview.calibration_files.camera_json` returns them; empty
-            for one camera.
-        created_by: Name and version of the program.
-    """
-
-    source: str
-    fps: float
-    camera: Camera
-    skeleton: Skeleton
-    models: tuple[ModelInfo, ...] = ()
+    source: str  # file name or URL of the video
+    fps: float  # average frames per second of the source, for information only; the time stamps are authoritative
+    camera: Camera  # intrinsics of the camera in whose frame the 3D poses are
+    skeleton: Skeleton  # skeleton of the 2D keypoints
+    models: tuple[ModelInfo, ...] = ()  # networks of the run
+    # Settings that are required to repeat the run, as JSON values.
     settings: Mapping[str, Json] = field(default_factory=dict)
-    world: WorldInfo | None = None
-    doubtful: tuple[int, ...] = ()
-    motion: MotionInfo | None = None
+    world: WorldInfo | None = None  # world coordinates of the results; None if the results have none
+    doubtful: tuple[int, ...] = ()  # ids of tracks that may be false detections, for results without world coordinates
+    motion: MotionInfo | None = None  # camera motion; None if unknown
+    # Descriptions of several cameras, as `pose.multiview.calibration_files.camera_json` returns them; empty for one
+    # camera.
     cameras: tuple[Mapping[str, Json], ...] = ()
-    created_by: str = field(default_factory=_created_by)
+    created_by: str = field(default_factory=_created_by)  # name and version of the program
 
     @property
     def has_hands(self) -> bool:

@@ -46,24 +46,12 @@ def similarity_residuals(source: Poses, target: Poses) -> F64:
 
 
 def fit_scale(source: Poses, target: Poses) -> F64:
-    """Return the least-squares scale of each pose about the origin.
-
-    Args:
-        source: Poses to scale, (..., J, 3).
-        target: Reference poses, (..., J, 3).
-
-    Returns:
-        Factors (...) for `source`; 0 if all its joints are at the origin.
-    """
+    """Return the least-squares scale (...) of poses (..., J, 3) about the origin; 0 if all joints are there."""
     return _ratio(_dot(source, target), _dot(source, source))
 
 
 def best_rotation(covariance: F64) -> F64:
-    """Return the rotation R (..., 3, 3), without reflection, that maximises trace(R^T covariance).
-
-    Args:
-        covariance: (..., 3, 3) cross-covariances of the centred points, source^T target.
-    """
+    """Return the rotation (..., 3, 3) that maximises trace(R^T covariance) for source^T target, centred."""
     flat = covariance.reshape(-1, 3, 3)
     norm = np.sqrt(_dot(flat, flat))
     unit = flat * _ratio(np.ones_like(norm), norm)[:, None, None]

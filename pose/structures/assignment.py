@@ -11,16 +11,7 @@ from pose.structures.types import F64
 
 
 def best_pairs(similarity: F64, *, min_similarity: float, score: F64 | None = None) -> list[tuple[int, int]]:
-    """Return the assignment of rows to columns with the maximum total score.
-
-    Args:
-        similarity: (N, M) similarity of each row and column.
-        min_similarity: Minimum similarity of an assigned pair. Other pairs are removed from the optimal assignment.
-        score: (N, M) quantity to maximise; None to maximise the similarity.
-
-    Returns:
-        Pairs (row, column), sorted by row.
-    """
+    """Return pairs (row, column) of maximum total score in (N, M), without those below `min_similarity`."""
     score = similarity if score is None else score
     if score.shape[0] > score.shape[1]:
         pairs = [(row, column) for column, row in enumerate(_columns(-score.T))]

@@ -82,29 +82,14 @@ def check_intrinsics(matrix: F64) -> None:
 
 
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:
-    """Return the (3, 3) camera matrix in px for a field of view.
-
-    Pixels are square, and the principal point is the image centre.
-
-    Args:
-        image_size: (width, height) px.
-        fov_degrees: Field of view along the longer image side, in degrees.
-    """
+    """Return the (3, 3) matrix in px for a field of view along the longer side, with square pixels, centred."""
     width, height = image_size
     focal = max(width, height) / 2 / math.tan(math.radians(fov_degrees) / 2)
     return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]], np.float64)
 
 
 def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64:
-    """Return the (3, 3) camera matrix in px for a 35 mm equivalent focal length.
-
-    The equivalent refers to an image diagonal of 43.27 mm (CIPA DCG-001). Pixels are square, and the principal point is
-    the image centre.
-
-    Args:
-        image_size: (width, height) px.
-        focal_35mm: 35 mm equivalent focal length in mm.
-    """
+    """Return the (3, 3) matrix in px for a focal length on an image diagonal of 43.27 mm (CIPA DCG-001), centred."""
     width, height = image_size
     focal = focal_35mm * math.hypot(width, height) / FILM_DIAGONAL
     return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]], np.float64)

@@ -46,15 +46,11 @@ MEASURES = ("left_eye_open", "right_eye_open", "left_brow", "right_brow", "mouth
 
 @dataclass(frozen=True, slots=True)
 class Faces(ColumnSet):
-    """The faces of P people in one frame.
+    """The faces of P people in one frame."""
 
-    Attributes:
-        points: (P, 468, 3) px: x and y in the image, and depth in px from the centre of the head, positive away from
-            the camera.
-        scores: (P,) probability that the points lie on a face; 0 for people without a detected face.
-    """
-
+    # (P, 468, 3) px: x and y in the image, and depth in px from the centre of the head, positive away from the camera.
     points: F32 = column("face_keypoints", (POINTS, 3), unit="px", space="image", limits=(-1e7, 1e7), part="faces")
+    # (P,) probability that the points lie on a face; 0 for people without a detected face
     scores: F32 = column("face_scores", limits=(0, 1), part="faces")
 
     def __post_init__(self) -> None:
@@ -85,17 +81,7 @@ def head_turns(points: NDArray[np.floating]) -> F64:
 
 
 def head_angles(points: NDArray[np.floating]) -> F64:
-    """Compute yaw, pitch and roll of heads relative to the line of sight.
-
-    Yaw is positive to the person's left, pitch is positive upwards, and roll is positive towards the person's left
-    shoulder. All are 0 if the face looks into the camera.
-
-    Args:
-        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
-
-    Returns:
-        (..., 3) degrees: yaw, pitch, roll.
-    """
+    """Return yaw, pitch and roll (..., 3) in degrees of heads (..., 468, 3) px relative to the line of sight."""
     turns = head_turns(points)
     yaw = np.arctan2(turns[..., 0, 2], turns[..., 2, 2])
     pitch = np.arcsin(np.clip(turns[..., 1, 2], -1, 1))

@@ -27,13 +27,7 @@ class HandFilter:
         self._raw = self._smooth = self._speed = np.zeros(0, np.float32)
 
     def __call__(self, values: F32, size: float, time: float) -> F32:
-        """Return the next values after smoothing, (K, D).
-
-        Args:
-            values: (K, D), K points with D coordinates.
-            size: Size of the hand or face, such as its largest extent, in the unit of `values`.
-            time: Time of the frame, s; must increase from call to call.
-        """
+        """Return the next smoothed values (K, D); `size` of the hand is in their unit, `time` (s) must increase."""
         step = max(time - self._time, 1e-3)
         jumped = self._smooth.shape != values.shape or _mean_displacement(values - self._raw) > MAX_STEP_SIZES * size
         if math.isinf(self._time) or jumped:

@@ -71,19 +71,17 @@ class Hands(ColumnSet):
     """The hands of P people in one frame.
 
     A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
-
-    Attributes:
-        points: (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below.
-        scores: (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image.
-        shapes: (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one
-            camera have the size that the network assumes; shapes measured by several cameras have their true size.
-        sigma: (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %, for
-            shapes measured by several cameras; NaN for shapes from one camera. None if there is only one camera.
     """
 
+    # (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below
     points: F32 = column("hand_keypoints", (2, POINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), part="hands")
+    # (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image
     scores: F32 = column("hand_scores", (2, POINTS), limits=(0, 1), part="hands")
+    # (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one camera have
+    # the size that the network assumes; shapes measured by several cameras have their true size.
     shapes: F32 = column("", (2, POINTS, 3), unit="m", space="camera")
+    # (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %, for shapes
+    # measured by several cameras; NaN for shapes from one camera. None if there is only one camera.
     sigma: F32 | None = column("", (2, POINTS), unit="mm", fill=math.nan, nullable=True, optional=True)
 
     def __post_init__(self) -> None:
@@ -107,7 +105,6 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     For one camera, it is a fixed fraction of the hand's length for each point, measured in docs/studies/hands.md.
 
     Args:
-        hands: Hands of P people.
         joints: (P, 2, 21, 3) m, hands returned by `sized_to_body`.
         swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
 
@@ -122,12 +119,7 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
 
 
 def swapped_with_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
-    """Swap left and right hands of people whose arms were swapped. A second call restores the original order.
-
-    Args:
-        values: (P, 2, ...) values of left and right hands.
-        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
-    """
+    """Swap the hands (P, 2, ...) of people whose arms were swapped. A second call restores the original order."""
     turned = swapped[:, 1].reshape(-1, *[1] * (values.ndim - 1))
     return np.where(turned, values[:, ::-1], values)
 
@@ -139,10 +131,9 @@ def sized_to_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     their size.
 
     Args:
-        hands: Hands of P people.
         joints: (P, 17, 3) m, Human3.6M-17 joints of the same people, in any metric frame.
-        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
-            Hands are swapped with the arms.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms. Hands are
+            swapped with the arms.
 
     Returns:
         (P, 2, 21, 3) m, left and right hand relative to the lifted wrist, in camera axes (x right, y down, z forward);

@@ -22,11 +22,7 @@ class IncomingFrames:
     """Checker of the frames of one session, which must be images of one size at increasing times."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        """Start before the first frame.
-
-        Args:
-            size: Expected (width, height) of the images, px.
-        """
+        """Start before the first frame, for images of (width, height) px."""
         self._size = size
         self._last, self._index = -math.inf, 0
         self._slow = 0  # consecutive frames with too large a step
@@ -66,7 +62,6 @@ def check_units(
         scores: (T, J) scores; keypoints with score 0 are ignored.
         times: (T,) s.
         image_size: (width, height) px.
-        prefix: Prefix of the warnings.
 
     Raises:
         ValueError: If all keypoints lie within 2 px of the image's corner, as relative coordinates from 0 to 1 do.

@@ -18,17 +18,11 @@ _MIN_EXTENT_PX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ImageSpace:
-    """The "2.5D" space of Human3.6M: pixel coordinates and a depth in pixels, scaled to metric size.
+    """The "2.5D" space of Human3.6M: pixel coordinates and a depth in pixels, scaled to metric size."""
 
-    Attributes:
-        factor: (T,) mm per pixel at the pelvis, from the ground truth of each frame.
-        focal: (2,) px, focal lengths.
-        centre: (2,) px, principal point.
-    """
-
-    factor: F64
-    focal: F64
-    centre: F64
+    factor: F64  # (T,) mm per pixel at the pelvis, from the ground truth of each frame
+    focal: F64  # (2,) px, focal lengths
+    centre: F64  # (2,) px, principal point
 
     def from_camera(self, poses: NDArray[np.floating]) -> F64:
         """Convert poses to pixel coordinates and depth (`to_image_space`), scaled to metres by `factor`.
@@ -58,30 +52,20 @@ def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSequence:
-    """One person seen by one camera in T frames, with ground truth.
+    """One person seen by one camera in T frames, with ground truth."""
 
-    Attributes:
-        key: Name that is unique in the data set, such as `S9/Directions 1/54138969`. Predictions are stored under this
-            name.
-        subject: Name of the subject.
-        action: Name of the action. Errors are averaged within each action first, then over the actions.
-        camera: Name of the camera.
-        observed: 2D sequence, the input of a lifter.
-        truth: (T, 17, 3) m in the camera frame, or in `image_space` if that is given. Positions are absolute or
-            relative to the pelvis.
-        counted: (T,) False for frames without ground truth, and for frames that the protocol omits.
-        image_space: Space of `truth`; None for the camera frame.
-        clips: Slices of frames that are lifted separately; empty to lift the whole sequence at once.
-    """
-
+    # Name that is unique in the data set, such as `S9/Directions 1/54138969`. Predictions are stored under this name.
     key: str
     subject: str
-    action: str
+    action: str  # name of the action. Errors are averaged within each action first, then over the actions
     camera: str
-    observed: Sequence2D
+    observed: Sequence2D  # 2D sequence, the input of a lifter
+    # (T, 17, 3) m in the camera frame, or in `image_space` if that is given. Positions are absolute or relative to the
+    # pelvis.
     truth: F32
-    counted: NDArray[np.bool_]
-    image_space: ImageSpace | None = None
+    counted: NDArray[np.bool_]  # (T,) False for frames without ground truth, and for frames that the protocol omits
+    image_space: ImageSpace | None = None  # space of `truth`; None for the camera frame
+    # Slices of frames that are lifted separately; empty to lift the whole sequence at once.
     clips: tuple[slice, ...] = ()
 
     def __post_init__(self) -> None:
@@ -101,7 +85,6 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
 
     Args:
         poses: (T, J, 3), with the pelvis first.
-        source: Name of the data in the error message.
 
     Raises:
         ValueError: If the poses are too small or too large for people in metres.
@@ -123,7 +106,6 @@ def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
 
     Args:
         keypoints: (T, J, 2).
-        source: Name of the data in the error message.
 
     Raises:
         ValueError: If the keypoints are too close together for people in pixels.

@@ -42,27 +42,16 @@ _CHAINS = _chains()
 
 @dataclass(frozen=True, slots=True)
 class BodyDimensions:
-    """Constant dimensions of a person's body.
+    """Constant dimensions of a person's body."""
 
-    Attributes:
-        bones: (16,) m, length of each bone in the order of `H36M17.edges`.
-        legs: Factor (at most 1) on the lengths of thigh and shank, with which legs that are straight in the image are
-            also straight in 3D.
-    """
-
-    bones: F32
+    bones: F32  # (16,) m, length of each bone in the order of `H36M17.edges`
+    # Factor (at most 1) on the lengths of thigh and shank, with which legs that are straight in the image are also
+    # straight in 3D.
     legs: float = 1.0
 
 
 def refine(lifted: Sequence3D, observed: Sequence2D) -> Sequence3D:
-    """Give the motion of one person constant bone lengths.
-
-    The result is that of `estimate_body` followed by `with_body_lengths`.
-
-    Args:
-        lifted: Motion of the person.
-        observed: 2D sequence from which the motion was lifted, with the same frames.
-    """
+    """Give the motion of one person constant bone lengths."""
     return with_body_lengths(lifted, estimate_body(lifted, observed))
 
 
@@ -129,12 +118,7 @@ def constant_bones(sequence: Sequence3D) -> Sequence3D:
 
 
 def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
-    """Return joints with the bone directions of `directed` and the given bone lengths.
-
-    Args:
-        directed: (T, 17, 3) m, joints that give the position of the pelvis and the bone directions.
-        lengths: (16,) or (T, 16) m, in the order of `H36M17.edges`.
-    """
+    """Return joints (T, 17, 3) m with the bone directions of `directed` and lengths (16,) or (T, 16) m."""
     bones = directed[:, _CHILDREN] - directed[:, _PARENTS]
     size = np.sqrt((bones * bones).sum(axis=-1))
     bones *= (lengths / np.maximum(size, 1e-12))[..., None]
@@ -148,12 +132,7 @@ def bone_lengths(sequence: Sequence3D) -> F32:
 
 
 def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32:
-    """Return the constant bone lengths (16,) m of a person, like `bone_lengths`, from arrays.
-
-    Args:
-        joints: (T, 17, 3) m.
-        sigma: (T, 17) mm, uncertainty of each joint; the weight of a bone decreases with it.
-    """
+    """Return the constant bone lengths (16,) m like `bone_lengths`, from joints (T, 17, 3) m and sigma in mm."""
     flip = np.array(H36M17.flip_order)
     bones = {edge: i for i, edge in enumerate(H36M17.edges)}
     mirrored = [bones[int(flip[a]), int(flip[b])] for a, b in H36M17.edges]

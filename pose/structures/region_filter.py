@@ -38,12 +38,7 @@ class RegionFilter:
         self._speed: Points = self._raw
 
     def __call__(self, region: Regions, time: float) -> Regions:
-        """Return the smoothed region.
-
-        Args:
-            region: The region in this frame, a `Regions` of length 1.
-            time: Time of the frame, s; increases from call to call.
-        """
+        """Return the smoothed region."""
         (x, y), angle, height = region.centers[0].tolist(), float(region.angles[0]), float(region.sizes[0, 1])
         up = math.sin(angle) * height * self.RADIUS, -math.cos(angle) * height * self.RADIUS
         points = x, y, x + up[0], y + up[1]

@@ -85,13 +85,7 @@ def shortest_rotation(start: F64, goal: F64) -> F64:
 
 
 def from_axes(x: F64, y: F64, z: F64) -> F64:
-    """Return quaternions (..., 4), w first, of rotations that map the coordinate axes to `x`, `y` and `z`.
-
-    Args:
-        x: (..., 3) unit vectors to which the x axis is mapped.
-        y: (..., 3) unit vectors perpendicular to `x`.
-        z: (..., 3) unit vectors perpendicular to `x` and `y`, which complete a right-handed system.
-    """
+    """Return quaternions (..., 4), w first, that map the coordinate axes to `x`, `y` and `z`."""
     return from_matrix(np.stack([x, y, z], axis=-1))
 
 
@@ -122,13 +116,7 @@ def angle_between(a: F64, b: F64) -> F64:
 
 
 def slerp(a: F64, b: F64, fraction: F64) -> F64:
-    """Interpolate spherically between quaternions `a` and `b` (..., 4).
-
-    Args:
-        a: (..., 4) quaternions for `fraction` 0.
-        b: (..., 4) quaternions for `fraction` 1.
-        fraction: (...,) fraction of the angle from `a` to `b`, 0 to 1.
-    """
+    """Interpolate spherically between quaternions `a` and `b` (..., 4), at `fraction` 0 to 1 of the angle."""
     b = np.where(dot(a, b)[..., None] < 0, -b, b)
     cosine = np.clip(dot(a, b), -1, 1)
     angle = np.arccos(cosine)
@@ -140,12 +128,7 @@ def slerp(a: F64, b: F64, fraction: F64) -> F64:
 
 
 def same_sign(q: F64, previous: F64 | None = None) -> F64:
-    """Return quaternions (T, ..., 4) with signs chosen for continuity over time; the rotations do not change.
-
-    Args:
-        q: (T, ..., 4) quaternions.
-        previous: (..., 4) quaternions before the first ones; None if there are none.
-    """
+    """Return quaternions (T, ..., 4) with signs chosen for continuity over time and with `previous` (..., 4)."""
     if not len(q):
         return q
     steps = dot(q[1:], q[:-1])

@@ -20,21 +20,13 @@ _SIDES = np.array([-1, 1, 1], np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Sequence2D:
-    """One person in T frames in 2D, with J keypoints.
+    """One person in T frames in 2D, with J keypoints."""
 
-    Attributes:
-        keypoints: (T, J, 2) px.
-        scores: (T, J) confidence; 0 for undetected keypoints.
-        times: (T,) float64 s, strictly increasing.
-        camera: Camera that recorded the person.
-        skeleton: Name of the skeleton in `pose.structures.skeletons.SKELETONS`.
-    """
-
-    keypoints: F32
-    scores: F32
-    times: NDArray[np.float64]
-    camera: Camera
-    skeleton: str
+    keypoints: F32  # (T, J, 2) px
+    scores: F32  # (T, J) confidence; 0 for undetected keypoints
+    times: NDArray[np.float64]  # (T,) float64 s, strictly increasing
+    camera: Camera  # camera that recorded the person
+    skeleton: str  # name of the skeleton in `pose.structures.skeletons.SKELETONS`
 
     def __post_init__(self) -> None:
         t, j = self.scores.shape
@@ -56,17 +48,11 @@ class Sequence3D:
     """One person in T frames in 3D, with the joints of Human3.6M-17.
 
     The sequence does not state its coordinate frame. Lifters return the camera frame (x right, y down, z forward).
-
-    Attributes:
-        joints: (T, 17, 3) m, relative to the pelvis.
-        root: (T, 3) m, position of the pelvis in the coordinate frame.
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-        times: (T,) s.
     """
 
-    joints: F32
-    root: F32
-    sigma: F32
+    joints: F32  # (T, 17, 3) m, relative to the pelvis
+    root: F32  # (T, 3) m, position of the pelvis in the coordinate frame
+    sigma: F32  # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
     times: NDArray[np.float64]
 
     def __post_init__(self) -> None:
@@ -81,31 +67,19 @@ class Sequence3D:
 
 @dataclass(frozen=True, slots=True)
 class LiftBatch:
-    """B sequences of T frames with ground truth 3D, for training and evaluation of lifters.
+    """B sequences of T frames with ground truth 3D, for training and evaluation of lifters."""
 
-    Attributes:
-        keypoints: (B, T, 17, 2) px, Human3.6M-17 as returned by `pose.structures.skeletons.to_h36m17`.
-        scores: (B, T, 17) confidence; 0 for undetected keypoints.
-        derived: (B,) True if the five trunk and head joints were derived from a detector's skeleton.
-        times: (B, T) s, increasing.
-        valid: (B, T) False for padding after the end of a sequence.
-        intrinsics: (B, 3, 3) px, camera intrinsics that the model receives.
-        intrinsics_known: (B,) False if the intrinsics follow from the assumed field of view.
-        image_size: (B, 2) px, width and height.
-        joints: (B, T, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward).
-        root: (B, T, 3) m, position of the pelvis in the camera frame. With assumed intrinsics its depth is
-            scaled by assumed / true focal length, so that it projects to the same pixels.
-    """
-
-    keypoints: F32
-    scores: F32
-    derived: NDArray[np.bool_]
-    times: NDArray[np.float64]
-    valid: NDArray[np.bool_]
-    intrinsics: NDArray[np.float64]
-    intrinsics_known: NDArray[np.bool_]
-    image_size: F32
-    joints: F32
+    keypoints: F32  # (B, T, 17, 2) px, Human3.6M-17 as returned by `pose.structures.skeletons.to_h36m17`
+    scores: F32  # (B, T, 17) confidence; 0 for undetected keypoints
+    derived: NDArray[np.bool_]  # (B,) True if the five trunk and head joints were derived from a detector's skeleton
+    times: NDArray[np.float64]  # (B, T) s, increasing
+    valid: NDArray[np.bool_]  # (B, T) False for padding after the end of a sequence
+    intrinsics: NDArray[np.float64]  # (B, 3, 3) px, camera intrinsics that the model receives
+    intrinsics_known: NDArray[np.bool_]  # (B,) False if the intrinsics follow from the assumed field of view
+    image_size: F32  # (B, 2) px, width and height
+    joints: F32  # (B, T, 17, 3) m, relative to the pelvis, in camera axes (x right, y down, z forward)
+    # (B, T, 3) m, position of the pelvis in the camera frame. With assumed intrinsics its depth is scaled by assumed /
+    # true focal length, so that it projects to the same pixels.
     root: F32
 
 

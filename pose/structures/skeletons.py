@@ -66,18 +66,12 @@ _COCO_FACE = (
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A named joint set.
+    """A named joint set."""
 
-    Attributes:
-        name: Name of the set.
-        names: Names of the joints.
-        edges: (parent, child) index pairs to draw.
-        derived: Whether conversion to Human3.6M-17 must derive pelvis, spine, thorax, neck and head from other joints.
-    """
-
-    name: str
-    names: tuple[str, ...]
-    edges: tuple[tuple[int, int], ...]
+    name: str  # name of the set
+    names: tuple[str, ...]  # names of the joints
+    edges: tuple[tuple[int, int], ...]  # (parent, child) index pairs to draw
+    # Whether conversion to Human3.6M-17 must derive pelvis, spine, thorax, neck and head from other joints.
     derived: bool
 
     def __len__(self) -> int:

@@ -23,7 +23,6 @@ def zero_phase(values: NDArray[np.floating], times: F64, cutoff_hz: float, order
         values: (T, ...) values.
         times: (T,) s.
         cutoff_hz: Cut-off frequency, Hz.
-        order: Order of the Butterworth filter.
     """
     count = len(times)
     smooth = np.array(values, np.float64)
@@ -79,13 +78,7 @@ class OneEuro:
         slope: NDArray[np.floating] | float,
         speed_cutoff_hz: float = 1.0,
     ) -> None:
-        """Set the cut-off frequencies; an array has one entry for each value.
-
-        Args:
-            min_cutoff_hz: Cut-off frequency at rest, Hz.
-            slope: Increase of the cut-off frequency in Hz, per unit/s of speed.
-            speed_cutoff_hz: Cut-off frequency of the speed estimate, Hz.
-        """
+        """Set the cut-off frequencies, Hz; arrays have one entry for each value."""
         self._least, self._slope, self._speed_hertz = min_cutoff_hz, slope, speed_cutoff_hz
         self._time: float | None = None
         self._value, self._speed = np.zeros(0), np.zeros(0)

@@ -9,13 +9,7 @@ _PLANE_M = 0.01  # m; distance of the middle joint from the chord below which th
 
 
 def reach(near: float, far: float, degrees: float) -> float:
-    """Return the distance between the ends of two connected bones.
-
-    Args:
-        near: Length of the first bone.
-        far: Length of the second bone, in the same unit.
-        degrees: Flexion of the joint between them; 0 for a straight limb.
-    """
+    """Return the distance between the ends of two connected bones at a flexion in degrees; 0 is straight."""
     return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
 
 

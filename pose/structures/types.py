@@ -54,17 +54,11 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """P rotated rectangles to crop.
+    """P rotated rectangles to crop."""
 
-    Attributes:
-        centers: (P, 2) px.
-        sizes: (P, 2) width and height in px.
-        angles: (P,) rad, clockwise rotation of the rectangle in the image; 0 is upright.
-    """
-
-    centers: F32
-    sizes: F32
-    angles: F32
+    centers: F32  # (P, 2) px
+    sizes: F32  # (P, 2) width and height in px
+    angles: F32  # (P,) rad, clockwise rotation of the rectangle in the image; 0 is upright
 
     def __post_init__(self) -> None:
         n = len(self.centers)
@@ -97,17 +91,11 @@ class Regions:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """P detections of people in one frame.
+    """P detections of people in one frame."""
 
-    Attributes:
-        xyxy: (P, 4) px, left, top, right and bottom; may exceed the image.
-        scores: (P,) confidence.
-        regions: Crops proposed by the detector, which may be rotated with the person; None if the detector returns
-            boxes only.
-    """
-
-    xyxy: F32
-    scores: F32
+    xyxy: F32  # (P, 4) px, left, top, right and bottom; may exceed the image
+    scores: F32  # (P,) confidence
+    # Crops proposed by the detector, which may be rotated with the person; None if the detector returns boxes only.
     regions: Regions | None = None
 
     def __post_init__(self) -> None:
@@ -131,19 +119,12 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Keypoints2D:
-    """Output of an estimator for P crops of one frame, in the estimator's skeleton.
+    """Output of an estimator for P crops of one frame, in the estimator's skeleton."""
 
-    Attributes:
-        xy: (P, J, 2) px of the whole image.
-        scores: (P, J) confidence; 0 for keypoints that are not seen.
-        presence: (P,) probability that the crop shows a person.
-        next_regions: Regions of the same people in the next frame.
-    """
-
-    xy: F32
-    scores: F32
-    presence: F32
-    next_regions: Regions
+    xy: F32  # (P, J, 2) px of the whole image
+    scores: F32  # (P, J) confidence; 0 for keypoints that are not seen
+    presence: F32  # (P,) probability that the crop shows a person
+    next_regions: Regions  # regions of the same people in the next frame
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
@@ -161,30 +142,23 @@ NO_LINK = -1  # instead of the index of a key frame
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Background motion of one frame relative to key frames (`pose.world.camera_motion.measure`).
+    """Background motion of one frame relative to key frames (`pose.world.camera_motion.measure`)."""
 
-    Attributes:
-        links: (2, 6), a row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none.
-            Columns 1 to 3 are the rotation vector (rad) from this frame's camera axes to those of the key frame. Column
-            4 is the logarithm of the ratio of focal lengths, this frame over key frame. Column 5 is the standard
-            deviation of the rotation (rad).
-        features: Number of tracked points.
-        inliers: Share of the tracked points that agree with one rotation and zoom.
-        shift: Median displacement of the points since the key frame in px of the original image.
-        parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
-            (`pose.world.camera_motion.parallax`).
-        focal_ratio: Ratio of the focal length that a pure rotation without zoom would require to the expected focal
-            length; NaN if not tested.
-        focal_sigma: Standard deviation of the logarithm of `focal_ratio`; NaN if not tested.
-    """
-
+    # (2, 6), a row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none. Columns 1 to
+    # 3 are the rotation vector (rad) from this frame's camera axes to those of the key frame. Column 4 is the logarithm
+    # of the ratio of focal lengths, this frame over key frame. Column 5 is the standard deviation of the rotation
+    # (rad).
     links: F64
-    features: int
-    inliers: float
-    shift: float
+    features: int  # number of tracked points
+    inliers: float  # share of the tracked points that agree with one rotation and zoom
+    shift: float  # median displacement of the points since the key frame in px of the original image
+    # Residual of the points in rad that a translation of the camera explains; NaN if not tested
+    # (`pose.world.camera_motion.parallax`).
     parallax: float = float("nan")
+    # Ratio of the focal length that a pure rotation without zoom would require to the expected focal length; NaN if not
+    # tested.
     focal_ratio: float = float("nan")
-    focal_sigma: float = float("nan")
+    focal_sigma: float = float("nan")  # standard deviation of the logarithm of `focal_ratio`; NaN if not tested
 
     def __post_init__(self) -> None:
         check_shape(self, "links", (2, 6))
@@ -332,19 +306,14 @@ class Placed(ColumnSet):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraView:
-    """Orientation and position of the camera in one frame.
+    """Orientation and position of the camera in one frame."""
 
-    Attributes:
-        rotation: (3, 3) rotation from the camera axes of this frame to those of the first frame of the scene. The
-            `world_rotation` of the result maps the latter to the world.
-        zoom: Ratio of the focal length in this frame to that of the intrinsics.
-        sigma_degrees: Uncertainty of the rotation in degrees; NaN if unknown.
-        position: (3,) m, optical centre in the camera axes of the scene's first frame; None if the camera only rotates.
-    """
-
+    # (3, 3) rotation from the camera axes of this frame to those of the first frame of the scene. The `world_rotation`
+    # of the result maps the latter to the world.
     rotation: F64
-    zoom: float
-    sigma_degrees: float
+    zoom: float  # ratio of the focal length in this frame to that of the intrinsics
+    sigma_degrees: float  # uncertainty of the rotation in degrees; NaN if unknown
+    # (3,) m, optical centre in the camera axes of the scene's first frame; None if the camera only rotates.
     position: F64 | None = None
 
 

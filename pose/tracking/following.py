@@ -118,10 +118,10 @@ class TrackFollower:
         other.occluders = [nearer for nearer in other.occluders if nearer is not track]
         track.occluders = [*(nearer for nearer in track.occluders if nearer is not other), other]
         for region in regions:
-            found = self._search.observe(image, track, region, [observations.keypoints.xy[owner]])
-            both = found.join(observations.select(np.array([owner])))
-            if self._search.is_near(track, found, image, time) and not both.are_duplicates(0, 1):
-                return found
+            recovered = self._search.observe(image, track, region, [observations.keypoints.xy[owner]])
+            with_owner = recovered.join(observations.select(np.array([owner])))
+            if self._search.is_near(track, recovered, image, time) and not with_owner.are_duplicates(0, 1):
+                return recovered
         return None
 
     def _detected_region(self, track: PersonTrack, owner_box: F32, boxes: Boxes) -> list[Regions]:

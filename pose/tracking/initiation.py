@@ -71,15 +71,15 @@ class TrackInitiation:
             return observations
         region = masked.regions_to_image(self._networks.regions(boxes)[[0]])
         crop, track = masker.mask(image, region, people), PersonTrack(region)
-        found = self._networks.estimate_masked(crop, track, region)
-        present = found.keypoints.presence[0] >= self._min_presence
-        visible = crop.is_visible(found.keypoints.xy[0][masker.limbs]).mean() > MIN_VISIBLE_JOINTS
-        both = observations.join(found)
-        if not (present and visible) or both.last_is_duplicate():
+        added = self._networks.estimate_masked(crop, track, region)
+        present = added.keypoints.presence[0] >= self._min_presence
+        visible = crop.is_visible(added.keypoints.xy[0][masker.limbs]).mean() > MIN_VISIBLE_JOINTS
+        joined = observations.join(added)
+        if not (present and visible) or joined.last_is_duplicate():
             return observations
-        in_front = np.flatnonzero(boxes_touch(found.boxes, observations.boxes)[0])
+        in_front = np.flatnonzero(boxes_touch(added.boxes, observations.boxes)[0])
         track.occluders = [observations.tracks[row] for row in in_front]
-        return both
+        return joined
 
     def _start_touching(
         self, image: U8, region: Regions, box: F32, observations: Observations, near: NDArray[np.bool_]
@@ -87,14 +87,14 @@ class TrackInitiation:
         """Start a track for a detection that touches people `near`; no row if it shows a tracked person."""
         track = PersonTrack(region)
         for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):
-            found = self._search.observe(image, track, region, list(observations.keypoints.xy[in_front]))
-            present = found.keypoints.presence[0] >= self._min_presence
-            agrees = crops.box_iou(joint_boxes(found.keypoints), box)[0, 0] > MIN_DETECTION_IOU
-            both = observations.join(found)
-            if present and agrees and not both.last_is_duplicate():
+            added = self._search.observe(image, track, region, list(observations.keypoints.xy[in_front]))
+            present = added.keypoints.presence[0] >= self._min_presence
+            agrees = crops.box_iou(joint_boxes(added.keypoints), box)[0, 0] > MIN_DETECTION_IOU
+            joined = observations.join(added)
+            if present and agrees and not joined.last_is_duplicate():
                 track.occluders = [observations.tracks[other] for other in in_front]
-                return found
-        return found.select(np.zeros(1, bool))
+                return added
+        return added.select(np.zeros(1, bool))
 
 
 def _priority(boxes: Boxes) -> F32:

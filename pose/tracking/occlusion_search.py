@@ -45,13 +45,13 @@ class OcclusionSearch:
                 continue
             state, region = predict(track, time)
             crop = self.masker.mask(image, region, list(observations.keypoints.xy[in_front]))
-            found = self._networks.estimate_masked(crop, track, region)
-            both, xy = observations.join(found), found.keypoints.xy[0]
-            present = found.keypoints.presence[0] >= self._min_presence
+            recovered = self._networks.estimate_masked(crop, track, region)
+            joined, xy = observations.join(recovered), recovered.keypoints.xy[0]
+            present = recovered.keypoints.presence[0] >= self._min_presence
             visible = crop.is_visible(xy[self.masker.limbs]).mean() > MIN_VISIBLE_JOINTS
             near = self._model.distance(state, image, xy, time) < MAX_SEARCH_DISTANCE
-            if present and visible and near and not both.last_is_duplicate():
+            if present and visible and near and not joined.last_is_duplicate():
                 track.occluders = [observations.tracks[row] for row in in_front]
                 track.region_filter = RegionFilter()
-                observations = both
+                observations = joined
         return observations

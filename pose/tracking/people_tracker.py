@@ -122,14 +122,14 @@ class PeopleTracker:
 
     def _swap_ids(self, found: Observations, ids: I64, people: dict[int, PersonState]) -> I64:
         """Swap two ids and their clothing colours; return the corrected ids (P,)."""
-        one, other = people
-        self._identities.swap_ids(one, other)
+        first_id, second_id = people
+        self._identities.swap_ids(first_id, second_id)
         self._lost.swap_ids(people)
-        ids = np.where(ids == one, other, np.where(ids == other, one, ids))
-        for person, known in people.items():
+        ids = np.where(ids == first_id, second_id, np.where(ids == second_id, first_id, ids))
+        for person, before in people.items():
             for row in np.flatnonzero(ids == person):
                 state = found.tracks[row].state
-                found.tracks[row].state = None if state is None else replace(state, colours=known.colours)
+                found.tracks[row].state = None if state is None else replace(state, colours=before.colours)
         return ids
 
     def _update_states(self, found: Observations, image: U8, time: float) -> None:

@@ -128,10 +128,10 @@ def median(values: F32) -> F32:
 
 def greedy_pairs(similarity: F32, min_similarity: float) -> list[tuple[int, int]]:
     """Assign rows to columns of (P, Q) greedily, the most similar pair above `min_similarity` first."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     remaining = similarity.copy()
     while remaining.size and remaining.max() > min_similarity:
         row, column = np.unravel_index(int(remaining.argmax()), remaining.shape)
-        found.append((int(row), int(column)))
+        pairs.append((int(row), int(column)))
         remaining[row], remaining[:, column] = -1, -1
-    return found
+    return pairs

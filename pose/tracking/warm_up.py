@@ -29,9 +29,6 @@ def warm_up_one_pass(network: OnePass) -> None:
 def try_once(stage: Detector | Estimator | OnePass) -> None:
     """Run a network on a black image, and check the output.
 
-    Args:
-        stage: Network that was loaded from a user's file.
-
     Raises:
         ValueError: If the output has the wrong shape, or contains NaN or infinity. Files of other model families may
             cause other exceptions.

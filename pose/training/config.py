@@ -116,30 +116,23 @@ class NewestConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(TrainingRunConfig):
-    """A training run of a lifter.
+    """A training run of a lifter."""
 
-    Attributes:
-        model: Architecture.
-        loss: Weights of the loss terms.
-        start_from: Name of a shipped lifter, or path of a checkpoint, of equal architecture. Its weights are loaded
-            first; optimiser and schedule restart.
-        start_share: Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is
-            often more accurate than either (Wortsman et al., 2022).
-        lookaheads: Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it
-            more often.
-        dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
-        consistency: Weight in the loss of the distance between the outputs for the batch and for its mirror image. If
-            it is above 0, training also uses the mirrored batch, whose scores are transformed differently.
-        newest: Training for the newest frames of each sequence, for offline networks that run as a sliding window.
-    """
-
-    model: LifterConfig = field(default_factory=LifterConfig)
-    loss: LossWeights = field(default_factory=LossWeights)
+    model: LifterConfig = field(default_factory=LifterConfig)  # architecture
+    loss: LossWeights = field(default_factory=LossWeights)  # weights of the loss terms
+    # Name of a shipped lifter, or path of a checkpoint, of equal architecture. Its weights are loaded first; optimiser
+    # and schedule restart.
     start_from: str | None = None
+    # Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is often more
+    # accurate than either (Wortsman et al., 2022).
     start_share: float = 0.0
+    # Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it more often.
     lookaheads: tuple[int, ...] = (0,)
-    dialects: bool = False
+    dialects: bool = False  # whether each sequence's scores are transformed at random (`pose.training.dialects`)
+    # Weight in the loss of the distance between the outputs for the batch and for its mirror image. If it is above 0,
+    # training also uses the mirrored batch, whose scores are transformed differently.
     consistency: float = 0.0
+    # Training for the newest frames of each sequence, for offline networks that run as a sliding window.
     newest: NewestConfig = field(default_factory=NewestConfig)
 
     def __post_init__(self) -> None:
@@ -196,13 +189,9 @@ class PretrainConfig(TrainingRunConfig):
     """A pre-training run of a lifter on 2D poses.
 
     `pose-train lifter` continues from its checkpoint if that has the same `model` and is given as `start_from`.
-
-    Attributes:
-        model: Architecture.
-        objective: The objective.
     """
 
-    model: LifterConfig = field(default_factory=LifterConfig)
+    model: LifterConfig = field(default_factory=LifterConfig)  # architecture
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
 
     def __post_init__(self) -> None:
@@ -220,23 +209,18 @@ class ForecastLossWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterTrainConfig(TrainingRunConfig):
-    """A training run of a forecaster.
+    """A training run of a forecaster."""
 
-    Attributes:
-        model: Architecture.
-        loss: Weights of the loss terms.
-        start_from: Paths of checkpoints whose weights are loaded first: one of equal architecture, or, for a blended
-            forecaster, a `one-shot` and an `mlp`. Optimiser and schedule restart.
-        frozen: Whether these weights are fixed, so that a blended forecaster only learns how to blend its two parts.
-        forcing: Constant k of scheduled sampling (Bengio et al., 2015), in training steps, for autoregressive networks.
-            The input of a predicted step is the true earlier step with probability k / (k + exp(step / k)), otherwise
-            the predicted one. The probability is 1/2 after k ln k training steps.
-    """
-
-    model: ForecasterConfig = field(default_factory=ForecasterConfig)
-    loss: ForecastLossWeights = field(default_factory=ForecastLossWeights)
+    model: ForecasterConfig = field(default_factory=ForecasterConfig)  # architecture
+    loss: ForecastLossWeights = field(default_factory=ForecastLossWeights)  # weights of the loss terms
+    # Paths of checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster, a
+    # `one-shot` and an `mlp`. Optimiser and schedule restart.
     start_from: tuple[str, ...] = ()
+    # Whether these weights are fixed, so that a blended forecaster only learns how to blend its two parts.
     frozen: bool = False
+    # Constant k of scheduled sampling (Bengio et al., 2015), in training steps, for autoregressive networks. The input
+    # of a predicted step is the true earlier step with probability k / (k + exp(step / k)), otherwise the predicted
+    # one. The probability is 1/2 after k ln k training steps.
     forcing: float = 300.0
 
     def __post_init__(self) -> None:

@@ -26,19 +26,12 @@ Numbers = NDArray[np.floating]
 
 
 class Predictions(NamedTuple):
-    """N predictions at H horizons each.
+    """N predictions at H horizons each."""
 
-    Attributes:
-        error: (N, H, 17) logarithm of the errors in m, of 16 joints and then of the pelvis.
-        sigma: (N, H, 17) logarithm of sigma in m, in the same order.
-        speed: (N,) logarithm of the speed before the prediction, from `log_speed`.
-        lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `lifted_weight`.
-    """
-
-    error: Numbers
-    sigma: Numbers
-    speed: Numbers
-    lifted: Numbers
+    error: Numbers  # (N, H, 17) logarithm of the errors in m, of 16 joints and then of the pelvis
+    sigma: Numbers  # (N, H, 17) logarithm of sigma in m, in the same order
+    speed: Numbers  # (N,) logarithm of the speed before the prediction, from `log_speed`
+    lifted: Numbers  # (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `lifted_weight`
 
     def rows(self, chosen: NDArray[np.integer]) -> Self:
         """Return the predictions with the indices `chosen`."""
@@ -52,7 +45,6 @@ def calibrate_forecaster(network: ForecasterNetwork, conditions: Iterable[Iterab
     If all pasts are exact, or all are lifted, both kinds get the same calibration.
 
     Args:
-        network: The network, changed in place.
         conditions: Batches of each condition. Their times `ahead` must be `pose.lifting.forecast.format.HORIZONS`.
     """
     predictions = [_predictions(network, batches) for batches in conditions]
@@ -81,8 +73,10 @@ def _predictions(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -
 
 def _balanced(conditions: list[Predictions]) -> Predictions:
     """Sample the same number of predictions of each condition at even intervals, for equal weights."""
-    least = min(len(one.error) for one in conditions)
-    chosen = [one.rows(np.linspace(0, len(one.error) - 1, least).round().astype(int)) for one in conditions]
+    least = min(len(condition.error) for condition in conditions)
+    chosen = [
+        condition.rows(np.linspace(0, len(condition.error) - 1, least).round().astype(int)) for condition in conditions
+    ]
     return Predictions(*map(np.concatenate, zip(*chosen, strict=True)))
 
 

@@ -44,9 +44,6 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
     Subclasses build the network, compute the loss of a batch and write checkpoints.
 
     Args:
-        config: Settings of the run.
-        source: Source of the training batches.
-        folder: Folder of the run.
         evaluate: Function that computes metrics of a network at a step. The checkpoint with the smallest first metric
             is the best.
     """
@@ -100,11 +97,7 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
         return cast(Net, self.average.module)
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, metrics: None) -> None:
-        """Train to the last step.
-
-        Args:
-            progress: Function that is called every `log_every` steps with the step and the mean metrics since the last
-                call, in the main process.
+        """Train to the last step; `progress` gets the step and mean metrics every `log_every` steps.
 
         Raises:
             PoseError: If the loss is not finite.

@@ -105,14 +105,7 @@ def _run(
 def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
 ) -> LiftMetrics:
-    """Return the metrics of a network. All valid frames have equal weight.
-
-    Args:
-        network: The network.
-        batches: Batches with ground truth in 3D.
-        lookahead: Number of later frames that each output uses, for streaming networks.
-        angles: Collector to which all poses are added; None for none.
-    """
+    """Return the metrics of a network. All valid frames have equal weight."""
     position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
     for batch in batches:
         lifted = lift_batch(network, batch, lookahead)

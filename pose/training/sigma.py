@@ -25,12 +25,7 @@ Pairs = tuple[
 
 
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
-    """Set the network's `calibration` on held-out data, with equal weight for each condition.
-
-    Args:
-        network: The network, changed in place.
-        conditions: Batches with ground truth in 3D for each condition, for example exact and detected 2D.
-    """
+    """Set the network's `calibration` on held-out data, with equal weight for each condition."""
     network.calibration[0], network.calibration[1] = 1, 0
     pairs = _balanced([_log_pairs(network, batches) for batches in conditions])
     # Slopes can be equally good, for example with one condition; take the one nearest to 1.

@@ -101,10 +101,6 @@ class Archive:
 def open_archive(source: Path | IO[bytes], label: str | None = None) -> Iterator[Archive]:
     """Return a context manager that opens a ZIP file and yields an `Archive`.
 
-    Args:
-        source: Path or binary file object.
-        label: Name of the file in error messages; None for the path.
-
     Raises:
         PoseError: If the file cannot be read, is not a ZIP file, or is damaged.
     """
@@ -192,11 +188,6 @@ def format_names(names: Iterable[str]) -> str:
 def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
     """Write an .npz file atomically.
 
-    Args:
-        target: Path of the file.
-        arrays: Arrays by name.
-        compressed: Whether to compress the arrays.
-
     Raises:
         PoseError: If the file cannot be written.
     """
@@ -216,14 +207,7 @@ def load_array(path: Path) -> Array:
 
 
 def read_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Read the header of an .npy file, for arrays of any dtype.
-
-    Args:
-        stream: Binary stream at the start of the file.
-        label: Name of the array in error messages.
-
-    Returns:
-        Shape, whether the array is in Fortran order, and dtype.
+    """Return shape, Fortran order and dtype in the header of an .npy file of any dtype.
 
     Raises:
         PoseError: If there is no valid header.

@@ -68,10 +68,7 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Check that torch is installed.
-
-    Args:
-        what: Feature that needs torch, the beginning of the error message.
+    """Check that torch is installed, for a feature that begins the error message.
 
     Raises:
         PoseError: If torch is not installed.

@@ -13,14 +13,7 @@ GAP_SECONDS = 0.25  # longer steps between two frames are gaps
 
 
 def check_gap_frames(times: F64, rate: float, advice: str) -> None:
-    """Check that filling the gaps between time stamps does not need too many frames.
-
-    A gap is a time step that is longer than `GAP_SECONDS` and longer than 1.5 times the median step.
-
-    Args:
-        times: Increasing time stamps (T,) in s.
-        rate: Rate of the inserted frames in frames/s.
-        advice: Advice to the user, the end of the error message.
+    """Check that filling gaps over `GAP_SECONDS` and 1.5 median steps does not need too many frames.
 
     Raises:
         PoseError: If the gaps would need `MAX_GAP_FRAMES` frames, or the whole duration `MAX_FRAMES` frames, or more.

@@ -30,12 +30,6 @@ def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 def check_type(value: Any, hint: Any, where: str = "") -> None:
     """Check that a value parsed from JSON has the type `hint`.
 
-    Args:
-        value: Value to check.
-        hint: Expected type: a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. For float,
-            the value must be finite and may be an int. A boolean is neither an int nor a float.
-        where: Position of the value in the JSON document, for the error message.
-
     Raises:
         TypeError: If the type differs. The message states the position.
     """
@@ -48,7 +42,10 @@ def check_type(value: Any, hint: Any, where: str = "") -> None:
         check_type(value, arguments[0], where)
     elif origin is Literal:
         _require(
-            any(value is one or (type(value) is type(one) and value == one) for one in arguments), value, hint, where
+            any(value is argument or (type(value) is type(argument) and value == argument) for argument in arguments),
+            value,
+            hint,
+            where,
         )
     elif is_typeddict(hint):
         _check_typed_dict(value, hint, where)

@@ -84,10 +84,6 @@ def text(value: Json) -> str:
 def check_config(values: object, defaults: Mapping[str, object]) -> dict[str, Any]:
     """Return `values` after checking that its keys are in `defaults` and its values have the types in `defaults`.
 
-    Args:
-        values: Mapping to check; keys may be missing.
-        defaults: Mapping with all allowed keys and a value of the right type for each.
-
     Raises:
         TypeError: If `values` is not a mapping.
         ValueError: If a key is unknown or a value has another type.

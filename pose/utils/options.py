@@ -29,60 +29,30 @@ def option(
     metavar: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """Make a dataclass field with the metadata of its command-line option.
-
-    Args:
-        default: Default value, or `REQUIRED`.
-        text: Help text.
-        choices: Allowed values.
-        minimum: Smallest allowed value; None for no limit.
-        maximum: Largest allowed value; None for no limit.
-        metavar: Placeholder of the value in the help.
-        name: Name of the option, if it differs from that of the field.
-    """
+    """Make a dataclass field with the metadata of its command-line option."""
     rules = {"choices": choices, "minimum": minimum, "maximum": maximum}
     return _field(default, {"help": text, "metavar": metavar, "name": name, "positional": False, **rules})
 
 
 def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
-    """Make a dataclass field for a positional argument; a field of type list[str] takes several arguments.
-
-    Args:
-        default: Default value, or `REQUIRED`.
-        text: Help text.
-        metavar: Placeholder of the value in the help.
-    """
+    """Make a dataclass field for a positional argument; a field of type list[str] takes several arguments."""
     rules = {"choices": (), "minimum": None, "maximum": None}
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})
 
 
 def same_option(config: "type[DataclassInstance]", name: str, text: str | None = None) -> Any:
-    """Make a dataclass field that repeats an option of another dataclass: its default, rules and help.
-
-    Args:
-        config: Dataclass with the option.
-        name: Name of the option's field.
-        text: Help text that replaces the original one.
-    """
+    """Make a dataclass field that repeats an option of another dataclass: its default, rules and help."""
     entry = config.__dataclass_fields__[name]
     return _field(entry.default, {**entry.metadata, "help": text or entry.metadata["help"]})
 
 
 def overwrite_option(replaced: str = "existing results") -> Any:
-    """Make the dataclass field of the option `--overwrite`.
-
-    Args:
-        replaced: Description of the files that are replaced, for the help text.
-    """
+    """Make the dataclass field of the option `--overwrite`."""
     return option(False, f"replace {replaced}")
 
 
 def quiet_option(printed: str = "errors") -> Any:
-    """Make the dataclass field of the option `--quiet`.
-
-    Args:
-        printed: Description of the output that is still printed, for the help text.
-    """
+    """Make the dataclass field of the option `--quiet`."""
     return option(False, f"print only {printed}")
 
 

@@ -13,14 +13,7 @@ POLL_SECONDS = 0.1
 
 
 def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, prefix: str = "") -> Iterator[Item]:
-    """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` items ahead.
-
-    Args:
-        frames: Iterable to read ahead.
-        times: Record of the time spent in each stage.
-        stop: Event that ends the iteration early when set.
-        prefix: Prefix of the stage names in `times`.
-    """
+    """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` items ahead."""
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     consumer_stopped = threading.Event()
 

@@ -15,11 +15,7 @@ _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 @contextmanager
 def hidden_progress(hide: bool = True) -> Iterator[None]:
-    """Return a context manager in which the current thread shows no progress, for `--quiet`.
-
-    Args:
-        hide: Whether to hide progress. False has no effect, so it does not show what an outer context hides.
-    """
+    """Return a context manager in which the current thread shows no progress, for `--quiet`."""
     token = _hidden.set(hide or _hidden.get())
     try:
         yield
@@ -51,18 +47,7 @@ def progress_bar(
     hidden: bool = False,
     bar_format: str | None = None,
 ) -> "tqdm[NoReturn]":
-    """Return a progress bar, which is used in a `with` statement and advanced by `update(n)`.
-
-    Args:
-        what: Label of the bar.
-        total: Total amount of work in `unit`; None if unknown.
-        unit: Name of the unit.
-        done: Amount of work that is already done.
-        scaled: Whether to write k for thousands and M for millions.
-        kept: Whether the bar stays on the terminal after it is closed.
-        hidden: Whether to show nothing.
-        bar_format: Format string of tqdm (`bar_format`); None for the default of tqdm.
-    """
+    """Return a progress bar, which is used in a `with` statement and advanced by `update(n)`."""
     from tqdm import tqdm  # imported here, since commands without long work do not need it
 
     columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 on terminals of unknown size

@@ -11,12 +11,7 @@ _lock = threading.RLock()  # overlapping contexts would restore the stream in th
 
 @contextmanager
 def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """Return a context manager that discards all output to a file descriptor.
-
-    Args:
-        stream: Python stream of the descriptor, which is flushed first.
-        descriptor: 1 for standard output, 2 for standard error.
-    """
+    """Return a context manager that discards all output to descriptor 1 (stdout) or 2 (stderr)."""
     with _lock:
         stream.flush()
         saved = os.dup(descriptor)

@@ -7,16 +7,12 @@ from contextlib import contextmanager
 
 
 class StageTimes:
-    """Seconds spent in each stage of a run. Time in a nested stage counts for the inner stage only.
-
-    Attributes:
-        seconds: Wall-clock time in s by stage.
-        processor: CPU time in s by stage, of the thread that ran the stage. `rest` measures the time of other threads,
-            such as those of networks and codecs.
-    """
+    """Seconds spent in each stage of a run. Time in a nested stage counts for the inner stage only."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # wall-clock time in s by stage
+        # CPU time in s by stage, of the thread that ran the stage. `rest` measures the time of other threads, such as
+        # those of networks and codecs.
         self.processor: dict[str, float] = {}
         self._thread = threading.local()  # each thread has its own nesting
 
@@ -35,13 +31,7 @@ class StageTimes:
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
-        """Return a context manager that adds the CPU time that no stage has measured to a further stage `name`.
-
-        Stages that began before the `with` block must not end inside it.
-
-        Args:
-            name: Name of this stage.
-        """
+        """Return a context manager that adds the CPU time that no stage inside has measured to a further stage."""
         cpu_s, known = time.process_time(), sum(list(self.processor.values()))
         try:
             yield

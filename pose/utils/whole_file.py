@@ -24,12 +24,7 @@ def file_errors(path: Path | str) -> Iterator[None]:
 
 
 class WholeFile:
-    """A file that is written under a temporary name. Call `commit` or `discard` at the end.
-
-    Attributes:
-        target: Final path.
-        path: Hidden temporary path in the folder of `target`.
-    """
+    """A file that is written under a temporary name. Call `commit` or `discard` at the end."""
 
     def __init__(self, target: Path) -> None:
         """Choose the temporary path.
@@ -39,18 +34,13 @@ class WholeFile:
         """
         if is_special(target):
             raise PoseError(f"{target}: {SPECIAL}")
-        self.target = target
+        self.target = target  # final path
+        # Hidden temporary path in the folder of `target`.
         self.path = target.with_name(f".{target.name[:_MAX_NAME_CHARS]}.{uuid.uuid4().hex[:8]}.part")
 
     @staticmethod
     def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
-        """Remove the temporary files of a folder that killed processes left.
-
-        Args:
-            folder: The folder.
-            is_target: Function of the name of a target file that returns whether to remove its temporary files. Long
-                names are cut to 50 characters. No process may be writing these targets.
-        """
+        """Remove a folder's temporary files, of targets that no process writes, that killed processes left."""
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)
             if found is not None and is_target(found[1]) and stat.S_ISREG(path.lstat().st_mode):

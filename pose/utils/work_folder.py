@@ -96,16 +96,16 @@ def _remove(folder: Path, names: Collection[str]) -> None:
     """Delete the named files and the marker file, then every folder that is empty."""
     exact = {name for name in names if not _GLOB.search(name)} | {MARKER_NAME}
     globs = [name for name in names if _GLOB.search(name)]
-    for place, folders, files in os.walk(folder, topdown=False):
-        inside = Path(place).relative_to(folder)
+    for directory, folders, files in os.walk(folder, topdown=False):
+        inside = Path(directory).relative_to(folder)
         for file in files:
-            known = (inside / (target_of_part(file, exact) or file)).as_posix()
-            if known in exact or any(fnmatchcase(known, one) for one in globs):
+            relative = (inside / (target_of_part(file, exact) or file)).as_posix()
+            if relative in exact or any(fnmatchcase(relative, name_or_glob) for name_or_glob in globs):
                 with suppress(OSError):
-                    os.unlink(os.path.join(place, file))
-        for one in folders:
+                    os.unlink(os.path.join(directory, file))
+        for name_or_glob in folders:
             with suppress(OSError):  # not empty, or a link
-                os.rmdir(os.path.join(place, one))
+                os.rmdir(os.path.join(directory, name_or_glob))
     with suppress(OSError):
         folder.rmdir()
 

@@ -38,12 +38,7 @@ class WrittenFiles:
     """
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = print_warning) -> None:
-        """Read the record of a folder.
-
-        Args:
-            folder: Folder of the files.
-            warn: Function called with a one-line message for each renamed file.
-        """
+        """Read the record of a folder."""
         self._folder, self._warn = folder, warn
         self._hashes: dict[str, list[str]] = _read(folder / RECORD)
 

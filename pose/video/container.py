@@ -35,23 +35,14 @@ _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # `av.open` has 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file, address or device that FFmpeg can open.
+    """A file, address or device that FFmpeg can open."""
 
-    Attributes:
-        url: Name for FFmpeg: a file with the prefix `file:`, an address, or a device.
-        display_name: Name in messages, without passwords.
-        is_network: Whether it is a network address.
-        is_live: Whether frames arrive in real time.
-        format: FFmpeg's name of the input format; None to detect it.
-        options: Options for FFmpeg.
-    """
-
-    url: str
-    display_name: str
-    is_network: bool = False
-    is_live: bool = False
-    format: str | None = None
-    options: dict[str, str] = field(default_factory=dict)
+    url: str  # name for FFmpeg: a file with the prefix `file:`, an address, or a device
+    display_name: str  # name in messages, without passwords
+    is_network: bool = False  # whether it is a network address
+    is_live: bool = False  # whether frames arrive in real time
+    format: str | None = None  # FFmpeg's name of the input format; None to detect it
+    options: dict[str, str] = field(default_factory=dict)  # options for FFmpeg
 
     def open(self) -> "InputContainer":
         """Open the container.

@@ -25,10 +25,6 @@ class VideoWriter:
     """Writer of an MP4 file (H.264, yuv420p, index at the front) from images with time stamps.
 
     The file gets its final name at `close()`. After `abort()`, or an error inside `with`, no file is left.
-
-    Attributes:
-        path: Path of the file.
-        problems: One message for each request that could not be satisfied, such as sound that cannot be copied.
     """
 
     def __init__(
@@ -43,18 +39,11 @@ class VideoWriter:
     ) -> None:
         """Create the file under a temporary name.
 
-        Args:
-            path: Path of the file.
-            size: (width, height) px of the images.
-            fps: Average frames per second.
-            time_base: Unit of the source's time stamps, s, from which that of the file is derived.
-            colours: Colour encoding of the file; None for BT.709 in limited range.
-            sound: Sound to add; None for a silent file.
-
         Raises:
             PoseError: If the file cannot be created.
         """
-        self.path = path
+        self.path = path  # path of the file
+        # One message for each request that could not be satisfied, such as sound that cannot be copied.
         self.problems: list[str] = []
         self._whole = WholeFile(path)
         self._size = size
@@ -78,23 +67,12 @@ class VideoWriter:
             self.problems.append(f"{self.path}: audio of {sound.target.display_name} not copied: {error}")
 
     def write(self, image: U8, time: float) -> None:
-        """Append an image.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            time: Time in s from which the image is shown; times must increase. The time of the first image becomes 0 in
-                the file.
-        """
+        """Append an image (H, W, 3) uint8 RGB, shown from `time` (s), increasing and 0 at the first."""
         check_size(image, self._size)
         self._append(image, time)
 
     def write_planes(self, planes: Planes, time: float) -> None:
-        """Append an image given as planes.
-
-        Args:
-            planes: Packed planes of even size in the colour encoding of the file. The memory may be reused afterwards.
-            time: Time in s from which the image is shown; times must increase.
-        """
+        """Append packed planes in the encoding of the file, shown from `time` (s); their memory may be reused."""
         self._append(planes, time)
 
     def _append(self, image: U8 | Planes, time: float) -> None:

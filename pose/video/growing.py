@@ -39,12 +39,6 @@ class GrowingVideo:
     def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
         """Create the file.
 
-        Args:
-            path: Final path.
-            part: Path of the incomplete file.
-            size: (width, height) px of the images.
-            fps: Average frames per second.
-
         Raises:
             PoseError: If the file cannot be created.
         """
@@ -60,11 +54,7 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def write(self, image: U8, time: float) -> None:
-        """Append an image.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            time: Time in s from which the image is shown; times must increase.
+        """Append an image (H, W, 3) uint8 RGB, shown from `time` (s), increasing.
 
         Raises:
             PoseError: If writing fails, for example if the disk is full; `close` keeps the earlier images.
@@ -113,13 +103,7 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Write an incomplete video to its final path, and delete the incomplete file.
-
-    A last MP4 fragment that is not complete is left out. Without complete fragments, no file is made.
-
-    Args:
-        part: Path of the incomplete file.
-        path: Final path.
+    """Write an incomplete video, if it has complete fragments, to its final path, and delete the incomplete file.
 
     Raises:
         PoseError: If the file cannot be written.

@@ -68,12 +68,7 @@ class ImageSource(Source):
     """
 
     def __init__(self, spec: str, span: Span, *, fps: float) -> None:
-        """Find the images, and read the first one.
-
-        Args:
-            spec: Folder, glob pattern or file name.
-            span: Part of the source to return.
-            fps: Frame rate, frames/s.
+        """Find the images of a folder, pattern or name, and read the first one.
 
         Raises:
             UsageError: If there is no image, or none inside the span.

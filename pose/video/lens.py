@@ -29,14 +29,7 @@ _MAX_RATIO_ERROR = 0.02  # maximum relative difference of aspect ratios of an un
 
 
 def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
-    """Return the 35 mm equivalent focal length of an image or video in mm; None if it is unknown.
-
-    It is unknown for cropped images, whose aspect ratio differs from the recorded one.
-
-    Args:
-        path: Path of the image or video.
-        size: (width, height) px of the image.
-    """
+    """Return the 35 mm equivalent focal length of an uncropped image or video in mm; None if unknown."""
     try:
         with path.open("rb") as file:
             head = file.read(12)
@@ -123,13 +116,13 @@ def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
 def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
     """Return the entries of a TIFF directory that have a single integer value, by tag."""
     (count,) = struct.unpack_from(f"{order}H", tiff, place)
-    found = {}
+    entries = {}
     for number in range(count):
         tag, kind, many, long = struct.unpack_from(f"{order}HHII", tiff, place + 2 + 12 * number)
         (short,) = struct.unpack_from(f"{order}H", tiff, place + 10 + 12 * number)
         if many == 1 and kind in (3, 4):
-            found[tag] = short if kind == 3 else long
-    return found
+            entries[tag] = short if kind == 3 else long
+    return entries
 
 
 def _of_movie(file: IO[bytes], size: int) -> float | None:

@@ -24,7 +24,6 @@ def open_source(
     """Open a video file, a folder or glob of images, an http(s), RTSP, RTP or UDP address, or a camera number.
 
     Args:
-        spec: Path, glob, address or camera number.
         start: Time in s from the first frame of the source at which returned frames begin. Their times are unchanged.
             None for the first frame.
         end: Time in s from the first frame of the source before which returned frames end. None for the end.

@@ -50,13 +50,10 @@ class Colours:
     """Colour encoding of Y, U and V.
 
     Source of the formulas: ITU-R BT.601-7 and BT.709-6, section 3.
-
-    Attributes:
-        matrix: Number of the colour matrix: `BT709`, `BT470BG` or `SMPTE170M`.
-        full_range: Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
     """
 
-    matrix: int = BT709
+    matrix: int = BT709  # number of the colour matrix: `BT709`, `BT470BG` or `SMPTE170M`
+    # Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
     full_range: bool = False
 
     @cached_property
@@ -86,30 +83,17 @@ def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """One YUV 4:2:0 image.
+    """One YUV 4:2:0 image."""
 
-    Attributes:
-        y: (H, W) uint8, luma.
-        u: Chroma, uint8, half as high and wide as `y`, rounded up.
-        v: Chroma, with the shape of `u`.
-        colours: Colour encoding.
-        packed: (1.5 H, W) array whose memory the three planes share; None if they are separate.
-    """
-
-    y: U8
-    u: U8
-    v: U8
-    colours: Colours = field(default_factory=Colours)
-    packed: U8 | None = None
+    y: U8  # (H, W) uint8, luma
+    u: U8  # chroma, uint8, half as high and wide as `y`, rounded up
+    v: U8  # chroma, with the shape of `u`
+    colours: Colours = field(default_factory=Colours)  # colour encoding
+    packed: U8 | None = None  # (1.5 H, W) array whose memory the three planes share; None if they are separate
 
     @classmethod
     def empty(cls, size: tuple[int, int], colours: Colours) -> Self:
-        """Return a packed image with undefined content.
-
-        Args:
-            size: (width, height) px, both even.
-            colours: Colour encoding.
-        """
+        """Return a packed image of even (width, height) px with undefined content."""
         width, height = size
         assert width % 2 == height % 2 == 0, "packed 4:2:0 requires even sizes"
         packed = np.empty((height + height // 2, width), np.uint8)
@@ -118,25 +102,13 @@ class Planes:
 
     @classmethod
     def of_rgb(cls, image: U8, colours: Colours | None = None) -> Self:
-        """Convert an RGB image to planes.
-
-        Odd sizes are made even by repeating the last column or row.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            colours: Colour encoding of the planes; None for BT.709 in limited range.
-        """
+        """Convert an RGB image to planes; odd sizes are made even by repeating the last column or row."""
         colours = colours or Colours()
         return cls.of_coded(colours.coded(image), colours)
 
     @classmethod
     def of_coded(cls, image: U8, colours: Colours) -> Self:
-        """Make planes from an image of Y, U, V. Odd sizes are made even as in `of_rgb`.
-
-        Args:
-            image: (H, W, 3) uint8 of Y, U, V.
-            colours: Colour encoding of the image.
-        """
+        """Make planes from an image of Y, U, V. Odd sizes are made even as in `of_rgb`."""
         height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
@@ -163,29 +135,17 @@ class FullResolution:
     """Y, U and V of an image at full resolution, for drawing.
 
     The image size and all areas must be even. Loading an area and storing it again leaves the planes unchanged.
-
-    Attributes:
-        pixels: (H, W, 3) uint8, Y, U and V.
     """
 
     def __init__(self, size: tuple[int, int], pixels: U8 | None = None) -> None:
-        """Make the image, or use an existing array.
-
-        Args:
-            size: (width, height) px, both even.
-            pixels: (H, W, 3) uint8, an existing array; None for a new one.
-        """
+        """Make an image of even (width, height) px, or use an existing array (H, W, 3)."""
         width, height = size
+        # (H, W, 3) uint8, Y, U and V.
         self.pixels = np.zeros((height, width, 3), np.uint8) if pixels is None else pixels
         self._planes = np.empty((2, width * height), np.uint8)  # reusing memory is cheaper than allocating
 
     def load(self, planes: Planes, area: Area) -> None:
-        """Copy an area from an image in 4:2:0 to this image; each chroma sample is repeated for its 2 x 2 pixels.
-
-        Args:
-            planes: Image to copy from, with the size of this image.
-            area: Area to copy, with even coordinates.
-        """
+        """Copy an area from an image in 4:2:0 to this image; each chroma sample is repeated for its 2 x 2 pixels."""
         half, doubled = _half(area), self._scratch(area)
         for plane, wide in zip((planes.u, planes.v), doubled, strict=True):
             # Repeat each sample along the row (257 times a byte is two such bytes), and then each row.
@@ -194,12 +154,7 @@ class FullResolution:
         cv2.merge([area.of(planes.y), *doubled], area.of(self.pixels))
 
     def store(self, planes: Planes, area: Area) -> None:
-        """Copy an area of this image to an image in 4:2:0; each chroma sample is the mean of its 2 x 2 pixels.
-
-        Args:
-            planes: Image to copy to, with the size of this image.
-            area: Area to copy, with even coordinates.
-        """
+        """Copy an area of this image to an image in 4:2:0; each chroma sample is the mean of its 2 x 2 pixels."""
         full, half = self._scratch(area), _half(area)
         cv2.split(area.of(self.pixels), [area.of(planes.y), *full])
         for plane, wide in zip((planes.u, planes.v), full, strict=True):

@@ -17,16 +17,12 @@ _TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)[:;](\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Recording time of the first image of a video.
+    """Recording time of the first image of a video."""
 
-    Attributes:
-        date: Recording date in s since 1970 according to the camera, accurate to one or two seconds. Some cameras store
-            the end of the recording instead. None if unknown.
-        timecode: Time in s since midnight, accurate to a frame. None if unknown.
-    """
-
+    # Recording date in s since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end
+    # of the recording instead. None if unknown.
     date: float | None = None
-    timecode: float | None = None
+    timecode: float | None = None  # time in s since midnight, accurate to a frame. None if unknown
 
 
 def recorded_at(target: Target) -> Recorded:

@@ -72,29 +72,19 @@ class Source(ABC):
     """A sequence of frames. Iterate over it once; `replay()` reads the same frames again, and `with` closes it.
 
     After `close()`, iteration ends, even in another thread.
-
-    Attributes:
-        name: Name for messages.
-        info: Properties of the source.
-        problems: One message for each kind of lost frames or repaired time stamps, complete when the iteration has
-            ended.
-        cut_short: Message that the end of the video is missing; None if it is complete.
-        sound: File and track of the sound; None if there is none that can be copied.
-        has_clock: Whether frames have time stamps from the source; otherwise times are arrival times.
-        arrived: Arrival time of the last returned frame in s, on the clock of `time.monotonic`; None if not live.
-        left_out: Number of frames of a live source that were dropped because they were outdated.
-        closed: Whether `close()` was called.
     """
 
-    name: str
-    info: VideoInfo
+    name: str  # name for messages
+    info: VideoInfo  # properties of the source
+    # One message for each kind of lost frames or repaired time stamps, complete when the iteration has ended.
     problems: list[str]
-    cut_short: str | None = None
-    sound: Sound | None = None
-    has_clock: bool = True
+    cut_short: str | None = None  # message that the end of the video is missing; None if it is complete
+    sound: Sound | None = None  # file and track of the sound; None if there is none that can be copied
+    has_clock: bool = True  # whether frames have time stamps from the source; otherwise times are arrival times
+    # Arrival time of the last returned frame in s, on the clock of `time.monotonic`; None if not live.
     arrived: float | None = None
-    left_out: int = 0
-    closed: bool = False
+    left_out: int = 0  # number of frames of a live source that were dropped because they were outdated
+    closed: bool = False  # whether `close()` was called
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
@@ -105,11 +95,7 @@ class Source(ABC):
         """Yield the same frames again. A live source must have been opened with `keep=True`."""
 
     def content(self) -> str | None:
-        """Return a hash of the content, or None for sources that cannot be read twice or may change.
-
-        It is the SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span. Cameras
-        and network addresses have none.
-        """
+        """Return a hash of the content, or None for sources that cannot be read twice or may change."""
         return None
 
     def replay_planes(self) -> Iterator[PlanarFrame]:

@@ -15,15 +15,10 @@ MAX_GAP_S = 60.0  # s; a larger jump of the time stamps is an error of the file 
 
 @dataclass(frozen=True, slots=True)
 class Waveform:
-    """Mono sound of a video.
+    """Mono sound of a video."""
 
-    Attributes:
-        samples: (N,) float32, -1 to 1, at `RATE` samples per second.
-        first: Time of the first sample, s; 0 is the video's first image.
-    """
-
-    samples: NDArray[np.float32]
-    first: float
+    samples: NDArray[np.float32]  # (N,) float32, -1 to 1, at `RATE` samples per second
+    first: float  # time of the first sample, s; 0 is the video's first image
 
     @property
     def seconds(self) -> float:
@@ -32,17 +27,7 @@ class Waveform:
 
 
 def read_waveform(sound: Sound, max_seconds: float = MAX_SECONDS) -> Waveform | None:
-    """Read the sound of a video as mono samples.
-
-    Gaps between packets are filled with silence, so that sample k is at `first + k / RATE`.
-
-    Args:
-        sound: Location of the sound.
-        max_seconds: Maximum duration, from the start, s.
-
-    Returns:
-        The samples; None if the sound cannot be decoded, is silent, or is shorter than 1 s.
-    """
+    """Read mono samples, with silence in gaps; None if undecodable, silent or shorter than 1 s."""
     parts: list[NDArray[np.float32]] = []
     first, count = 0.0, 0
     resampler = av.AudioResampler("flt", "mono", RATE)

@@ -21,20 +21,14 @@ _LIGHTEST = 0.55  # share of paper in the lightest shade
 
 @dataclass(frozen=True, slots=True)
 class BodyMesh:
-    """The F triangles of one person's body that face the camera.
+    """The F triangles of one person's body that face the camera."""
 
-    Attributes:
-        person: Track id.
-        corners: (F, 3, 2) px, the three corners of each triangle as image coordinates x, y. Their absolute values are
-            at most `draw.MAX_COORDINATE_PX`.
-        depths: (F,) m, distances of the triangles from the camera.
-        light: (F,) brightness of the triangles, from 0 (dark) to 1.
-    """
-
-    person: int
+    person: int  # track id
+    # (F, 3, 2) px, the three corners of each triangle as image coordinates x, y. Their absolute values are at most
+    # `draw.MAX_COORDINATE_PX`.
     corners: F32
-    depths: F32
-    light: F32
+    depths: F32  # (F,) m, distances of the triangles from the camera
+    light: F32  # (F,) brightness of the triangles, from 0 (dark) to 1
 
     def scaled(self, scale: float) -> "BodyMesh":
         """Return the mesh in px of an image scaled by `scale`. The pixel centre x maps to (x + 0.5) * scale - 0.5."""

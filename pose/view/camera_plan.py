@@ -30,8 +30,14 @@ def cameras_section(table: PoseTable) -> Iterator[str]:
         return
     world = table.world_info.world
     marks = [
-        CameraMark(one.name, world.place(one.place), world.rotation @ one.rotation[2], one.half_view, one.place_sigma)
-        for one in cameras
+        CameraMark(
+            camera.name,
+            world.place(camera.place),
+            world.rotation @ camera.rotation[2],
+            camera.half_view,
+            camera.place_sigma,
+        )
+        for camera in cameras
     ]
     yield '<section class="cameras"><h2>Cameras</h2>\n<figure class="plan"><b>From above</b>'
     yield top_view(_paths(table), marks)
@@ -41,7 +47,7 @@ def cameras_section(table: PoseTable) -> Iterator[str]:
         "</figcaption></figure>\n"
     )
     yield "<table><tr><th>camera</th><th>x, z, m</th><th>starts at</th><th>reprojection</th></tr>"
-    yield from (_row(one, world, number) for number, one in enumerate(cameras))
+    yield from (_row(camera, world, number) for number, camera in enumerate(cameras))
     yield "</table>\n"
     name = shown_in_html(cameras[0].name)
     yield f'<p class="quiet">x to the right, z towards {name} (down in the plan); '
@@ -54,13 +60,13 @@ def _path_section(table: PoseTable) -> Iterator[str]:
     if table.camera is None or table.camera_rotation is None or table.camera_zoom is None or table.world_info is None:
         return
     world, count = table.world_info.world, len(table)
-    known = np.arange(count) if table.camera_sigma is None else np.flatnonzero(np.isfinite(table.camera_sigma))
-    if not len(known):
+    known_frames = np.arange(count) if table.camera_sigma is None else np.flatnonzero(np.isfinite(table.camera_sigma))
+    if not len(known_frames):
         return
-    shown = known[np.unique(np.linspace(0, len(known) - 1, MAX_DIRECTIONS).round().astype(int))]
+    shown = known_frames[np.unique(np.linspace(0, len(known_frames) - 1, MAX_DIRECTIONS).round().astype(int))]
     moved = np.zeros((count, 3)) if table.camera_position is None else table.camera_position.astype(np.float64)
     positions = np.full((count, 3), np.nan)
-    positions[known] = world.place(moved[known])
+    positions[known_frames] = world.place(moved[known_frames])
     forward = table.camera_rotation[shown].astype(np.float64)[:, :, 2] @ world.rotation.T
     half_view = math.atan(table.camera.size[0] / 2 / float(table.camera.matrix[0, 0] * table.camera_zoom[0]))
     later_poses = np.stack([positions[shown], forward], axis=1)
@@ -68,7 +74,9 @@ def _path_section(table: PoseTable) -> Iterator[str]:
     if table.camera_position is not None:
         paths = [GroundPath("", positions, _CAMERA_COLOUR, dashed=True), *paths]
     yield '<section class="cameras"><h2>Camera</h2>\n<figure class="plan"><b>From above</b>'
-    yield top_view(paths, [CameraMark("camera", positions[known[0]], forward[0], half_view, later_poses=later_poses)])
+    yield top_view(
+        paths, [CameraMark("camera", positions[known_frames[0]], forward[0], half_view, later_poses=later_poses)]
+    )
     yield (
         "<figcaption>Square: the camera at the start, with a part of its field of view. Thin lines: its viewing "
         f"direction at {len(shown)} times. Lines: paths of the people's pelvis from the dot to the ring"
@@ -86,22 +94,22 @@ def _row(one: ResultCamera, world: World, number: int) -> str:
     right, up, back = world.place(one.place)
     height = f"{up:.2f} above the floor" if world.floor_known else "height unknown"
     sigma = "" if number == 0 else f"; \u00b1 {one.place_sigma:.2f}, rotation \u00b1 {one.turn_sigma:.1f} degrees"
-    place = f"{right:.2f}, {back:.2f}<small>{height}{sigma}</small>".replace("-", "\u2212")
+    position = f"{right:.2f}, {back:.2f}<small>{height}{sigma}</small>".replace("-", "\u2212")
     start = f"{one.offset:.3f} s" + ("" if number == 0 else f"<small>\u00b1 {1000 * one.offset_sigma:.0f} ms</small>")
     residual = "" if math.isnan(one.residual_px) else f"{one.residual_px:.1f} px"
     name = f"{shown_in_html(one.name)}<small>focal length {one.matrix[0, 0]:.0f} px</small>"
-    return f"<tr><td>{name}</td><td>{place}</td><td>{start}</td><td>{residual}</td></tr>"
+    return f"<tr><td>{name}</td><td>{position}</td><td>{start}</td><td>{residual}</td></tr>"
 
 
 def _paths(table: PoseTable) -> list[GroundPath]:
     """Return the paths of the people with the most frames; NaN in gaps."""
     assert table.placed is not None
     ids, counts = np.unique(table.id, return_counts=True)
-    found = []
+    paths = []
     for person in sorted(ids[np.argsort(-counts, kind="stable")][:MAX_PEOPLE].tolist()):
         rows = np.flatnonzero(table.id == person)
         positions = table.placed.joints[rows, 0].astype(np.float64)
         breaks = np.flatnonzero(np.diff(table.frame_index[rows]) > 1) + 1
         positions = np.insert(positions, breaks, np.nan, axis=0)
-        found.append(GroundPath(f"person {person}", positions, rim_colour(person)))
-    return found
+        paths.append(GroundPath(f"person {person}", positions, rim_colour(person)))
+    return paths

@@ -16,15 +16,7 @@ _VIEWS = {"front": (0, 1), "side": (2, 1)}  # axes of a pose that point right an
 
 
 def draw_comparison(lifted: F32, true: F32) -> U8:
-    """Draw predicted poses over the ground truth, each from the front and from the side.
-
-    Args:
-        lifted: (N, 17, 3) m, predicted poses relative to the root, drawn in colour.
-        true: (N, 17, 3) m, true poses relative to the root, drawn in grey.
-
-    Returns:
-        RGB image (H, W, 3).
-    """
+    """Draw predicted over true (grey) poses (N, 17, 3) m, each from the front and from the side, (H, W, 3) RGB."""
     columns = []
     for pose, truth in zip(lifted, true, strict=True):
         column = np.full((_TILE * len(_VIEWS), _TILE, 3), 255, np.uint8)

@@ -30,14 +30,10 @@ def as_rgb(colour: RGB) -> RGB:
 
 
 class Canvas(NamedTuple):
-    """An image to draw on.
+    """An image to draw on."""
 
-    Attributes:
-        pixels: (H, W, 3) uint8, the image.
-        code: Function from an RGB colour to the three values of a pixel in `pixels`; the identity for RGB images.
-    """
-
-    pixels: U8
+    pixels: U8  # (H, W, 3) uint8, the image
+    # Function from an RGB colour to the three values of a pixel in `pixels`; the identity for RGB images.
     code: Callable[[RGB], RGB] = as_rgb
 
 
@@ -52,15 +48,7 @@ def _pixels(width: float) -> int:
 
 
 def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
-    """Draw lines with round ends, `width` px thick.
-
-    Args:
-        canvas: Canvas to draw on.
-        segments: (N, K, 2) px, N lines through K points each. Integer (int32) values are fixed-point coordinates from
-            `fixed`, which are faster for many single lines.
-        colour: RGB colour.
-        width: Thickness of the lines, px.
-    """
+    """Draw lines with round ends, `width` px thick."""
     if len(segments):
         lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
         cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
@@ -77,14 +65,7 @@ def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]
 
 
 def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
-    """Draw filled circles.
-
-    Args:
-        canvas: Canvas to draw on.
-        centres: (N, 2) px.
-        radius: Radius of the circles, px.
-        colour: RGB colour.
-    """
+    """Draw filled circles."""
     if len(centres) == 0:
         return
     image, ink = canvas.pixels, canvas.code(colour)
@@ -106,18 +87,7 @@ def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
 def layer(
     canvas: Canvas, points: NDArray[np.floating], margin: float, opacity: float
 ) -> Iterator[tuple[Canvas, NDArray[np.float64]]]:
-    """Blend what is drawn within this context into the image.
-
-    Args:
-        canvas: Canvas with the image.
-        points: (N, 2) px, points around which will be drawn.
-        margin: Margin around the bounding box of the points, px.
-        opacity: Opacity of the layer, 0 to 1.
-
-    Yields:
-        A canvas that covers the bounding box and its margin, and the position (2,) px of its upper left corner in the
-        image. Subtract this position from all points to be drawn.
-    """
+    """Yield a canvas around points (N, 2) px, blended into the image at the end, and its corner (2,) px."""
     if opacity >= 1:
         yield canvas, np.zeros(2)
         return
@@ -148,17 +118,7 @@ def _font(height: float) -> tuple[float, int]:
 
 
 def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
-    """Draw text on a rounded box above a point.
-
-    The box is moved into the image if necessary.
-
-    Args:
-        canvas: Canvas to draw on.
-        words: Text.
-        bottom_middle: Middle of the lower edge of the box, (x, y) px.
-        height: Height of the capitals, px.
-        colour: RGB colour of the box.
-    """
+    """Draw text of `height` px capitals on a rounded box above a point, moved into the image if necessary."""
     x, y, half, thick = _pill(canvas.pixels.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
     inner = half - thick / 2

@@ -24,19 +24,10 @@ MAX_NAME_CHARS = 40
 
 
 class Gallery:
-    """Writer of contact sheets: JPEG images that each show several still images with their people.
-
-    A sheet is written when it is full, and `close` writes the last one.
-    """
+    """Writer of contact sheets: JPEG images that each show several still images with their people."""
 
     def __init__(self, sheet: Callable[[int], Path], inset: str = AUTO) -> None:
-        """Start without images.
-
-        Args:
-            sheet: Function from the sheet number (1, 2, ...) to the path of its .jpg file.
-            inset: Place of the 3D inset in each image, one of `pose.view.insets.INSETS`. `auto` is a panel beside a
-                portrait or square image, and otherwise the corner that covers the least of the people.
-        """
+        """Start without images."""
         self._sheet, self._sheets, self._inset = sheet, 0, inset
         self._cells: list[tuple[str, U8]] = []
 
@@ -44,13 +35,6 @@ class Gallery:
         self, name: str, image: U8, result: FrameResult, skeleton: Skeleton, bodies: Sequence[BodyMesh] = ()
     ) -> None:
         """Add an image with its people. A sheet that is then full is written.
-
-        Args:
-            name: Name shown with the image.
-            image: (H, W, 3) uint8 RGB.
-            result: People in the image.
-            skeleton: Skeleton of the 2D keypoints.
-            bodies: Shaded bodies to draw under the skeletons, in px of the image.
 
         Raises:
             PoseError: If the sheet cannot be written.

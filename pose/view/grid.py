@@ -22,22 +22,12 @@ _HEAD = H36M17.index("head")
 
 
 class CameraGrid:
-    """Renderer of the camera grid. Results must be drawn in order of time.
-
-    Attributes:
-        size: (width, height) px of the grid.
-    """
+    """Renderer of the camera grid. Results must be drawn in order of time."""
 
     def __init__(self, cameras: Sequence[ViewCamera], names: Sequence[str], frames: Sequence[Iterator[Frame]]) -> None:
-        """Compute the layout of the grid.
-
-        Args:
-            cameras: Cameras of a multi-camera result.
-            names: Names shown in the cells.
-            frames: Frames of each camera's video, in order.
-        """
+        """Compute the layout of the grid of cameras."""
         self._cameras, self._names = cameras, names
-        self._streams = [_Stream(one) for one in frames]
+        self._streams = [_Stream(frame) for frame in frames]
         cells = len(cameras) + 1
         rows = 1 if cells <= 3 else 2 if cells <= 8 else 3
         columns = math.ceil(cells / rows)
@@ -46,7 +36,7 @@ class CameraGrid:
         width = min(round(float(np.median(widths))), height * 16 // 9)
         self._cell = width - width % 2, height
         self._columns = columns
-        self.size = self._cell[0] * columns, height * rows
+        self.size = self._cell[0] * columns, height * rows  # (width, height) px of the grid
         self._inset = Inset(self._cell)
 
     def draw(self, result: FrameResult) -> U8:

@@ -18,12 +18,12 @@ def camera_heading(result: FrameResult) -> F64 | None:
     if result.view is None or result.placed is None:
         return None
     camera, world = result.poses.joints, result.placed.joints
-    known = np.isfinite(camera).all(axis=(1, 2)) & np.isfinite(world).all(axis=(1, 2))
-    if not known.any():
+    is_finite = np.isfinite(camera).all(axis=(1, 2)) & np.isfinite(world).all(axis=(1, 2))
+    if not is_finite.any():
         return None
     left, right = (
-        (part[known] - part[known].mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
-        for part in (camera, world)
+        (joints[is_finite] - joints[is_finite].mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
+        for joints in (camera, world)
     )
     u, _, vt = np.linalg.svd(left.T @ right)
     u[:, -1] *= np.sign(np.linalg.det(u @ vt))

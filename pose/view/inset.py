@@ -109,19 +109,10 @@ class _View:
 
 
 class Inset:
-    """Renderer of the 3D inset. The viewpoint follows the people smoothly, so frames must be rendered in order.
-
-    Attributes:
-        background: (H, W, 3) uint8, the view without people.
-    """
+    """Renderer of the 3D inset. The viewpoint follows the people smoothly, so frames must be rendered in order."""
 
     def __init__(self, size: tuple[int, int], colours: Colours | None = None) -> None:
-        """Prepare the view without people.
-
-        Args:
-            size: (width, height) px.
-            colours: Colour encoding of YUV images; None for RGB.
-        """
+        """Prepare the view without people."""
         self.size = size
         self._upright = Upright()
         self._unit = min(size) / 300
@@ -129,7 +120,7 @@ class Inset:
         self._code = colours.code if colours else draw.as_rgb
         self._shades = _SHADES @ colours.from_rgb[:, :3].T if colours else _SHADES
         self._empty = colours.coded(_background(size)) if colours else _background(size)
-        self.background = self._empty.copy()
+        self.background = self._empty.copy()  # (H, W, 3) uint8, the view without people
         for caption in self._captions:
             caption.draw(Canvas(self.background, self._code))
         self._middle = np.array([0, 0, _HALF_HEIGHT_M], np.float32)
@@ -145,11 +136,7 @@ class Inset:
         return image
 
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
-        """Render a frame into `image` (H, W, 3) uint8, but write only pixel rows that differ from `background`.
-
-        Returns:
-            Index of the first written row, and of the row after the last one. Other rows keep their content.
-        """
+        """Render into (H, W, 3) only pixel rows that differ from `background`; return the first and the end row."""
         ids, placed, sigma, hands = self._main_people(result)
         view = self._follow(placed, result.time)
         self._remember(ids, placed, result.time)

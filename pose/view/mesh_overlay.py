@@ -38,13 +38,7 @@ class BodyMeshes:
     """
 
     def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
-        """Start without people.
-
-        Args:
-            camera: Camera of the 3D poses.
-            skeleton: Skeleton of the 2D keypoints.
-            live: Whether to draw only the `LIVE_PEOPLE` people nearest to the camera, which limits the time per frame.
-        """
+        """Start without people; `live` draws only the `LIVE_PEOPLE` nearest to the camera."""
         self._live = live
         self._matrix, self._skeleton = camera.matrix, skeleton
         self._fitted = FittedBodies(_Skin)
@@ -96,14 +90,7 @@ class BodyMeshes:
 
 
 def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
-    """Make the overlay for the RGB images of a camera.
-
-    Args:
-        camera: Camera of the images.
-        skeleton: Skeleton of the 2D keypoints.
-        inset: Whether to draw a small 3D view of the people in a corner of the image or beside it.
-        body: Whether to draw body meshes.
-    """
+    """Make the overlay for the RGB images of a camera."""
     return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
 
 

@@ -140,7 +140,7 @@ def labels(data: SceneData, position: int) -> list[Label]:
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
     people = [Label(str(person), person_colour(person), top) for person, top in zip(ids, tops, strict=True)]
     above = np.array([0, 0, 0.2], np.float32)
-    return [*people, *(Label(one.name[:_MAX_NAME], PAPER, one.centre + above) for one in data.cameras)]
+    return [*people, *(Label(camera.name[:_MAX_NAME], PAPER, camera.centre + above) for camera in data.cameras)]
 
 
 def check_off_screen() -> None:
@@ -177,15 +177,7 @@ def _probed(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def render(data: SceneData, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
-    """Yield an image (H, W, 3) uint8 RGB of each requested frame, with the ids of the people.
-
-    Call `check_off_screen` first.
-
-    Args:
-        data: The scene.
-        size: (width, height) of the images in px.
-        positions: Indices of the frames.
-    """
+    """Yield an image (H, W, 3) uint8 RGB of each requested frame, with the ids of the people."""
     rendering = import_open3d().visualization.rendering
     with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
@@ -216,14 +208,6 @@ def save_video(
     progress: Callable[[list[tuple[int, float]]], Iterable[tuple[int, float]]] = iter,
 ) -> None:
     """Render all frames to an MP4. Call `check_off_screen` first.
-
-    Args:
-        data: The scene.
-        path: MP4 file to write.
-        size: (width, height) of the video in px.
-        fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
-        speed: Playback speed; 2 is twice as fast.
-        progress: Function that wraps the list of (frame, time) to be written and shows the progress, such as tqdm.
 
     Raises:
         PoseError: If the file cannot be written.

@@ -181,10 +181,6 @@ class SceneWindow:
 def open_window(data: SceneData, title: str) -> None:
     """Show a scene until the window is closed. Call `check_window` first.
 
-    Args:
-        data: The scene.
-        title: Title of the window.
-
     Raises:
         PoseError: If the window cannot be opened.
     """

@@ -68,12 +68,7 @@ class _Badge(NamedTuple):
 
 
 class Overlay:
-    """Renderer of results on the frames of one video, in order.
-
-    Attributes:
-        output_size: (width, height) px of the result of `draw`; wider than the video if the 3D view is
-            beside the image.
-    """
+    """Renderer of results on the frames of one video, in order."""
 
     def __init__(
         self,
@@ -84,19 +79,7 @@ class Overlay:
         bodies: Bodies | None = None,
         doubtful: Collection[int] = (),
     ) -> None:
-        """Prepare the drawing on frames of one size.
-
-        Args:
-            size: (width, height) px of the video.
-            skeleton: Skeleton of the 2D keypoints.
-            inset: Place of the 3D inset, one of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait or
-                square frame. On a landscape frame, it is the corner that covers the least of the people, if possible no
-                head.
-            colours: Colour encoding of YUV images; None for RGB.
-            bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of tracks to draw dashed because they may be false detections, in addition to those that the
-                results mark as such.
-        """
+        """Prepare the drawing on frames of one size."""
         self._size, self._bodies, self._doubtful = size, bodies, frozenset(doubtful)
         self._code = colours.code if colours else draw.as_rgb
         self._skeleton = skeleton
@@ -109,6 +92,7 @@ class Overlay:
         self._has_panel = inset == AUTO and width < _MIN_LANDSCAPE * height
         self._inset: Inset | None = None
         self._corner: Corner | None = None
+        # (width, height) px of the result of `draw`; wider than the video if the 3D view is beside the image.
         self.output_size = size
         if self._has_panel:
             panel = max(1, round(_PANEL_WIDTH * min(width, height)))
@@ -119,12 +103,7 @@ class Overlay:
             self._corner = Corner(size, self._inset.size, self._legend.height, inset)
 
     def draw(self, image: U8, result: FrameResult) -> U8:
-        """Return a new (H, W, 3) uint8 image of `output_size` with the drawing.
-
-        Args:
-            image: (H, W, 3) uint8, the frame that `result` describes.
-            result: People and poses.
-        """
+        """Return a new (H, W, 3) uint8 image of `output_size` with the frame and the drawing."""
         width, height = self._size
         if image.shape != (height, width, 3):
             raise ValueError(f"image: expected shape {(height, width, 3)}, got {image.shape}")
@@ -136,17 +115,7 @@ class Overlay:
         return drawn
 
     def draw_on(self, image: U8, result: FrameResult) -> Area:
-        """Draw a result on a frame in place, and the people in the panel beside it, if there is one.
-
-        Args:
-            image: (H, W, 3) uint8 of `output_size`, with the frame on the left and the panel on the right. The frame is
-                read and written only in the areas that `changes(result)` returns.
-            result: People and poses.
-
-        Returns:
-            The area of the panel that was drawn; outside it, the panel must be as in the property `panel`. An empty
-            area without a panel.
-        """
+        """Draw on a frame with a panel to its right, in place; return the panel's drawn, possibly empty area."""
         width = self._size[0]
         image_area = image[:, :width]
         canvas = Canvas(image_area, self._code)
@@ -183,9 +152,9 @@ class Overlay:
     def _heads(self, result: FrameResult) -> F32:
         """Return the boxes (P, 4) px of the visible heads."""
         people, boxes = result.people, []
-        for keypoints, scores, whole in zip(people.keypoints, people.scores, people.boxes, strict=True):
-            known = np.where(np.isfinite(keypoints).all(axis=1), scores, 0)
-            if (box := self._head.area(keypoints, known, whole)) is not None:
+        for keypoints, scores, person_box in zip(people.keypoints, people.scores, people.boxes, strict=True):
+            finite_scores = np.where(np.isfinite(keypoints).all(axis=1), scores, 0)
+            if (box := self._head.area(keypoints, finite_scores, person_box)) is not None:
                 boxes.append(box)
         return np.array(boxes, np.float32).reshape(-1, 4)
 

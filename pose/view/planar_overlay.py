@@ -27,18 +27,7 @@ class PlanarOverlay:
         bodies: Bodies | None = None,
         doubtful: Collection[int] = (),
     ) -> None:
-        """Prepare the drawing on frames of one size.
-
-        Args:
-            size: (width, height) px of the video.
-            skeleton: Skeleton of the 2D keypoints.
-            colours: Colour encoding of the planes.
-            inset: Place of the 3D inset, one of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait or
-                square frame, and otherwise the corner that covers the least of the people.
-            bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of tracks to draw dashed because they may be false detections, in addition to those that the
-                results mark as such.
-        """
+        """Prepare the drawing on frames of one size."""
         self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours
         self.output_size = width, height = self._overlay.output_size
@@ -48,14 +37,7 @@ class PlanarOverlay:
         self._free: deque[Planes] = deque()
 
     def draw(self, planes: Planes, result: FrameResult) -> Planes:
-        """Return new planes of even size with the frame and the drawing.
-
-        If the width or height of `output_size` is odd, the last column or row is repeated.
-
-        Args:
-            planes: The frame that `result` describes, of the size of the video.
-            result: People and poses.
-        """
+        """Return new planes of even size with the frame and the drawing; odd last columns or rows are repeated."""
         if planes.size != self._size or planes.colours != self._colours:
             wanted = f"{self._size} in {self._colours}"
             raise ValueError(f"planes: expected an image of {wanted}, got {planes.size} in {planes.colours}")

@@ -30,19 +30,12 @@ HEAD = H36M17.index("head")
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A coloured surface.
+    """A coloured surface."""
 
-    Attributes:
-        vertices: (V, 3) m, positions of the vertices.
-        normals: (V, 3) unit normals of the vertices.
-        triangles: (F, 3) vertex indices.
-        colours: (V, 3) RGB colours of the vertices, 0 to 1.
-    """
-
-    vertices: F32
-    normals: F32
-    triangles: I64
-    colours: F32
+    vertices: F32  # (V, 3) m, positions of the vertices
+    normals: F32  # (V, 3) unit normals of the vertices
+    triangles: I64  # (F, 3) vertex indices
+    colours: F32  # (V, 3) RGB colours of the vertices, 0 to 1
 
     @classmethod
     def join(cls, parts: list["Mesh"]) -> "Mesh":

@@ -56,13 +56,13 @@ class CameraMark:
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
     """Return a view from above with the finite paths of people, and cameras, as an SVG element."""
     paths = [path for path in paths if np.isfinite(path.positions).all(axis=1).any()]
-    cameras = [one for one in cameras if np.isfinite(one.position).all() and np.isfinite(one.forward).all()]
+    cameras = [camera for camera in cameras if np.isfinite(camera.position).all() and np.isfinite(camera.forward).all()]
     plan = _Plan(paths, cameras)
-    parts = [plan.grid(), *(plan.wedge(one) for one in cameras), *(plan.directions(one) for one in cameras)]
+    parts = [plan.grid(), *(plan.wedge(camera) for camera in cameras), *(plan.directions(camera) for camera in cameras)]
     parts += [plan.line(path) for path in paths]
-    parts += [plan.camera(one) for one in cameras]
+    parts += [plan.camera(camera) for camera in cameras]
     ends = [path.positions[np.isfinite(path.positions).all(axis=1)][-1] for path in paths]
-    parts += [plan.label(one.name, one.position) for one in cameras]
+    parts += [plan.label(camera.name, camera.position) for camera in cameras]
     parts += [plan.label(path.name, end) for path, end in zip(paths, ends, strict=True) if path.name]
     names = ", ".join(path.name for path in paths if path.name)
     count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
@@ -76,8 +76,12 @@ class _Plan:
 
     def __init__(self, paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> None:
         rows = [path.positions[np.isfinite(path.positions).all(axis=1)] for path in paths]
-        rows += [one.later_poses[:, 0] for one in cameras]
-        rows += [one.position[None] + step for one in cameras for step in (-min(one.sigma, 5.0), min(one.sigma, 5.0))]
+        rows += [camera.later_poses[:, 0] for camera in cameras]
+        rows += [
+            camera.position[None] + step
+            for camera in cameras
+            for step in (-min(camera.sigma, 5.0), min(camera.sigma, 5.0))
+        ]
         every = np.concatenate([np.zeros((0, 3)), *rows])[:, [0, 2]]
         low, high = (every.min(axis=0), every.max(axis=0)) if len(every) else (np.zeros(2), np.zeros(2))
         span = np.maximum(high - low, MIN_SPAN_M)
@@ -85,10 +89,10 @@ class _Plan:
         self._middle = (low + high) / 2
         self.height = 2 * MARGIN + float(span[1]) * self._scale
         self._occupied: list[Box] = []
-        for one in cameras:
-            x, y = self._to_px(one.position)
+        for camera in cameras:
+            x, y = self._to_px(camera.position)
             self._occupied.append((x - 8, y - 8, x + 8, y + 8))
-            u, v = self._to_px(one.position + one.forward * 15 / self._scale)
+            u, v = self._to_px(camera.position + camera.forward * 15 / self._scale)
             self._occupied.append((min(x, u) - 2, min(y, v) - 2, max(x, u) + 2, max(y, v) + 2))
 
     def _to_px(self, position: F64) -> tuple[float, float]:

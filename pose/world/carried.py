@@ -28,21 +28,14 @@ INSTALL = "pip install 'pose-run[slam]' estimates translation"
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """Access to the recorded data of a run.
+    """Access to the recorded data of a run."""
 
-    Attributes:
-        results: Results of the run; can be iterated repeatedly.
-        skeleton: Joint set of the 2D keypoints.
-        camera: Intrinsics of the camera.
-        images: Function that returns an iterator over the frames of the run; None if they are not available.
-        folder: Folder for unnamed temporary files; None for the system's temporary folder.
-    """
-
-    results: Iterable[FrameResult]
-    skeleton: Skeleton
-    camera: Camera
+    results: Iterable[FrameResult]  # results of the run; can be iterated repeatedly
+    skeleton: Skeleton  # joint set of the 2D keypoints
+    camera: Camera  # intrinsics of the camera
+    # Function that returns an iterator over the frames of the run; None if they are not available.
     images: Images | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # folder for unnamed temporary files; None for the system's temporary folder
 
 
 def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) -> Decision:
@@ -53,9 +46,7 @@ def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) 
 
     Args:
         decision: Decision from the background alone; its `measured` path must not be None.
-        run: Data of the run.
         steps: Steps to run for the people who give the scale, and known properties of camera and people.
-        rules: Thresholds.
     """
     assert decision.measured is not None
     found = _travel(run, decision.measured, steps, rules)

@@ -44,32 +44,22 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Selection of the steps to run, and known properties of camera and people.
+    """Selection of the steps to run, and known properties of camera and people."""
 
-    Attributes:
-        depth: Whether to estimate the distance from the whole body; otherwise the lifter's distance is kept.
-        bones: Whether to make bone lengths constant.
-        fill: Whether to fill short gaps.
-        smooth: Whether to smooth the motion.
-        feet: Whether to keep standing feet in place.
-        camera_known: Whether the intrinsics are known. Otherwise the field of view is assumed, which adds to the
-            uncertainty of the distance.
-        up: (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated.
-        heights: Known body heights in m by track id. The key None gives the height of all people whose id is missing.
-        path: Path of a moving camera; None if it is static.
-        without_world: Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown.
-            People in these scenes get no world coordinates.
-    """
-
-    depth: bool = True
-    bones: bool = True
-    fill: bool = True
-    smooth: bool = True
-    feet: bool = True
+    depth: bool = True  # whether to estimate the distance from the whole body; otherwise the lifter's distance is kept
+    bones: bool = True  # whether to make bone lengths constant
+    fill: bool = True  # whether to fill short gaps
+    smooth: bool = True  # whether to smooth the motion
+    feet: bool = True  # whether to keep standing feet in place
+    # Whether the intrinsics are known. Otherwise the field of view is assumed, which adds to the uncertainty of the
+    # distance.
     camera_known: bool = True
-    up: F64 | None = None
+    up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
+    # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
-    path: CameraPath | None = None
+    path: CameraPath | None = None  # path of a moving camera; None if it is static
+    # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
+    # get no world coordinates.
     without_world: Spans = ()
 
     def has_world(self, time: float) -> bool:
@@ -127,17 +117,7 @@ class Cleaned:
 def clean(
     people: Mapping[int, Person], frames: F64 | None = None, steps: Steps | None = None, rules: Rules = RULES
 ) -> tuple[World, dict[int, Cleaned]]:
-    """Estimate the world of people, and transform each person to it.
-
-    Args:
-        people: People by track id.
-        frames: (F,) s, times of the video's frames; without them no gaps are filled.
-        steps: Steps to run, and what is known about camera and people; None runs all steps.
-        rules: Thresholds.
-
-    Returns:
-        The world, and the people in it by track id.
-    """
+    """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
     found = find_world(works, steps.up, rules)
@@ -145,18 +125,7 @@ def clean(
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
-    """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world.
-
-    Args:
-        number: Track id of the person.
-        person: Lifted motion of the person.
-        frames: (F,) s, times of the video's frames; without them no gaps are filled.
-        steps: Steps to run, and what is known about camera and people.
-        rules: Thresholds.
-
-    Returns:
-        The person in the axes of the camera or, with `steps.path`, in the axes of this path.
-    """
+    """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path)
     lengths = lengths_of(person.joints, person.sigma)
@@ -211,15 +180,15 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
     """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size."""
-    work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
+    work, world, own_floor = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
         own_scale = 1.0 if work.height_given else ground.sizes[number].scale
         places = steps.path.positions[steps.path.rows(work.times)]
         work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
-    if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:
-        raised = world.floor - own
+    if own_floor is not None and abs(own_floor - world.floor) <= rules.floor.max_step_m:
+        raised = world.floor - own_floor
         placed[..., 1] += raised
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
@@ -227,14 +196,14 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         if steps.path is None
         else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
     )
-    for part in stretches(work.times, rules.gaps):
-        times = work.times[part]
-        ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP
-        found, contacts[part] = find_contacts(ankles, times, rules.contacts)
+    for span in stretches(work.times, rules.gaps):
+        times = work.times[span]
+        ankles = placed[span][:, ANKLES] - ground_below(placed[span], times, rules.contacts)[:, None, None] * _UP
+        in_contact, contacts[span] = find_contacts(ankles, times, rules.contacts)
         if steps.feet and len(times) > 1:
-            feet_held[part] = exclude_sliding(placed[part][:, ANKLES], found, times, rules.feet)
-            placed[part] += path_correction(placed[part][:, ANKLES], feet_held[part], times, rules.feet)[:, None]
-            placed[part] = hold_feet(placed[part], feet_held[part], times, rules.feet)
+            feet_held[span] = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet)[:, None]
+            placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)
     joints = world.to_camera(placed)
     if steps.path is not None:
         joints = to_cameras(joints, work.times, steps.path)

@@ -53,12 +53,12 @@ def _relative_lengths(person: Person, rules: ConsistencyRules) -> tuple[F64, F64
     relative, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
     for limb, joints in enumerate(_JOINTS):
         for bone, pair in enumerate((joints[:2], joints[1:])):
-            own = np.linalg.norm(places[:, pair[1]] - places[:, pair[0]], axis=1)
+            lengths_3d = np.linalg.norm(places[:, pair[1]] - places[:, pair[0]], axis=1)
             depth = np.maximum(places[:, pair, 2].mean(axis=1), 0.1)
             seen = np.linalg.norm(person.rays[:, pair[1]] - person.rays[:, pair[0]], axis=1) * depth
-            known = person.scores[:, pair].min(axis=1) > rules.min_score
-            relative[known, limb, bone] = seen[known] / np.maximum(own[known], 1e-6)
-            lengths[limb, bone] = np.median(own)
+            is_seen = person.scores[:, pair].min(axis=1) > rules.min_score
+            relative[is_seen, limb, bone] = seen[is_seen] / np.maximum(lengths_3d[is_seen], 1e-6)
+            lengths[limb, bone] = np.median(lengths_3d)
     return relative, lengths
 
 
@@ -69,16 +69,16 @@ def _medians(relative: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F
     values = np.concatenate([np.log(within[..., 0] / within[..., 1]), relative[..., 0], relative[..., 1]], axis=1)
     step = rules.window_s / _STEPS
     slots = np.floor((times - times[0]) / step).astype(np.int64)
-    found = np.full((len(times), values.shape[1]), np.nan)
+    medians = np.full((len(times), values.shape[1]), np.nan)
     for slot in np.unique(slots):
         middle = times[0] + (slot + 0.5) * step
         first, last = np.searchsorted(times, [middle - rules.window_s / 2, middle + rules.window_s / 2])
-        part = values[first:last]
-        known = np.isfinite(part).sum(axis=0)
-        enough = known >= max(rules.min_frames, rules.min_frame_share * len(part))
+        window_values = values[first:last]
+        counts = np.isfinite(window_values).sum(axis=0)
+        enough = counts >= max(rules.min_frames, rules.min_frame_share * len(window_values))
         if enough.any() and times[last - 1] - times[first] >= rules.window_s / 2:
-            found[np.ix_(slots == slot, enough)] = np.nanmedian(part[:, enough], axis=0)
-    ratios, upper, lower = np.split(found, 3, axis=1)
+            medians[np.ix_(slots == slot, enough)] = np.nanmedian(window_values[:, enough], axis=0)
+    ratios, upper, lower = np.split(medians, 3, axis=1)
     return ratios, np.fmax(upper, lower)
 
 

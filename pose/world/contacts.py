@@ -24,13 +24,7 @@ def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
 
 
 def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Flags, F64]:
-    """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2).
-
-    Args:
-        ankles: (T, 2, 3) m, left and right ankle in a world with y up and the floor at y = 0.
-        times: (T,) s.
-        rules: Thresholds.
-    """
+    """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2)."""
     speed = ankle_speeds(ankles, times)
     height = ankles[..., 1] - ANKLE_HEIGHT
     middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
@@ -45,16 +39,7 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
 
 
 def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Flags:
-    """Find the contacts (T, ...) of points of feet, such as heels.
-
-    The rules are those of `find_contacts`. The floor of a point is the 5th percentile of its own height. False where a
-    point is NaN.
-
-    Args:
-        points: (T, ..., 3) m in the world.
-        times: (T,) s.
-        rules: Thresholds.
-    """
+    """Find the contacts (T, ...) of points of feet, such as heels, by the rules of `find_contacts`; False for NaN."""
     contacts = np.zeros(points.shape[:-1], bool)
     for at in np.ndindex(points.shape[1:-1]):
         path = points[:, *at].astype(np.float64)

@@ -57,7 +57,7 @@ def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEs
     weight, offset = _weights(person, rules)
     total = weight.sum(axis=1)
     share = weight / np.maximum(total, 1e-12)[:, None]
-    middle_ray, middle = ((share[..., None] * part).sum(axis=1) for part in (person.rays, offset))
+    middle_ray, middle = ((share[..., None] * values).sum(axis=1) for values in (person.rays, offset))
     ray, rest = person.rays - middle_ray[:, None], offset - middle[:, None]
     lever = weight[..., None] * ray
     information = (lever * ray).sum(axis=(1, 2))
@@ -68,11 +68,11 @@ def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEs
     variance = rules.variance_factor / spread + ((fitted - lifted_depth) / 2) ** 2
     if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
         return PelvisEstimate(depth, variance, middle_ray, middle)
-    known = (information > 1e-9) & (depth > 0)
+    is_determined = (information > 1e-9) & (depth > 0)
     seen = (total > 0)[:, None]
     return PelvisEstimate(
-        np.where(known, depth, lifted_depth),
-        np.where(known, variance, np.inf),
+        np.where(is_determined, depth, lifted_depth),
+        np.where(is_determined, variance, np.inf),
         np.where(seen, middle_ray, person.root[:, :2] / np.maximum(lifted_depth, 1e-3)[:, None]),
         middle,
     )

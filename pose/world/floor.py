@@ -13,18 +13,7 @@ _MIN_SAMPLES = 5
 def own_floor(
     ankles: NDArray[np.floating], times: F64, rules: FloorRules = RULES.floor, seen: NDArray[np.bool_] | None = None
 ) -> float | None:
-    """Estimate the height in m of the floor under one person along y; None if unknown.
-
-    It is a low percentile of the heights of slow feet. Single wrong frames have little effect on it, nor has a stool or
-    step on which the person stands for a while.
-
-    Args:
-        ankles: (T, 2, 3) m, left and right ankle in axes with y up.
-        times: (T,) s.
-        rules: Thresholds.
-        seen: (T, 2) whether each ankle is detected; None for all. Undetected ankles are used only if almost none are
-            detected.
-    """
+    """Return the height in m of the floor under one person: a low percentile of slow feet; None if unknown."""
     if len(ankles) < 3:
         return None
     speed = np.linalg.norm(np.gradient(ankles, times, axis=0), axis=-1)
@@ -37,12 +26,7 @@ def own_floor(
 
 
 def common_floor(floors: list[float], seconds: list[float]) -> float:
-    """Return the height of the common floor: the median over people, weighted by duration.
-
-    Args:
-        floors: Height of the floor under each person, m.
-        seconds: Duration for which each person is seen, s.
-    """
+    """Return the height of the common floor: the median over people, weighted by duration."""
     order = np.argsort(floors)
     share = np.cumsum(np.array(seconds)[order])
     return float(np.array(floors)[order][np.searchsorted(share, share[-1] / 2)])

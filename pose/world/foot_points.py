@@ -61,17 +61,11 @@ def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
 
 @dataclass(frozen=True, slots=True)
 class ImageFeet:
-    """Feet in the images of N poses.
+    """Feet in the images of N poses."""
 
-    Attributes:
-        pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
-        scores: (N, 2, 3) detection scores of these points.
-        focal: (N, 2) px, focal lengths along x and y.
-    """
-
-    pixels: F64
-    scores: F32
-    focal: F64
+    pixels: F64  # (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot
+    scores: F32  # (N, 2, 3) detection scores of these points
+    focal: F64  # (N, 2) px, focal lengths along x and y
 
     @property
     def known(self) -> Flags:
@@ -81,15 +75,7 @@ class ImageFeet:
 
 
 def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Flags, focal: F64) -> ImageFeet | None:
-    """Extract the feet of N poses from 2D keypoints; None if the skeleton has no heels and toes.
-
-    Args:
-        skeleton: Skeleton of the keypoints.
-        keypoints: (N, J, 2) px.
-        scores: (N, J).
-        swapped: (N, 2) whether left and right of the legs, and of the arms, were swapped before lifting.
-        focal: (2,) or (N, 2) px, focal lengths along x and y.
-    """
+    """Extract the feet of N poses from 2D keypoints; None if the skeleton has no heels and toes."""
     joints = foot_joints(skeleton)
     if joints is None:
         return None
@@ -102,18 +88,7 @@ def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Flags
 def lift_feet(
     joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
 ) -> F64:
-    """Estimate heels and toes of N poses of one camera in 3D.
-
-    Args:
-        joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
-        seen: The feet in the images.
-        up: (N, 3) vertical in the camera frame; None if it is unknown.
-        contacts: (N, 2) contact probability; None if `up` is None.
-        shape: Shape of both feet.
-
-    Returns:
-        (N, 2, 2, 3) m in the camera frame, heel and toe of the left and right foot; NaN where not detected.
-    """
+    """Estimate heels and toes of N poses of one camera in 3D."""
     frames = foot_frames(joints, seen, up, contacts, shape)
     shanks = np.linalg.norm(joints[:, _KNEES] - joints[:, _ANKLES], axis=-1)[..., None]
     points = [
@@ -128,19 +103,7 @@ def lift_feet(
 def foot_frames(
     joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
 ) -> F64:
-    """Estimate the directions of the feet of N poses of one camera, in the camera frame.
-
-    Args:
-        joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
-        seen: The feet in the images; None if they are not observed.
-        up: (N, 3) vertical in the camera frame. None if it is unknown; feet in contact are then not assumed level.
-        contacts: (N, 2) contact probability; None if `up` is None.
-        shape: Shape of both feet.
-
-    Returns:
-        (N, 2, 2, 3) unit vectors. For each foot, left and right: the direction from heel to toe, and the upward normal
-        of the sole. Zeros if the joints of a leg coincide.
-    """
+    """Return foot directions (N, foot, (heel to toe, sole normal), 3) in the camera frame; zeros if degenerate."""
     shanks = joints[:, _KNEES] - joints[:, _ANKLES]
     prior = _leg_directions(joints)
     weight = np.tile(np.eye(3) / _LEG_SIGMA**2, (*prior.shape[:2], 1, 1))
@@ -158,17 +121,7 @@ def foot_frames(
 
 
 def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
-    """Compute the flexion of the left and right ankle, (N, 2) degrees.
-
-    Flexion is 0 at a right angle of shank and sole, and positive with raised toes. NaN where heel or toe is not
-    detected.
-
-    Args:
-        joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
-        seen: The feet in the images.
-        up: (N, 3) vertical in the camera frame; None if it is unknown.
-        contacts: (N, 2) contact probability; None if `up` is None.
-    """
+    """Return ankle flexions (N, 2) degrees: 0 at a right angle, positive with raised toes, NaN if undetected."""
     along = foot_frames(joints, seen, up, contacts)[:, :, 0]
     sine = (along * _unit(joints[:, _KNEES] - joints[:, _ANKLES])).sum(axis=-1)
     return np.where(seen.known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)

@@ -68,12 +68,12 @@ def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.foot
     begin, span = float(rows[:, 0].min()), float(np.ptp(rows[:, 0]))
     count = max(1, round(span / rules.window_s))
     window = np.minimum(((rows[:, 0] - begin) / max(span, 1e-9) * count).astype(int), count - 1)
-    found = []
+    peaks = []
     for number in range(count):
-        part = rows[window == number]
-        if len(part) >= _MIN_SAMPLES and part[:, 3].sum() >= rules.min_samples_s:
-            found.append(velocity_peak(part[:, 1:3], rules.kernel_width_mps))
-    at_rest, peak_speeds = np.array(found).reshape(-1, 2).T
+        window_rows = rows[window == number]
+        if len(window_rows) >= _MIN_SAMPLES and window_rows[:, 3].sum() >= rules.min_samples_s:
+            peaks.append(velocity_peak(window_rows[:, 1:3], rules.kernel_width_mps))
+    at_rest, peak_speeds = np.array(peaks).reshape(-1, 2).T
     return RestDensities(at_rest, peak_speeds)
 
 
@@ -97,14 +97,14 @@ def check_with_feet(decision: Decision, samples: Iterable[F64], rules: FootingRu
 def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
     """Check a decision about a clip with cuts, each scene with its own feet, as `check_with_feet` does."""
     scenes, reasons = [], {}
-    for one in decision.motion.scenes:
-        if one.world and one.motion.moves:
-            own = rows[(rows[:, 0] >= one.begin) & (rows[:, 0] < one.end)]
-            motion, why = _checked_motion(one.motion, own, rules)
-            one = replace(one, motion=motion)
-            if why:
-                reasons[one.number] = f"the camera's motion is unknown, since {why},", _REMEDY
-        scenes.append(one)
+    for scene in decision.motion.scenes:
+        if scene.world and scene.motion.moves:
+            scene_rows = rows[(rows[:, 0] >= scene.begin) & (rows[:, 0] < scene.end)]
+            motion, reason = _checked_motion(scene.motion, scene_rows, rules)
+            scene = replace(scene, motion=motion)
+            if reason:
+                reasons[scene.number] = f"the camera's motion is unknown, since {reason},", _REMEDY
+        scenes.append(scene)
     return without_scenes(replace(decision, motion=summarise(scenes)), reasons)
 
 

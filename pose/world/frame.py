@@ -18,23 +18,17 @@ GIVEN, FEET, BODIES, UNKNOWN = "given", "feet", "bodies", "unknown"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Vertical and floor relative to the camera.
+    """Vertical and floor relative to the camera."""
 
-    Attributes:
-        rotation: (3, 3), from the camera's axes to the world's.
-        floor: Height of the floor along y after the rotation in m, negative if the camera is above it: p_world =
-            rotation @ p_camera - (0, floor, 0).
-        found_by: Source of the vertical: 'given'; 'feet' (the plane of standing feet, combined with bodies); 'bodies'
-            (upright bodies alone); or 'unknown' (the camera is assumed to be level).
-        sigma_degrees: Standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown.
-        floor_known: Whether feet determined the floor; otherwise `floor` is 0, the camera's own height.
-    """
-
-    rotation: F64
+    rotation: F64  # (3, 3), from the camera's axes to the world's
+    # Height of the floor along y after the rotation in m, negative if the camera is above it: p_world = rotation @
+    # p_camera - (0, floor, 0).
     floor: float
+    # Source of the vertical: 'given'; 'feet' (the plane of standing feet, combined with bodies); 'bodies' (upright
+    # bodies alone); or 'unknown' (the camera is assumed to be level).
     found_by: str
-    sigma_degrees: float
-    floor_known: bool = True
+    sigma_degrees: float  # standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown
+    floor_known: bool = True  # whether feet determined the floor; otherwise `floor` is 0, the camera's own height
 
     @property
     def up(self) -> F64:
@@ -64,13 +58,7 @@ class World:
 
 
 def rotation_of(up: NDArray[np.floating]) -> F64:
-    """Return the rotation (3, 3) from the camera's axes to the world's.
-
-    If the camera looks straight up or down, the world's z axis points to the lower edge of the image.
-
-    Args:
-        up: (3,) vector opposite to gravity, in the camera's axes.
-    """
+    """Return the rotation (3, 3) from the camera's axes to the world's."""
     a, b, c = (float(part) for part in up)
     size = math.sqrt(a * a + b * b + c * c)
     a, b, c = a / size, b / size, c / size
@@ -85,11 +73,6 @@ def rotation_of(up: NDArray[np.floating]) -> F64:
 
 
 def up_of(pitch: float, roll: float) -> F64:
-    """Return the direction (3,) against gravity in camera axes, for a camera's pitch and roll.
-
-    Args:
-        pitch: Elevation of the view above the horizon, degrees.
-        roll: Clockwise rotation about the view as seen from behind the camera, degrees.
-    """
+    """Return the direction (3,) against gravity in camera axes, for the pitch (up) and clockwise roll in degrees."""
     a, b = np.radians([pitch, roll])
     return np.array([-np.sin(b) * np.cos(a), -np.cos(b) * np.cos(a), np.sin(a)])

@@ -14,9 +14,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
     have score 0. Longer gaps, and the time before the first and after the last frame of the person, are not filled.
 
     Args:
-        person: The person.
         frames: (F,) s, times of the video's frames.
-        rules: Thresholds.
 
     Returns:
         The person in T' frames, including filled ones, and (T',) whether each frame was filled.

@@ -74,23 +74,12 @@ class BodyMotion:
 
 
 def given_gravity(up: F64) -> World:
-    """Return the world for a known vertical, without a floor.
-
-    Args:
-        up: (3,) vector opposite to gravity, in camera axes, of any length above 0.
-    """
+    """Return the world for a vertical (3,) of any length in camera axes, without a floor."""
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
 def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> World:
-    """Estimate the common vertical of people, without a floor.
-
-    If it is not reliable, `found_by` of the result is 'unknown'.
-
-    Args:
-        people: People; iterated once, and only the positions of standing feet are stored.
-        rules: Thresholds.
-    """
+    """Estimate the common vertical of people, without a floor; `found_by` is 'unknown' if it is not reliable."""
     total, seconds, feet = np.zeros(3), 0.0, []
     for person in people:
         direction, lasts = body_direction_sum(person, rules)
@@ -124,17 +113,7 @@ def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity
 def body_directions(
     joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
 ) -> tuple[F64, F64]:
-    """Compute the direction from the feet to the centre of mass in T frames.
-
-    Args:
-        joints: (T, 17, 3) m, Human3.6M-17 in any axes.
-        feet_ahead: Distance of the middle of the feet ahead of the ankles, as a share of the height of the centre of
-            mass.
-
-    Returns:
-        Unit vectors (T, 3) from the middle of the feet to the centre of mass, in the axes of `joints`. Distances (T,) m
-        of the centre of mass from the middle of the ankles.
-    """
+    """Compute the direction from the feet to the centre of mass in T frames."""
     joints = np.asarray(joints, np.float64)
     axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
     height = np.linalg.norm(axis, axis=1)

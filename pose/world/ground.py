@@ -40,7 +40,6 @@ def find_world(
     Args:
         works: People by track id, at the size from the lifter.
         up: (3,) vector opposite to gravity in the axes of `works`; None estimates it.
-        rules: Thresholds.
         doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other
             people, and their own size is estimated alone.
     """
@@ -50,23 +49,23 @@ def find_world(
         world = find_gravity((BodyMotion(w.joints, w.root, w.times) for w in people), rules.gravity)
     else:
         world = given_gravity(up)
-    known = world.found_by != UNKNOWN
+    vertical_known = world.found_by != UNKNOWN
     feet = {number: _feet_centre(work, world, rules) for number, work in works.items()}
     evidence, seconds = {}, {}
     for number, work in works.items():
-        compared = known and number in trusted
+        compared = vertical_known and number in trusted
         evidence[number] = Evidence(work.bones, work.height, work.height_given, feet[number] if compared else None)
         seconds[number] = float(len(work.times))
-    tilt_sigma = 0.0 if world.found_by == GIVEN or not known else math.radians(world.sigma_degrees)
+    tilt_sigma = 0.0 if world.found_by == GIVEN or not vertical_known else math.radians(world.sigma_degrees)
     sizes = find_sizes(evidence, tilt_sigma, rules.size)
     about_x, about_z = sizes.tilt
     vertical = np.array([about_z, 1.0, about_x])
     if sizes.tilt != (0.0, 0.0):
         world = replace(world, rotation=rotation_of(world.rotation.T @ vertical))
     floors = {
-        number: sizes.people[number].scale * float(place @ vertical) / float(np.linalg.norm(vertical))
-        for number, place in feet.items()
-        if place is not None
+        number: sizes.people[number].scale * float(feet_centre @ vertical) / float(np.linalg.norm(vertical))
+        for number, feet_centre in feet.items()
+        if feet_centre is not None
     }
     standing = {number: floors[number] for number in trusted if number in floors} or floors
     if floors:

@@ -49,21 +49,10 @@ class _Live:
 
 
 class LiveWorld:
-    """Transformation of the people of each frame to the world, for a camera that does not translate.
-
-    Attributes:
-        heights: Heights and their sigmas (m) of the people in the last frame, by track id.
-    """
+    """Transformation of the people of each frame to the world, for a camera that does not translate."""
 
     def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:
-        """Start without people.
-
-        Args:
-            camera: Intrinsics of the camera.
-            steps: Steps to run, and known properties of camera and people; None runs all. `fill` and `feet` are
-                ignored, because they need future frames.
-            rules: Thresholds.
-        """
+        """Start without people."""
         self._camera, self._steps, self._rules = camera, steps or Steps(), rules
         self._ground = LiveGround(self._steps.up, rules)
         smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
@@ -72,6 +61,7 @@ class LiveWorld:
             np.where(pelvis, smooth.live_root_cutoff_hz_per_mps, smooth.live_cutoff_hz_per_mps),
         )
         self._people: dict[int, _Live] = {}
+        # Heights and their sigmas (m) of the people in the last frame, by track id.
         self.heights: dict[int, tuple[float, float]] = {}
 
     @property
@@ -80,16 +70,7 @@ class LiveWorld:
         return self._ground.world
 
     def place(self, result: FrameResult, skeleton: Skeleton, view: View = IDENTITY_VIEW) -> FrameResult:
-        """Clean the poses of the next frame and transform them to the world.
-
-        Args:
-            result: Lifted result of the frame, later than the last one.
-            skeleton: Joint set of its keypoints.
-            view: View of the camera relative to the first frame, whose axes define the world's.
-
-        Returns:
-            The result with cleaned poses and world positions; NaN for people without 3D.
-        """
+        """Clean the poses of the next frame and transform them to the world; NaN for people without 3D."""
         time = result.time
         forget_s = self._rules.live.forget_s
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
@@ -136,30 +117,32 @@ class LiveWorld:
         people, poses = result.people, result.poses
         pixels, scores = to_h36m17(people.keypoints[rows], people.scores[rows], skeleton)
         if not np.isfinite(pixels.sum()):
-            known = np.asarray(np.isfinite(pixels).all(axis=-1))
-            pixels, scores = np.where(known[..., None], pixels, 0), np.where(known, scores, 0)
+            is_finite = np.asarray(np.isfinite(pixels).all(axis=-1))
+            pixels, scores = np.where(is_finite[..., None], pixels, 0), np.where(is_finite, scores, 0)
         rays = self._camera.unproject(pixels) * (scores > 0)[..., None]
-        joints, root, sigma = (part[rows].astype(np.float64) for part in (poses.joints, poses.root, poses.sigma))
+        joints, root, sigma = (array[rows].astype(np.float64) for array in (poses.joints, poses.root, poses.sigma))
         return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
         """Run step 1 (size), and return the people with their bone lengths (P, 16) m."""
         rules, heights = self._rules, self._steps.heights
-        for row, one in enumerate(lives):
-            if one.bones.needs_frame(elapsed[row]):
-                one.bones.update(person.joints[row], person.sigma[row])
-        lengths = np.array([one.bones.lengths for one in lives]).reshape(-1, 16)
+        for row, live in enumerate(lives):
+            if live.bones.needs_frame(elapsed[row]):
+                live.bones.update(person.joints[row], person.sigma[row])
+        lengths = np.array([live.bones.lengths for live in lives]).reshape(-1, 16)
         joints, root = person.joints, person.root
         if self._steps.bones:
             joints = assembled(joints, lengths)
         factors = []
-        for row, (number, one) in enumerate(zip(ids, lives, strict=True)):
-            own = stature(lengths[row], rules.size)
+        for row, (number, live) in enumerate(zip(ids, lives, strict=True)):
+            own_height = stature(lengths[row], rules.size)
             wanted = heights.get(number, heights.get(None))
-            one.height = own if wanted is None else wanted
-            factors.append(1.0 if wanted is None else scale_to(wanted, own, rules.size))
-            unsettled = rules.live.unsettled_share / math.sqrt(1 + one.bones.seconds)
-            one.height_sigma = own * math.hypot(rules.size.live_sigma_share, unsettled) if wanted is None else 0.0
+            live.height = own_height if wanted is None else wanted
+            factors.append(1.0 if wanted is None else scale_to(wanted, own_height, rules.size))
+            unsettled = rules.live.unsettled_share / math.sqrt(1 + live.bones.seconds)
+            live.height_sigma = (
+                own_height * math.hypot(rules.size.live_sigma_share, unsettled) if wanted is None else 0.0
+            )
         if heights:
             factor = np.array(factors)[:, None]
             joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor
@@ -179,15 +162,15 @@ class LiveWorld:
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
         """Run step 3 (smoothing). The filter gets the root in place of the pelvis, which is always 0."""
-        both = joints.copy()
-        both[:, 0] = root
-        for row, one in enumerate(lives):
-            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.max_gap_s):
-                one.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_cutoff_hz)
-            both[row] = one.smooth(both[row], time)
-        root = both[:, 0].copy()
-        both[:, 0] = 0
-        return (assembled(both, lengths) if self._steps.bones else both), root
+        absolute = joints.copy()
+        absolute[:, 0] = root
+        for row, live in enumerate(lives):
+            if live.smooth is None or (live.last is not None and time - live.last > self._rules.gaps.max_gap_s):
+                live.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_cutoff_hz)
+            absolute[row] = live.smooth(absolute[row], time)
+        root = absolute[:, 0].copy()
+        absolute[:, 0] = 0
+        return (assembled(absolute, lengths) if self._steps.bones else absolute), root
 
 
 def _unzoomed(person: Person, zoom: float) -> Person:

@@ -18,35 +18,22 @@ from pose.world.rules import RULES, Rules
 
 
 class LiveFooting:
-    """Test of a compensated camera rotation with the velocities of lower feet.
-
-    Attributes:
-        result: Result of the test: 'translating' if feet slide, 'unknown' if neither feet nor background support the
-            rotation, else empty.
-    """
+    """Test of a compensated camera rotation with the velocities of lower feet."""
 
     def __init__(self, rules: Rules = RULES) -> None:
-        """Start without frames.
-
-        Args:
-            rules: Thresholds.
-        """
+        """Start without frames."""
         self._rules = rules
         self._feet: dict[int, deque[tuple[float, F64]]] = {}  # by id: times (s), and ankles (2, 3) m in the world
         # time (s), velocity along x and z (m/s), duration (s)
         self._samples: deque[tuple[float, float, float, float]] = deque()
         self._last = self._due = -np.inf
         self._unsupported_s = self._sliding_s = 0.0
+        # Result of the test: 'translating' if feet slide, 'unknown' if neither feet nor background support the
+        # rotation, else empty.
         self.result = ""
 
     def update(self, placed: FrameResult, feet_seen: Flags, watch: CameraWatch) -> str:
-        """Add a frame, and return `result`.
-
-        Args:
-            placed: Results of the frame, with world positions of P people.
-            feet_seen: (P, 2) whether the image shows the left and the right ankle.
-            watch: State of the camera up to this frame.
-        """
+        """Add a frame with world positions of P people, and return `result`."""
         live, time = self._rules.live, placed.time
         elapsed = min(max(time - self._last, 0.0), live.speed_window_s) if np.isfinite(self._last) else 0.0
         self._last = time

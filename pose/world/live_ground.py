@@ -78,15 +78,15 @@ class LiveGround:
         self._forget(time)
         assert self._first_time is not None
         self._due = time + min(max(time - self._first_time, rules.first_update_s), rules.update_interval_s)
-        people = {number: _motion_since(one) for number, one in self._people.items() if one.poses}
+        people = {number: _motion_since(person) for number, person in self._people.items() if person.poses}
         if not self._given:
-            found = find_gravity(list(people.values()), self._rules.gravity)
+            gravity = find_gravity(list(people.values()), self._rules.gravity)
             before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory_s)
-            if found.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or found.sigma_degrees <= before):
-                self._found, self._found_at = found, time
-        floors = [self._floor(one) for one in people.values()]
-        self._common = common_floor(floors, [float(len(one.times)) for one in people.values()])
-        feet = [one.joints[:, ANKLES] + one.root[:, None] for one in people.values()]
+            if gravity.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or gravity.sigma_degrees <= before):
+                self._found, self._found_at = gravity, time
+        floors = [self._floor(person) for person in people.values()]
+        self._common = common_floor(floors, [float(len(person.times)) for person in people.values()])
+        feet = [person.joints[:, ANKLES] + person.root[:, None] for person in people.values()]
         middle, up = np.mean([ankles.reshape(-1, 3).mean(axis=0) for ankles in feet], axis=0), self._found.up
         self._goal = middle + (self._common - middle @ up) * up
 
@@ -128,8 +128,8 @@ class LiveGround:
                 self._found.found_by,
                 math.hypot(sigma, off) if off > 0.1 else sigma,
             )
-            for one in self._people.values():
-                one.shift += share * (one.target_shift - one.shift)
+            for person in self._people.values():
+                person.shift += share * (person.target_shift - person.shift)
         return [self._people[number].shift for number in ids]
 
     def _forget(self, time: float) -> None:

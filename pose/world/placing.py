@@ -21,7 +21,6 @@ def place_run(
 
     Args:
         recorded: Results of the run, and access to its images.
-        log: Motion of the background in its frames.
         camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
         steps: Steps to run, and known properties of camera and people; its path is ignored.
         join: Whether to join tracks of one person, and leave out tracks that show no person.

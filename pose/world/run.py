@@ -74,10 +74,7 @@ class PlacedRun:
 
         Args:
             results: Frames in order; must be iterable more than once, such as a list.
-            skeleton: Joint set of their keypoints.
-            camera: Intrinsics of the camera.
             steps: Steps to run, and known properties of camera and people; None runs all steps.
-            rules: Thresholds.
             join: Whether to join tracks of one person, and leave out tracks that show no person (`pose.world.tracks`).
             folder: Folder for unnamed temporary files; None for the system's temporary folder.
         """
@@ -138,35 +135,35 @@ class PlacedRun:
                 else:
                     self.unplaced.add(number)
             begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
-            found = find_scenes(works, begins, steps.up, rules, self.doubtful)
-            if found is None:
+            scene_worlds = find_scenes(works, begins, steps.up, rules, self.doubtful)
+            if scene_worlds is None:
                 self.world = find_world(works, steps.up, rules).world
                 return
-            self.world, self.scenes = found.first.ground.world, list(found.scenes.values())
+            self.world, self.scenes = scene_worlds.first.ground.world, list(scene_worlds.scenes.values())
             self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
             if steps.path is not None:
-                self.path = found.scaled(steps.path)
+                self.path = scene_worlds.scaled(steps.path)
                 steps = replace(steps, path=self.path)
             if len(self.scenes) > 1:
-                self.path = found.aligned(self.path or static_path(people.frames, found.begins))
+                self.path = scene_worlds.aligned(self.path or static_path(people.frames, scene_worlds.begins))
             for number, work in works.items():
-                one = put_on_floor(number, work, found.at(float(work.times[0])).ground, steps, rules)
-                boxes = people.boxes(number, one.times)
+                cleaned = put_on_floor(number, work, scene_worlds.at(float(work.times[0])).ground, steps, rules)
+                boxes = people.boxes(number, cleaned.times)
                 doubtful = np.array(number in self.doubtful)
                 named: dict[str, Any] = {
                     "box": boxes,
-                    "joints3d": one.joints,
-                    "world": one.placed,
+                    "joints3d": cleaned.joints,
+                    "world": cleaned.placed,
                     "doubtful": doubtful,
                 }
-                self._rows.append(number, rows_of(one, len(one.times), _PLACED, **named))
-                self._begins.append((float(one.times[0]), number))
-                self.heights[number] = one.height, one.height_sigma
-                self.height_intervals[number] = one.height_interval
-                self.filled += int(one.filled.sum())
-                self.foot_velocities.append(one.foot_velocities)
-                if one.inconsistent.any():
-                    self.inconsistent[number] = _durations(one.inconsistent, one.times, people.frames)
+                self._rows.append(number, rows_of(cleaned, len(cleaned.times), _PLACED, **named))
+                self._begins.append((float(cleaned.times[0]), number))
+                self.heights[number] = cleaned.height, cleaned.height_sigma
+                self.height_intervals[number] = cleaned.height_interval
+                self.filled += int(cleaned.filled.sum())
+                self.foot_velocities.append(cleaned.foot_velocities)
+                if cleaned.inconsistent.any():
+                    self.inconsistent[number] = _durations(cleaned.inconsistent, cleaned.times, people.frames)
 
     def close(self) -> None:
         """Delete the temporary file."""
@@ -208,17 +205,17 @@ class PlacedRun:
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
         """Return the result in the world, and update the people's cursors `here`."""
-        place = {number: i for i, number in enumerate(result.people.ids.tolist())}
-        found: dict[int, Rows] = {}
+        row_of = {number: i for i, number in enumerate(result.people.ids.tolist())}
+        placed_rows: dict[int, Rows] = {}
         for number, cursor in list(here.items()):
             row = cursor.take(result.time)
-            if row is not None and (number in place or row["filled"][0]):
-                found[number] = row
+            if row is not None and (number in row_of or row["filled"][0]):
+                placed_rows[number] = row
             if cursor.ended:
                 del here[number]
-        order = sorted(found, key=lambda number: place.get(number, len(place)))
-        rows = np.concatenate([found[number] for number in order]) if order else np.zeros(0, _PLACED)
-        missing = [number for number in order if number not in place]
+        order = sorted(placed_rows, key=lambda number: row_of.get(number, len(row_of)))
+        rows = np.concatenate([placed_rows[number] for number in order]) if order else np.zeros(0, _PLACED)
+        missing = [number for number in order if number not in row_of]
         people = result.people
         if missing:
             people = people.with_undetected(missing, rows["box"][-len(missing) :])
@@ -241,15 +238,7 @@ def doubtful_tracks(
     rules: Rules = RULES,
     folder: Path | None = None,
 ) -> set[int]:
-    """Return the ids of tracks that may not show a person, for results without a world.
-
-    Args:
-        results: Frames in order.
-        skeleton: Joint set of the keypoints.
-        camera: Intrinsics of the camera.
-        rules: Thresholds.
-        folder: Folder for unnamed temporary files; None for the system's temporary folder.
-    """
+    """Return the ids of tracks that may not show a person, for results without a world."""
     with SeenPeople(skeleton, camera, folder) as people:
         people.gather(results)
         return _doubtful(people, SceneTimes.of(people.frames, people.cuts), rules) if people else set()

@@ -22,22 +22,16 @@ from pose.world.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One scene with people.
+    """One scene with people."""
 
-    Attributes:
-        number: Number of the scene in the clip; 0 for the first one.
-        begin: Start of the scene, s.
-        ground: Common world of its people.
-        found_by: Source of its vertical, as in `World`; 'unknown' if its own people do not determine it. A vertical
-            from all scenes is then used, if there is one.
-        floor_known: Whether its own people determine the floor. Otherwise the camera is assumed to have its median
-            height over the other scenes.
-    """
-
-    number: int
-    begin: float
-    ground: Ground
+    number: int  # number of the scene in the clip; 0 for the first one
+    begin: float  # start of the scene, s
+    ground: Ground  # common world of its people
+    # Source of its vertical, as in `World`; 'unknown' if its own people do not determine it. A vertical from all scenes
+    # is then used, if there is one.
     found_by: str
+    # Whether its own people determine the floor. Otherwise the camera is assumed to have its median height over the
+    # other scenes.
     floor_known: bool
 
 
@@ -100,25 +94,25 @@ def find_scenes(
     members: dict[int, list[int]] = {}
     for number, work in works.items():
         members.setdefault(int(scene_numbers(begins, work.times[:1])[0]), []).append(number)
-    found: dict[int, Scene] = {}
+    scenes: dict[int, Scene] = {}
     common: World | None = None
     for number in sorted(members):
         people = _Subset(works, members[number])
         ground = find_world(people, up, rules, doubtful)
-        own = ground.world.found_by
-        if own == UNKNOWN and len(members) > 1:
+        found_by = ground.world.found_by
+        if found_by == UNKNOWN and len(members) > 1:
             common = common or find_gravity(_all_motions(works), rules.gravity)
             if common.found_by != UNKNOWN:
                 ground = find_world(people, common.up, rules, doubtful)
-        found[number] = Scene(number, float(begins[number]), ground, own, ground.world.floor_known)
-    known = [scene.ground.world.floor for scene in found.values() if scene.floor_known]
-    if known:
-        level = float(np.median(known))
-        found = {n: one if one.floor_known else _with_floor(one, level) for n, one in found.items()}
-    if not found:
+        scenes[number] = Scene(number, float(begins[number]), ground, found_by, ground.world.floor_known)
+    known_floors = [scene.ground.world.floor for scene in scenes.values() if scene.floor_known]
+    if known_floors:
+        level = float(np.median(known_floors))
+        scenes = {n: one if one.floor_known else _with_floor(one, level) for n, one in scenes.items()}
+    if not scenes:
         return None
-    first = min(found.values(), key=lambda one: (one.found_by == UNKNOWN, not one.floor_known, one.number))
-    return SceneWorlds(np.asarray(begins, np.float64), found, first)
+    first = min(scenes.values(), key=lambda one: (one.found_by == UNKNOWN, not one.floor_known, one.number))
+    return SceneWorlds(np.asarray(begins, np.float64), scenes, first)
 
 
 def _with_floor(scene: Scene, floor: float) -> Scene:

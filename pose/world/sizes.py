@@ -52,21 +52,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Estimated size of one person.
+    """Estimated size of one person."""
 
-    Attributes:
-        scale: Estimated size divided by the lifted size.
-        sigma: Uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior.
-        on_floor: Probability that the person stands on the common floor.
-        scale_alone: Scale of the person estimated without the other people.
-        interval_offsets: Distances from the logarithm of `scale` down and up to the ends of the shortest interval that
-            holds 68 %.
-    """
-
-    scale: float
-    sigma: float
-    on_floor: float
-    scale_alone: float
+    scale: float  # estimated size divided by the lifted size
+    sigma: float  # uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior
+    on_floor: float  # probability that the person stands on the common floor
+    scale_alone: float  # scale of the person estimated without the other people
+    # Distances from the logarithm of `scale` down and up to the ends of the shortest interval that holds 68 %.
     interval_offsets: tuple[float, float] = (0.0, 0.0)
 
 
@@ -81,23 +73,17 @@ class Sizes:
 
 def child_probability(bones: F64, height: float, size_prior: SizePrior, rules: SizeRules = RULES.size) -> float:
     """Return the probability that a person is a child, by a logistic regression of lifted lengths."""
-    leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
-    whole = leg + trunk + head
-    known = min(leg, head) > 0
-    shares = [math.log(leg / whole), math.log(head / whole)] if known else rules.adult_log_means[:2]
+    leg, trunk, head = (float(bones[bone_rows].sum()) for bone_rows in (_LEG, _TRUNK, _HEAD))
+    total = leg + trunk + head
+    has_lengths = min(leg, head) > 0
+    shares = [math.log(leg / total), math.log(head / total)] if has_lengths else rules.adult_log_means[:2]
     values = np.array([*shares, math.log(max(height, 1e-3))])
     apart = np.clip((values - rules.adult_log_means) / rules.adult_log_sigmas, -4, 4)
     return 1 / (1 + math.exp(-size_prior.child_log_odds - float(apart @ size_prior.child_slopes)))
 
 
 def prior(one: Evidence, size_prior: SizePrior, rules: SizeRules = RULES.size) -> F64:
-    """Return the prior (2, U) of one person alone, as an adult and as a child, at the U log scales that are searched.
-
-    Args:
-        one: Measurements of the person.
-        size_prior: Parameters of the prior.
-        rules: Thresholds.
-    """
+    """Return the prior (2, U) of one person alone, as adult and as child, at the U log scales that are searched."""
     if one.height_given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
     share = child_probability(one.bones, one.height, size_prior, rules)
@@ -113,34 +99,41 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     # First, the posterior of floor and vertical is computed, with each person as adult or child. Each person is then
     # classified as the more probable of the two. With these classes, the most probable floor and the scales on it are
     # computed. The uncertainty of the scales comes from the first step, with the wider prior `rules.uncertainty`.
-    priors = {number: prior(one, rules.estimate, rules) for number, one in people.items()}
-    standing = {number: one.feet for number, one in people.items() if one.feet is not None}
-    wide = {number: prior(one, rules.uncertainty, rules).sum(axis=0) for number, one in people.items()}
-    likely = {n: chance[int(chance.sum(axis=1).argmax())] for n, chance in priors.items()}
+    priors = {number: prior(person, rules.estimate, rules) for number, person in people.items()}
+    standing = {number: person.feet for number, person in people.items() if person.feet is not None}
+    wide_prior = {number: prior(person, rules.uncertainty, rules).sum(axis=0) for number, person in people.items()}
+    class_posterior = {n: chance[int(chance.sum(axis=1).argmax())] for n, chance in priors.items()}
     if len(standing) < 2:  # no other person to compare with
-        return Sizes({n: _size(likely[n], wide[n], 1.0, likely[n]) for n in people}, None, (0.0, 0.0))
-    alone, both = dict(likely), {n: chance.sum(axis=0) for n, chance in priors.items()}
-    grid = _Grid(standing, both, tilt_sigma, rules)
-    estimated, spread = grid.posteriors(both, wide)
+        return Sizes(
+            {n: _size(class_posterior[n], wide_prior[n], 1.0, class_posterior[n]) for n in people}, None, (0.0, 0.0)
+        )
+    solo_posterior, class_prior = dict(class_posterior), {n: chance.sum(axis=0) for n, chance in priors.items()}
+    grid = _Grid(standing, class_prior, tilt_sigma, rules)
+    estimated, spread = grid.posteriors(class_prior, wide_prior)
     for n in standing:
-        whole, _ = grid.feet_likelihood(n)
-        likely[n] = priors[n][int((priors[n] @ estimated.scale_likelihood(n, whole)).argmax())]
-        wide[n] = wide[n] * spread.scale_likelihood(n, whole)
-    (found,) = grid.posteriors(likely)
-    posterior = found.probability
+        scale_likelihood, _ = grid.feet_likelihood(n)
+        class_posterior[n] = priors[n][int((priors[n] @ estimated.scale_likelihood(n, scale_likelihood)).argmax())]
+        wide_prior[n] = wide_prior[n] * spread.scale_likelihood(n, scale_likelihood)
+    (grid_posterior,) = grid.posteriors(class_posterior)
+    posterior = grid_posterior.probability
     best = int(posterior.sum(axis=0).argmax())
-    there = np.zeros_like(posterior)
-    there[:, best] = posterior[:, best] / posterior[:, best].sum()
+    floor_posterior = np.zeros_like(posterior)
+    floor_posterior[:, best] = posterior[:, best] / posterior[:, best].sum()
     sizes = {}
     for n in people:
-        chance, on_floor, factor = likely[n], 1.0, 1.0
+        chance, on_floor, factor = class_posterior[n], 1.0, 1.0
         if n in standing:
-            whole, on = (
-                _Posterior(there, found.marginals).scale_likelihood(n, part) for part in grid.feet_likelihood(n)
+            scale_likelihood, floor_part = (
+                _Posterior(floor_posterior, grid_posterior.marginals).scale_likelihood(n, feet_part)
+                for feet_part in grid.feet_likelihood(n)
             )
-            chance, on_floor, factor = likely[n] * whole, float(likely[n] @ on), rules.group_sigma_factor
-        sizes[n] = _size(chance, wide[n], on_floor, alone[n], factor)
-    tilt = float(there[:, best] @ grid.about_x), float(there[:, best] @ grid.about_z)
+            chance, on_floor, factor = (
+                class_posterior[n] * scale_likelihood,
+                float(class_posterior[n] @ floor_part),
+                rules.group_sigma_factor,
+            )
+        sizes[n] = _size(chance, wide_prior[n], on_floor, solo_posterior[n], factor)
+    tilt = float(floor_posterior[:, best] @ grid.about_x), float(floor_posterior[:, best] @ grid.about_z)
     return Sizes(sizes, float(grid.levels[best]), tilt)
 
 
@@ -164,7 +157,7 @@ class _Grid:
         return [self._posterior(marginal) for marginal in marginals]
 
     def _posterior(self, marginals: Mapping[int, F64]) -> "_Posterior":
-        total = np.log(self._weight)[:, None] + sum(np.log(part) for part in marginals.values())
+        total = np.log(self._weight)[:, None] + sum(np.log(marginal) for marginal in marginals.values())
         share = np.exp(total - total.max())
         return _Posterior(share / share.sum(), marginals)
 
@@ -189,8 +182,8 @@ def _tilts(sigma: float) -> tuple[F64, F64, F64]:
     """Return the errors of the vertical about x and about z, (D,) rad, and their probabilities."""
     if sigma == 0:
         return np.zeros(1), np.zeros(1), np.ones(1)
-    one, other = (np.linspace(-_MAX_TILT_SIGMAS, _MAX_TILT_SIGMAS, count) for count in _TILTS)
-    about_x, about_z = (part.ravel() for part in np.meshgrid(one, other, indexing="ij"))
+    x_steps, z_steps = (np.linspace(-_MAX_TILT_SIGMAS, _MAX_TILT_SIGMAS, count) for count in _TILTS)
+    about_x, about_z = (values.ravel() for values in np.meshgrid(x_steps, z_steps, indexing="ij"))
     return sigma * about_x, sigma * about_z, np.exp(-0.5 * (about_x**2 + about_z**2))
 
 

@@ -61,9 +61,15 @@ class SeenPeople(Mapping[int, Person]):
         joints, root, sigma, times, rays, scores = (rows[name].astype(np.float64) for name in Person.__slots__)
         del rows
         if not finite.all():  # replace by a copy of a neighbouring frame, without detections
-            whole = np.flatnonzero(finite)
-            near = whole[np.searchsorted(whole, np.arange(len(times))).clip(max=len(whole) - 1)] if len(whole) else []
-            joints, root, sigma = (part[near] if len(whole) else np.ones_like(part) for part in (joints, root, sigma))
+            finite_rows = np.flatnonzero(finite)
+            near = (
+                finite_rows[np.searchsorted(finite_rows, np.arange(len(times))).clip(max=len(finite_rows) - 1)]
+                if len(finite_rows)
+                else []
+            )
+            joints, root, sigma = (
+                values[near] if len(finite_rows) else np.ones_like(values) for values in (joints, root, sigma)
+            )
             sigma[~finite] = _NO_POSE_SIGMA_MM
             scores[~finite], rays[~finite] = 0, 0
         return Person(joints, root, sigma, times, rays, scores)
@@ -168,14 +174,7 @@ class Works(Mapping[int, Work]):
 
 
 def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:
-    """Make an array of a structured type, and fill each field from `more` or else from an attribute of this name.
-
-    Args:
-        arrays: Object with the attributes.
-        count: Length of the array.
-        kind: Structured type of its entries.
-        **more: Values of fields that are not attributes of `arrays`.
-    """
+    """Make a structured array, and fill each field from `more` or else from an attribute of this name."""
     rows = np.zeros(count, kind)
     for name in kind.names or ():
         rows[name] = more[name] if name in more else getattr(arrays, name)

@@ -90,10 +90,10 @@ def overlaps_longer(person: Person, other: Person, rules: TrackRules = RULES.tra
     """Return whether boxes of `person` overlap those of a much longer track, maybe of the same body."""
     if len(other) < rules.min_length_ratio * len(person):
         return False
-    _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)
-    one, two = _joint_boxes(person)[own], _joint_boxes(other)[theirs]
-    sides = np.minimum(one[:, 2:], two[:, 2:]) - np.maximum(one[:, :2], two[:, :2])
-    areas = np.minimum(*((box[:, 2:] - box[:, :2]).prod(axis=1) for box in (one, two)))
+    _, person_rows, other_rows = np.intersect1d(person.times, other.times, return_indices=True)
+    person_boxes, other_boxes = _joint_boxes(person)[person_rows], _joint_boxes(other)[other_rows]
+    sides = np.minimum(person_boxes[:, 2:], other_boxes[:, 2:]) - np.maximum(person_boxes[:, :2], other_boxes[:, :2])
+    areas = np.minimum(*((box[:, 2:] - box[:, :2]).prod(axis=1) for box in (person_boxes, other_boxes)))
     covered = np.maximum(sides, 0).prod(axis=1) > rules.min_box_overlap_share * areas
     return int(covered.sum()) >= rules.min_overlap_frame_share * len(person)
 

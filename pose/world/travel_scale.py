@@ -60,11 +60,11 @@ def find_scale(
     value, sigma = _refined(samples, value, rules)
     if not sigma < rules.max_log_sigma:
         return "standing feet do not give the scale of the camera's path"
-    for part, strict in _parts(samples):
-        some = samples.select(part)
-        own, own_sigma = _refined(some, _densest_scale(some, depth, rules), rules)
-        if (strict or own_sigma < rules.max_log_sigma) and not abs(
-            np.log(max(own, 1e-9) / value)
+    for mask, strict in _parts(samples):
+        part_samples = samples.select(mask)
+        part_value, part_sigma = _refined(part_samples, _densest_scale(part_samples, depth, rules), rules)
+        if (strict or part_sigma < rules.max_log_sigma) and not abs(
+            np.log(max(part_value, 1e-9) / value)
         ) < rules.max_log_difference:
             return "people, or parts of the clip, contradict each other in the scale of the camera's path"
     return Scale(value, float(np.linalg.norm([sigma, rules.feet_log_sigma, rules.height_log_sigma])))
@@ -96,8 +96,8 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
     if not parts:
         return _Samples(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0, np.int64))
     return _Samples(
-        np.concatenate([one.feet for one in parts]), np.concatenate([one.camera for one in parts]),
-        np.concatenate([one.seconds for one in parts]), np.concatenate([one.people for one in parts]),
+        np.concatenate([part.feet for part in parts]), np.concatenate([part.camera for part in parts]),
+        np.concatenate([part.seconds for part in parts]), np.concatenate([part.people for part in parts]),
     )  # fmt: skip
 
 
@@ -143,4 +143,4 @@ def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
     # samples are left out.
     late = samples.seconds >= np.median(samples.seconds)
     people = [samples.people == number for number in np.unique(samples.people)]
-    return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _MIN_SAMPLES)]
+    return [(late, True), (~late, True), *((person, False) for person in people if person.sum() >= _MIN_SAMPLES)]

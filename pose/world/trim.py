@@ -22,10 +22,10 @@ def partial_frames(placed: F64, visible: Flags, visits: list[slice]) -> Flags:
     """Return (T,) frames before the first and after the last fully visible one of a visit, or with an ankle too low."""
     # Motion is unreliable there, because a part of the person is not visible. Too low is below the floor.
     partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
-    for part in visits:
-        whole = np.flatnonzero(visible[part] & ~partial[part])
-        if len(whole):
-            visit = partial[part]
-            visit[: whole[0]] = True
-            visit[whole[-1] + 1 :] = True
+    for span in visits:
+        full_frames = np.flatnonzero(visible[span] & ~partial[span])
+        if len(full_frames):
+            visit = partial[span]
+            visit[: full_frames[0]] = True
+            visit[full_frames[-1] + 1 :] = True
     return partial

@@ -20,24 +20,14 @@ _MAX_FLOOR_RISE_MPS = 0.15  # m/s, maximum rise of the floor under a person, for
 
 
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
-    """Return vectors (N, 3) m from the feet to the centre of mass of the N bodies that may stand upright.
-
-    Args:
-        joints: (P, 17, 3) m, joints of P bodies in camera axes.
-    """
+    """Return vectors (N, 3) m from the feet to the centre of mass of bodies (P, 17, 3) that may be upright."""
     axes, heights = body_directions(joints)
     result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MAX_TILT_DEGREES))]
     return result
 
 
 def mean_up(joints: NDArray[np.floating]) -> F64:
-    """Return the mean vector from the feet to the centre of mass of upright bodies, (3,) m in camera axes.
-
-    Without upright bodies, return the unit vector opposite to gravity of a level camera.
-
-    Args:
-        joints: (N, 17, 3) m, joints of N bodies in camera axes.
-    """
+    """Return the mean vector (3,) m from feet to centre of mass of upright bodies; a level camera's without any."""
     axes = upright_bodies(joints)
     return axes.mean(axis=0) if len(axes) else LEVEL_UP
 
@@ -86,22 +76,11 @@ class Upright:
     """
 
     def __init__(self, up: F64 | None = None) -> None:
-        """Start without people.
-
-        Args:
-            up: (3,) vertical in the camera frame, if known; otherwise it is estimated.
-        """
+        """Start without people; `up` (3,) is the vertical in the camera frame, None estimates it."""
         self._causal = CausalWorld(up)
 
     def place(self, result: FrameResult, rows: NDArray[np.integer]) -> F32:
-        """Return the positions (P, 17, 3) m of some people of a frame, in the axes of the 3D view.
-
-        People in a scene without a world are placed with a `CausalWorld`.
-
-        Args:
-            result: Results of the frame.
-            rows: (P,) indices of the people in the result.
-        """
+        """Return the positions (P, 17, 3) m of some people in the 3D view, without a world by a `CausalWorld`."""
         if result.placed is not None and (not len(rows) or np.isfinite(result.placed.joints[rows]).any()):
             return to_stage(result.placed.joints[rows])
         ids, poses = result.people.ids[rows].tolist(), result.poses

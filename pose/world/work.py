@@ -52,15 +52,7 @@ class Work:
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
-    """Return the person at the estimated size, with pose, distance and their uncertainties scaled.
-
-    A person with a given height keeps the size.
-
-    Args:
-        work: The person at the size from the lifter.
-        size: Estimated size.
-        rules: Thresholds.
-    """
+    """Return the person at the estimated (not a given) size, with pose, distance and uncertainties scaled."""
     scale, height = (
         (1.0, work.height) if work.height_given else (size.scale, scaled_stature(work.height, size.scale, rules))
     )

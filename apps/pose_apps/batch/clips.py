@@ -60,17 +60,17 @@ class _Search:
 
 def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[BatchClip]:
     """Find all clips in files, folders, patterns, URLs and list files, in order, without duplicates and results."""
-    found: dict[str, BatchClip] = {}  # by path
-    for given in inputs:
-        for clip in _clips_of_input(given, _Search(out.resolve(), grouped)):
-            found.setdefault(clip.path, clip)
-    if not found:
-        for given in inputs:
-            if Path(os.path.expanduser(given)).resolve().is_relative_to(out.resolve()):
-                raise UsageError(f"no clips in {given}: those in --out are ignored; choose another folder with --out")
+    clips: dict[str, BatchClip] = {}  # by path
+    for text in inputs:
+        for clip in _clips_of_input(text, _Search(out.resolve(), grouped)):
+            clips.setdefault(clip.path, clip)
+    if not clips:
+        for text in inputs:
+            if Path(os.path.expanduser(text)).resolve().is_relative_to(out.resolve()):
+                raise UsageError(f"no clips in {text}: those in --out are ignored; choose another folder with --out")
         raise UsageError(f"no clips in {', '.join(inputs)}; videos end in {', '.join(sorted(VIDEOS))}")
-    names = _unique_names(list(found), [clip.name for clip in found.values()])
-    return [replace(clip, name=name) for clip, name in zip(found.values(), names, strict=True)]
+    names = _unique_names(list(clips), [clip.name for clip in clips.values()])
+    return [replace(clip, name=name) for clip, name in zip(clips.values(), names, strict=True)]
 
 
 def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
@@ -183,8 +183,8 @@ def _line(folder: Path, line: bytes) -> str:
 def _clips_of_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
     """Yield all videos in a folder at any depth, without results; with images alone it is one clip."""
     out = search.out
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
+    for directory, folders, files in os.walk(folder):
+        here = Path(directory)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and (here / name).resolve() != out)
         if here.resolve() == out or any(name in files for name in RESULTS):
             folders.clear()
@@ -192,15 +192,15 @@ def _clips_of_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
         seen = sorted(name for name in files if not name.startswith("."))
         videos = [name for name in seen if Path(name).suffix.lower() in VIDEOS]
         inner = here.relative_to(folder).as_posix()
-        own = _clean(here.resolve().name) if inner == "." else inner
+        results_name = _clean(here.resolve().name) if inner == "." else inner
         if search.grouped and videos:
-            yield BatchClip(str(here), own, tuple(str(here / name) for name in videos))
+            yield BatchClip(str(here), results_name, tuple(str(here / name) for name in videos))
             continue
         for name in videos:
             inner = (here / name).relative_to(folder).with_suffix("").as_posix()
             yield BatchClip(str(here / name), inner if "/" in inner else _clean(inner))
         if not search.grouped and not videos and any(Path(name).suffix.lower() in PICTURES for name in seen):
-            yield BatchClip(str(here), own)
+            yield BatchClip(str(here), results_name)
 
 
 def _unique_names(paths: list[str], names: list[str]) -> list[str]:

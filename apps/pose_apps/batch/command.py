@@ -82,12 +82,6 @@ def run(
 ) -> int:
     """Process all clips and return the exit status.
 
-    Args:
-        config: Options of `pose-batch`.
-        clip_config: Options of `pose-run` for every clip.
-        pipeline_config: Options of the pipeline.
-        cameras: Options for groups of several cameras.
-
     Raises:
         PoseError: If options are invalid.
         KeyboardInterrupt: After Ctrl-C.
@@ -163,16 +157,7 @@ def make_job(
 
 
 def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
-    """Find the clips to process: those without an up-to-date result in the manifest.
-
-    Args:
-        clips: Clips of this call.
-        manifest: Manifest of the results.
-        job: Common settings of all clips.
-
-    Returns:
-        The manifest entries of clips that are finished and unchanged, and tasks for all other clips.
-    """
+    """Return manifest entries of clips that are finished and unchanged, and tasks for all other clips."""
     from pose_apps.batch.work import BatchTask
 
     done, tasks = [], []

@@ -75,15 +75,7 @@ class BatchProgress:
 
 
 def table(lines: list[Line], *, finished_before: int, manifest: Path) -> str:
-    """Return a text table of results, with one row per clip and a line with totals.
-
-    For more than 30 clips (`MAX_ROWS`), only failed ones are listed.
-
-    Args:
-        lines: Entries of the manifest for the clips.
-        finished_before: Number of clips that were finished before this call.
-        manifest: Path of the manifest, which is shown below the table.
-    """
+    """Return a text table of results, with one row per clip and a line with totals."""
     failed = [line for line in lines if line.status != "ok"]
     rows = sorted(lines if len(lines) <= MAX_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)

@@ -96,10 +96,7 @@ class Cost:
 
 
 def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
-    """Return a function that runs a forward pass without gradients through all layers to measure.
-
-    The function returns the output of the last layer.
-    """
+    """Return a function that runs the case's layers without gradients and returns the last output."""
     torch.manual_seed(0)
     form = FORMS[case.name]
     layers = [layer.to(case.device).eval() for layer in form.layers(case.length, case.dim, case.heads)]
@@ -161,12 +158,7 @@ def measure_cuda(case: LayerCase, seconds: float) -> Cost:
 
 
 def measure(case: LayerCase, seconds: float) -> Cost:
-    """Measure time and memory of a forward pass on the device of the case, a CPU (in a new process) or a GPU.
-
-    Args:
-        case: Attention layers and input to measure.
-        seconds: Time after which no further pass starts, s.
-    """
+    """Measure time and memory of a forward pass on the device of the case, a CPU (in a new process) or a GPU."""
     if case.device != "cpu":
         return measure_cuda(case, seconds)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -174,15 +166,7 @@ def measure(case: LayerCase, seconds: float) -> Cost:
 
 
 def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
-    """Return a Markdown table of time and memory of attention mechanisms, relative to softmax attention.
-
-    The row of softmax has absolute values in ms and MB. The last column is the shortest length from which a mechanism
-    is faster than softmax.
-
-    Args:
-        costs: Costs by name of the variant in `FORMS`, then by sequence length in frames.
-        lengths: Sequence lengths of the columns, frames.
-    """
+    """Return a Markdown table of costs relative to softmax, which has ms and MB, and of break-even lengths."""
     lines = ["| mechanism | " + " | ".join(f"T {length}" for length in lengths) + " | faster from |"]
     lines.append("|---" * (len(lengths) + 2) + "|")
     for name, row in costs.items():

@@ -24,11 +24,5 @@ class DetectorBench(NetworkBench):
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function to time, which runs the detector on an image and returns the number of people found.
-
-    Args:
-        detector: Person detector.
-        image: Image, (H, W, 3) uint8 RGB.
-        boxes: True boxes of the people; not used.
-    """
+    """Return a function to time, which runs the detector on an image and returns the number of people found."""
     return lambda: len(detector.detect([image])[0])

@@ -30,11 +30,5 @@ def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[
 
 
 def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function to time, which runs a network on an image and returns the number of people found.
-
-    Args:
-        network: One-pass network, which finds people and their joints together.
-        image: Image, (H, W, 3) uint8 RGB.
-        boxes: True boxes of the people; not used.
-    """
+    """Return a function to time, which runs a network on an image and returns the number of people found."""
     return lambda: len(network.find([image])[0][0])

@@ -123,16 +123,16 @@ class NetworkBench(Bench):
     def _cases(self, tables: Sequence[AnyTable]) -> Iterator[NetworkCase]:
         config = PipelineConfig(device=self.device, precision=self.precision, threads=self.threads)
         pairs = [model.partition("=")[::2] for model in self.models]
-        known = dict.fromkeys(name for table in tables for name in table.choices)
+        all_names = dict.fromkeys(name for table in tables for name in table.choices)
         for name in [*self.names, *(name for name, _ in pairs)]:
-            if name not in known:
-                raise UsageError(f"no network {name!r}; known: {', '.join(known)}")
+            if name not in all_names:
+                raise UsageError(f"no network {name!r}; known: {', '.join(all_names)}")
         for table in tables:
             for name in table.choices:
                 if self.names and name not in self.names:
                     continue
-                own: list[str | None] = [file for owner, file in pairs if owner == name]
-                for model in own or [None]:
+                model_files: list[str | None] = [file for owner, file in pairs if owner == name]
+                for model in model_files or [None]:
                     yield NetworkCase(
                         table=table, name=name, model=model, config=config, video=self.video, seconds=self.seconds
                     )
@@ -149,12 +149,6 @@ def _require_weights(case: NetworkCase) -> None:
 
 def measure(case: NetworkCase) -> list[NetworkMetrics]:
     """Measure the time per image and the memory of a network, with 1, 4 and 16 people in the image.
-
-    Args:
-        case: Network to measure, and settings of the measurement.
-
-    Returns:
-        One result for each number of people.
 
     Raises:
         PoseError: If the network cannot run with these options.
@@ -215,12 +209,7 @@ class _Memory:
 
 
 def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
-    """Return an image of 1280 x 720 px with `people` copies of an image, and a box with score 1 around each copy.
-
-    Args:
-        frame: Image to copy, (H, W, 3) uint8 RGB.
-        people: Number of copies.
-    """
+    """Return a 1280 x 720 px image with `people` copies of an image, and a box with score 1 around each."""
     import cv2
 
     rows = round(people**0.5)

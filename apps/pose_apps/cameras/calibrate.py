@@ -51,11 +51,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
     """Calibrate the cameras of `config.videos`, write them to a file, and return the exit status.
 
-    Args:
-        config: Options of `pose-calibrate`.
-        networks: Options of the pipeline.
-        loaded: Function called before the first output, for example to remove a status line.
-
     Raises:
         PoseError: If the cameras cannot be calibrated, or the output file exists already.
     """

@@ -139,26 +139,19 @@ def check_videos(videos: Sequence[str]) -> None:
 def find_scene(
     request: CamerasRequest, names: Sequence[str], seen: Sequence[TalliedCamera], context: "RunContext"
 ) -> "RigScene":
-    """Estimate intrinsics, poses and clocks of the cameras, and the motion of all people in 3D.
-
-    Args:
-        request: Options of the processing, including those that determine the scale.
-        names: Names of the cameras.
-        seen: Results of the pipeline for each camera.
-        context: Callbacks of the command.
-    """
+    """Estimate intrinsics, poses and clocks of the cameras, and the motion of all people in 3D."""
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
 
-    given, runs = request.cameras, [one.run for one in seen]
+    options, runs = request.cameras, [camera_results.run for camera_results in seen]
     scene = find_scene(
         runs,
         names,
         Given(
-            None if given.file is None else read_cameras(given.file, names, [run.camera.size for run in runs]),
+            None if options.file is None else read_cameras(options.file, names, [run.camera.size for run in runs]),
             request.refine,
-            read_offsets(given.offsets),
-            None if given.distance is None else read_distance(given.distance, names),
+            read_offsets(options.offsets),
+            None if options.distance is None else read_distance(options.distance, names),
             _height(request.height),
         ),
     )
@@ -192,18 +185,18 @@ def camera_lines(scene: "RigScene") -> list[str]:
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
     lines = [f"{len(scene.rig.cameras)} cameras, {people} people, {shared} of them seen by several cameras"]
-    for row, (camera, given) in enumerate(zip(scene.rig.cameras, scene.cameras, strict=True)):
-        one = scene.rig.accuracy[row]
-        place = (
+    for row, (camera, entry) in enumerate(zip(scene.rig.cameras, scene.cameras, strict=True)):
+        sigmas = scene.rig.accuracy[row]
+        away = (
             ""
             if row == 0
-            else f", {math.dist(camera.position, (0, 0, 0)):.2f} m from the first (+- {one.position:.2f} m)"
+            else f", {math.dist(camera.position, (0, 0, 0)):.2f} m from the first (+- {sigmas.position:.2f} m)"
         )
         by = "".join([", from ", " and ".join(scene.rig.clocks[row])]) if scene.rig.clocks[row] else ""
         lines.append(
-            f"{given['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms{by}), focal length "
-            f"{camera.focal:.0f} px{place}, rotation +- {one.rotation:.1f} degrees, "
-            f"reprojection error {one.residual:.1f} px"
+            f"{entry['name']}: starts at {camera.offset:.3f} s (+- {1000 * sigmas.offset:.0f} ms{by}), focal length "
+            f"{camera.focal:.0f} px{away}, rotation +- {sigmas.rotation:.1f} degrees, "
+            f"reprojection error {sigmas.residual:.1f} px"
         )
     return lines
 

@@ -116,8 +116,8 @@ class AnySequence(Labelled):
 
         keypoints, truth = Path(self.keypoints), Path(self.gt)
         sequences = load_sequences(keypoints, truth)
-        actions = tuple(one.action for one in sequences)
-        steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
+        actions = tuple(sequence.action for sequence in sequences)
+        steps = np.concatenate([np.diff(sequence.observed.times) for sequence in sequences])
         fps = float(1 / np.median(steps)) if len(steps) else 1.0
         return EvaluationTask(
             sequences, make_benchmark(truth.name, "", "given", sequences, "frames", actions), fps, keypoints.stem
@@ -151,13 +151,17 @@ def make_benchmark(
     from pose.training.evaluation.results import Benchmark
     from pose.training.evaluation.scores import MEASURES, THRESHOLD_MEASURES
 
-    frames = sum(int(one.counted.sum()) for one in sequences)
+    frames = sum(int(sequence.counted.sum()) for sequence in sequences)
     if not frames:
         raise PoseError(f"{name}: no frame has ground truth")
-    actions = {one.action for one in sequences}
-    subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
-    part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""
+    actions = {sequence.action for sequence in sequences}
+    subjects = ", ".join(dict.fromkeys(sequence.subject for sequence in sequences))
+    actions_text = (
+        f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""
+    )
     measures = (
         (*MEASURES, *THRESHOLD_MEASURES) if averaging == "frames" else tuple(MEASURES)
     )  # only MPI-INF-3DHP uses PCK and AUC
-    return Benchmark(name, protocol, input_2d, averaging, groups, measures, f"{subjects}; {part}{frames:,} frames")
+    return Benchmark(
+        name, protocol, input_2d, averaging, groups, measures, f"{subjects}; {actions_text}{frames:,} frames"
+    )

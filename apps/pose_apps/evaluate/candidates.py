@@ -104,7 +104,7 @@ def evaluate_all(
     """Evaluate all candidates, and write the predictions of each lifter as soon as they are complete."""
     from pose.training.evaluation.results import curve_point, describe
 
-    if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
+    if lookaheads and not any(other.lifter is not None and other.lifter.streaming for other in candidates):
         raise UsageError("--lookahead needs a streaming lifter: --lifter sliding")
     results = []
     for candidate in candidates:
@@ -115,7 +115,9 @@ def evaluate_all(
             write_predictions(output, candidate.name if len(candidates) > 1 else "", evaluation)
             if candidate.lifter.streaming:
                 curve = ((frames, _at_lookahead(candidate, task, output, frames)) for frames in lookaheads)
-                result["lookahead"] = [curve_point(n, task.fps, found, task.benchmark) for n, found in curve]
+                result["lookahead"] = [
+                    curve_point(n, task.fps, evaluation_ahead, task.benchmark) for n, evaluation_ahead in curve
+                ]
         results.append(result)
     return results
 
@@ -140,7 +142,7 @@ def _at_lookahead(candidate: Candidate, task: EvaluationTask, output: Output, fr
 
 @contextmanager
 def _progress(name: str, task: EvaluationTask, output: Output) -> "Iterator[tqdm[NoReturn]]":
-    total = sum(len(one) for one in task.sequences)
+    total = sum(len(sequence) for sequence in task.sequences)
     with progress_bar(name, total, " frames", scaled=True, hidden=output.quiet) as bar:
         yield bar
 
@@ -156,12 +158,7 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
 
 
 def finish(results: Sequence[EvaluationResult], output: Output) -> None:
-    """Write results.json and, if requested, report.html, and print the tables of results unless `output.quiet` is True.
-
-    Args:
-        results: Result of each lifter or file of predictions.
-        output: Output settings.
-    """
+    """Write results.json and, if requested, report.html, and print the tables unless `output.quiet` is True."""
     from pose.training.evaluation.results import save_results
 
     _make(output.folder)

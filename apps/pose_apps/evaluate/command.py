@@ -65,15 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
-    """Evaluate lifters or stored predictions on a benchmark, and write and print the results.
-
-    All options and files are checked before the first network runs.
-
-    Args:
-        labelled: Options of the benchmark, which reads the sequences with ground truth.
-        options: Lifters or predictions to evaluate.
-        output_options: Options for the output.
-    """
+    """Evaluate lifters or stored predictions on a benchmark, and write and print the results."""
     lookaheads = _lookaheads(options.lookahead)
     with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
@@ -84,14 +76,7 @@ def evaluate(labelled: Labelled, options: CandidateOptions, output_options: Outp
 
 
 def compare(options: CompareOptions, output_options: OutputOptions) -> None:
-    """Print the results of earlier evaluations in one table, and write them to the output folder.
-
-    Names that occur more than once get the name of their file appended.
-
-    Args:
-        options: Results to compare.
-        output_options: Options for the output.
-    """
+    """Print the results of earlier evaluations in one table, and write them to the output folder."""
     from pose.training.evaluation.results import load_results
 
     output = plan_output(output_options, "compare")

@@ -57,7 +57,9 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
         samples = MotionSamples(load_motions(Path(options.motions), options.part), PAST_SECONDS)
         names = _names(options.forecasters)
         forecasters = [load_forecaster(name) for name in options.forecasters]
-    results = [_measured(name, one, samples, options) for name, one in zip(names, forecasters, strict=True)]
+    results = [
+        _measured(name, forecaster, samples, options) for name, forecaster in zip(names, forecasters, strict=True)
+    ]
     with writing([target]), whole_file(target) as hidden:
         hidden.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print("\n\n".join(tables(results)))
@@ -89,20 +91,7 @@ def _measured(
 def measure(
     forecaster: "Forecaster", samples: "MotionSamples", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
-    """Compute the mean errors of a forecaster at each time ahead in `HORIZONS` (0.08 to 1 s).
-
-    Args:
-        forecaster: Forecaster to evaluate.
-        samples: Sequences, and times at which forecasts start.
-        lifted: Whether past poses are those of the lifter; otherwise they are the true poses.
-        advance: Function called after each batch with the number of its forecasts.
-
-    Returns:
-        Lists with one value per time ahead. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: mean
-        error of the pelvis, mm, after subtracting its mean lifting error in the past second. `inside`: fraction of the
-        joints, without the pelvis, whose error is below sigma. `root_inside`: fraction of the pelvis errors below
-        sigma.
-    """
+    """Return mean errors `mpjpe`, `root` (mm) and fractions `inside`, `root_inside` at each of `HORIZONS`."""
     from pose.lifting.forecast.format import HORIZONS
 
     rows, frames = samples.evaluation_samples()
@@ -130,13 +119,7 @@ def measure(
 
 
 def tables(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Return Markdown tables of MPJPE, pelvis error and fraction of joints with an error below sigma.
-
-    There are two tables of each, for true and for lifted past poses. Columns are times ahead, rows are forecasters.
-
-    Args:
-        results: Entries of `forecast.json`, one per forecaster.
-    """
+    """Return Markdown tables of errors and calibration by time ahead, for true and for lifted past poses."""
     from pose_datasets.forecast_training import SOURCES
 
     shown = [

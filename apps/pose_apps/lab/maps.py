@@ -17,16 +17,7 @@ from pose.utils.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
-    """Draw the attention maps of a lifter for a clip to an image file, and return their metrics.
-
-    The metrics are a Markdown table with the entropy and reach of each attention head.
-
-    Args:
-        checkpoint: Name of a shipped lifter, or path of a checkpoint.
-        clip: File with 2D keypoints, .npz.
-        start: Index of the first frame.
-        frames: Maximum number of frames.
-        out: Image file to write.
+    """Draw attention maps of a lifter for a clip to an image file, and return a table of entropy and reach.
 
     Raises:
         UsageError: If `start` and `frames` select fewer than two frames.

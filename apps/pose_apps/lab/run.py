@@ -16,14 +16,7 @@ from pose_apps.lab.options import RunOptions
 
 
 def run(options: RunOptions, folder: Path) -> None:
-    """Run the trials (training runs) of experiments that are not finished, and add their results to the log.
-
-    All experiments are validated before the first trial.
-
-    Args:
-        options: Names of the experiments, and settings such as the number of seeds.
-        folder: Folder with the YAML files of the experiments.
-    """
+    """Run the trials (training runs) of experiments that are not finished, and add their results to the log."""
     torch.set_num_threads(options.threads)
     chosen = [find_experiment(name, folder) for name in options.names] or list(experiments(folder).values())
     for experiment in chosen:

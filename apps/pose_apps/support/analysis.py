@@ -81,10 +81,13 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
     recording, written = open_recording(poses), []
     for person in sorted({event.person for event in analysis.events}):
-        own = [event for event in analysis.events if event.person == person]
+        person_events = [event for event in analysis.events if event.person == person]
         track = recording.track(person, recording.uniform)
         if track is not None:
-            events = [ExportEvent(one.time, one.name, one.side.capitalize() or GENERAL) for one in own]
+            events = [
+                ExportEvent(event_of_person.time, event_of_person.name, event_of_person.side.capitalize() or GENERAL)
+                for event_of_person in person_events
+            ]
             record.move_user_file(target := folder / C3D.format(person))
             write(track, target, sorted(events, key=lambda event: event.time))
             written.append(target)

@@ -17,8 +17,10 @@ def motion_line(decision: "Decision") -> str:
     from pose.world.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
 
     motion, scenes = decision.motion, decision.motion.scenes
-    known = sum(one.world for one in scenes)
-    rest = f"; unknown in {len(scenes) - known} of {len(scenes)} scenes" if 0 < known < len(scenes) else ""
+    known_scenes = sum(scene.world for scene in scenes)
+    rest = (
+        f"; unknown in {len(scenes) - known_scenes} of {len(scenes)} scenes" if 0 < known_scenes < len(scenes) else ""
+    )
     if motion.kind == FIXED:
         return ""
     if motion.kind == UNKNOWN:

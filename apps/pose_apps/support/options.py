@@ -83,13 +83,7 @@ def add_subcommand(
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
-    """Add one option to the parser for each field of a dataclass.
-
-    Args:
-        parser: Parser to extend.
-        config: Dataclass whose fields are made with the functions of `pose.utils.options`.
-        without: Names of fields that get no option.
-    """
+    """Add one option to the parser for each field of a dataclass made with `options`, but for `without`."""
     types = get_type_hints(config)
     for entry in fields(config):
         if entry.name not in without:

@@ -24,18 +24,12 @@ GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files of one run, in one folder.
+    """Output files of one run, in one folder."""
 
-    Attributes:
-        folder: Folder of the files.
-        files: Path of each file by format, such as "npz" or "overlay", without exports.
-        exports: Names of the formats of `pose.export` to which the results are exported.
-        warn: Function called with a message for each file of the user that was renamed.
-    """
-
-    folder: Path
-    files: dict[str, Path]
-    exports: tuple[str, ...] = ()
+    folder: Path  # folder of the files
+    files: dict[str, Path]  # path of each file by format, such as "npz" or "overlay", without exports
+    exports: tuple[str, ...] = ()  # names of the formats of `pose.export` to which the results are exported
+    # Function called with a message for each file of the user that was renamed.
     warn: Callable[[str], None] = print_warning
 
     @property
@@ -54,13 +48,7 @@ class Outputs:
 
     @contextmanager
     def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
-        """Create the output folder, and yield these outputs with paths in a hidden folder inside it.
-
-        Call `settle` to move complete files to their final places. Files that remain at the end of the context are
-        moved as incomplete. Hidden folders of killed runs are removed.
-
-        Args:
-            others: Names or glob patterns of additional files that will be written.
+        """Create the folder, and yield outputs in a hidden folder inside it, to `settle` at the end.
 
         Raises:
             PoseError: If the folder cannot be created or written.
@@ -85,18 +73,7 @@ class Outputs:
                 self.settle(written, complete=False)
 
     def settle(self, written: "Outputs", *, complete: bool) -> "Outputs":
-        """Move the written files from the hidden folder to their final places.
-
-        If an older result exists, incomplete files go to a separate folder beside it. Files of the user that have the
-        same names are renamed (see `WrittenFiles`). A second call has no effect.
-
-        Args:
-            written: Outputs in the hidden folder, as yielded by `ready_folder`.
-            complete: Whether the files are complete. Incomplete files do not replace an older result.
-
-        Returns:
-            The outputs with their final paths.
-        """
+        """Move the written files to their final places; incomplete ones do not replace an older result."""
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._existing()
         target = self if complete or not old else self._in_subfolder(UNFINISHED)

@@ -88,16 +88,7 @@ FROM_CACHE = {
 def report(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
 ) -> None:
-    """Print the summary of a video, wrapped to the width of the terminal.
-
-    Args:
-        tally: Statistics of the run.
-        source: The video.
-        pipeline: Pipeline that processed it.
-        files: Written files.
-        seconds: Processing time, s.
-        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
-    """
+    """Print the summary of a video, wrapped to the width of the terminal."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = counted(len(tally.ids), "person", "people") if tally.ids else "no people"
     if tally.doubtful:
@@ -167,13 +158,7 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """Return a count with its noun in singular or plural, such as `1 frame` or `2 frames`.
-
-    Args:
-        count: The count.
-        one: Noun in singular.
-        several: Noun in plural; None for the singular with an s.
-    """
+    """Return a count with its noun in singular or plural, such as `1 frame` or `2 frames`."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 

@@ -14,15 +14,10 @@ EXPECTED = {int: "a whole number", float: "a number", str: "text"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Converter of the value of an option, used as the `type` of a parser argument.
+    """Converter of the value of an option, used as the `type` of a parser argument."""
 
-    Attributes:
-        name: Option as typed on the command line, such as "--fps".
-        kind: Type of the value: int, float or str, optionally None; or a Literal.
-    """
-
-    name: str
-    kind: object
+    name: str  # option as typed on the command line, such as "--fps"
+    kind: object  # type of the value: int, float or str, optionally None; or a Literal
 
     def __call__(self, value: object) -> object:
         """Convert a typed or configured value to the option's type.
@@ -70,13 +65,7 @@ def kinds_of(hint: object) -> list[Any]:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """Return the error message for an unknown option or key, which suggests the most similar known name.
-
-    Args:
-        kind: Description of the name, such as "option".
-        name: Name as typed.
-        known: Known names.
-    """
+    """Return the error message for an unknown option or key, which suggests the most similar known name."""
     words = {option.lstrip("-"): option for option in known}
     close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
     return f"unknown {kind} {name!r}: " + (

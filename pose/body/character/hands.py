@@ -42,13 +42,7 @@ def finger_bones(side: int) -> list[str]:
 
 
 def hands_of(character: Character, hand_points: F64) -> HandRotations:
-    """Compute the rotations that fit a character's hands to detected hand points.
-
-    Args:
-        character: Character to pose.
-        hand_points: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up); NaN where a hand is not
-            detected.
-    """
+    """Fit hand rotations of a character to hand points (T, 2, 21, 3) m in file axes; NaN is undetected."""
     palms = np.full((*hand_points.shape[:2], 4), np.nan)
     fingers = np.full((*hand_points.shape[:2], len(FINGER_PARENTS), 4), np.nan)
     for side in range(2):
@@ -79,12 +73,7 @@ def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
 
 
 def interpolated(quaternions: F64, seen: NDArray[np.bool_]) -> F64:
-    """Fill the rotations of missing frames by slerp. Before the first and after the last valid frame they are constant.
-
-    Args:
-        quaternions: (T, ..., 4) quaternions.
-        seen: (T,) mask of the valid frames. If no frame is valid, all rotations become the identity.
-    """
+    """Fill quaternions (T, ..., 4) of missing frames by slerp, constant at the ends; identity if none is valid."""
     known = np.flatnonzero(seen)
     if len(known) == len(seen):
         return quaternions

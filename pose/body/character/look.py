@@ -28,12 +28,7 @@ _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
 def character_of(track: Track, mesh: Mesh = "full") -> Character:
-    """Fit a character, a skinned body mesh in a T-pose, to the bone lengths of a person.
-
-    Args:
-        track: Track of the person.
-        mesh: Mesh of the body: 'full' has 13,492 vertices, 'light' has 452.
-    """
+    """Fit a character, a skinned body mesh in a T-pose, to the bone lengths of a person."""
     model, body = body_model(mesh), AnimatedSkeleton(track).body
     return make_character(model, fit_shape(model, lengths_of_body(body)), body)
 
@@ -77,31 +72,17 @@ class CharacterMotion:
 
     Rotations are computed for the frames in which the person is present. They are zeros in other frames, which are not
     drawn.
-
-    Attributes:
-        hands: Whether the recording contains hands.
-        distances: Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has
-            yielded.
     """
 
     def __init__(self, track: Track, character: Character, space: Space) -> None:
-        """Prepare the conversion.
-
-        Args:
-            track: Track to convert.
-            character: Character of the person.
-            space: Coordinate frame of the motion: `track.space`, or another conversion of the track's camera axes.
-        """
+        """Prepare the conversion of a track in `space`."""
         self._track, self._character, self._space = track, character, space
+        # Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has yielded.
         self.distances: list[F64] = []
-        self.hands = track.recording.table.hand_scores is not None
+        self.hands = track.recording.table.hand_scores is not None  # whether the recording contains hands
 
     def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
-        """Yield the motion of the character in all frames, in portions.
-
-        Yields:
-            Tracked poses of n consecutive frames, and the bone rotations (n, B, 4) in these frames.
-        """
+        """Yield portions of n frames of the track, and the character's bone rotations (n, B, 4)."""
         self.distances = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))

@@ -72,9 +72,6 @@ class BodyModel:
 def body_model(mesh: Mesh = "full") -> BodyModel:
     """Load the body model that the package contains.
 
-    Args:
-        mesh: Mesh to load: `full` has 13,492 vertices, `light` has 452.
-
     Raises:
         CorruptWeightError: If the hash of the file is wrong.
     """

@@ -84,7 +84,6 @@ def pose_character(
     without a detected face is interpolated likewise.
 
     Args:
-        character: Character to pose.
         points: (T, 17, 3) m in file axes (y up), Human3.6M order.
         hands: Rotations of the hands in the same frames; None without hands.
         faces: (T, 3) directions of the faces in file axes, NaN where not detected; None without faces.
@@ -247,13 +246,7 @@ def joints_of(character: Character, posed: Posed) -> F64:
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
-    """Compute the vertices (V, 3) m of the posed mesh in one frame by linear blend skinning, as 3D viewers do.
-
-    Args:
-        character: Character in its T-pose.
-        posed: Poses of the character in T frames.
-        frame: Index of the frame.
-    """
+    """Compute the vertices (V, 3) m of the posed mesh in a frame by linear blend skinning, as 3D viewers do."""
     global_quaternions = posed.global_quaternions[frame]
     axes = np.eye(3)
     matrices = np.stack(

@@ -30,28 +30,17 @@ class Character:
     """Body of a person in the T-pose: soles at y = 0, arms along x, facing z.
 
     Five joints of Human3.6M-17 are attributes; the other twelve are heads of bones, where bones start.
-
-    Attributes:
-        model: Body model with the bones and skin weights.
-        shape: Fitted shape of the person.
-        heads: (B, 3) m, heads of the bones.
-        vertices: (V, 3) m, vertices of the mesh.
-        pelvis: (3,) m, joint that moves with the bone Hips.
-        spine: (3,) m, joint that moves with Spine1.
-        thorax: (3,) m, joint that moves with Spine2.
-        neck: (3,) m, joint that moves with Head.
-        head: (3,) m, joint that moves with Head.
     """
 
-    model: BodyModel
-    shape: Shape
-    heads: F64
-    vertices: F64
-    pelvis: F64
-    spine: F64
-    thorax: F64
-    neck: F64
-    head: F64
+    model: BodyModel  # body model with the bones and skin weights
+    shape: Shape  # fitted shape of the person
+    heads: F64  # (B, 3) m, heads of the bones
+    vertices: F64  # (V, 3) m, vertices of the mesh
+    pelvis: F64  # (3,) m, joint that moves with the bone Hips
+    spine: F64  # (3,) m, joint that moves with Spine1
+    thorax: F64  # (3,) m, joint that moves with Spine2
+    neck: F64  # (3,) m, joint that moves with Head
+    head: F64  # (3,) m, joint that moves with Head
 
 
 def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:

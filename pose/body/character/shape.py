@@ -26,19 +26,12 @@ LENGTHS = ("hip", "thigh", "shank", "trunk", "shoulder", "upper arm", "forearm",
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shape of a person, fitted to bone lengths.
+    """Shape of a person, fitted to bone lengths."""
 
-    Attributes:
-        phenotypes: (6,) values from 0 to 1, in the order of `PHENOTYPES`.
-        local: (L,) local changes, from -1 to 1.
-        coefficients: (S,) coefficients of the shape directions of the body model.
-        lengths: (8,) m, bone lengths of the shape in the order of `LENGTHS`.
-    """
-
-    phenotypes: F64
-    local: F64
-    coefficients: F64
-    lengths: F64
+    phenotypes: F64  # (6,) values from 0 to 1, in the order of `PHENOTYPES`
+    local: F64  # (L,) local changes, from -1 to 1
+    coefficients: F64  # (S,) coefficients of the shape directions of the body model
+    lengths: F64  # (8,) m, bone lengths of the shape in the order of `LENGTHS`
 
 
 def lengths_of_heads(model: BodyModel, heads: F64) -> F64:

@@ -73,9 +73,6 @@ def build_attentions(
 
     Args:
         name: Name of the mechanism, a key of `ATTENTIONS`.
-        depth: Number of layers.
-        dim: Number of features of a token.
-        heads: Number of heads.
         options: Further arguments of the mechanism's class.
         causal: Whether each frame attends only to itself and earlier frames.
         streaming: Whether the layers must support frame-by-frame processing with `step`; requires `causal`.

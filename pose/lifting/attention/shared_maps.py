@@ -33,7 +33,6 @@ def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[
     """Make groups of consecutive layers use the attention map of their first layer; return the new layers.
 
     Args:
-        layers: All layers, in order.
         groups: Number of layers in each group; must sum to the number of layers.
 
     Raises:

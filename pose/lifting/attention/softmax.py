@@ -110,10 +110,7 @@ class SoftmaxAttention(Attention):
         return y_BTD
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
-        """Compute the output of every head.
-
-        The queries, keys, values and the result have shape (B, H, T, K): batch, head, frame, feature.
-        """
+        """Compute the output of every head, (B, H, T, K) like the queries, keys and values."""
         length = q.shape[2]
         if context.valid is None and self.window is not None and self.window.is_triangular(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -121,11 +118,7 @@ class SoftmaxAttention(Attention):
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute softmax(q k^T / sqrt(K)) v over the keys where `mask` is True, or over all keys if it is None.
-
-        Queries have shape (B, H, T, K), keys and values (B, H, S, K), and the mask broadcasts to (B, H, T, S).
-        Mechanisms whose mask can have empty rows override this method.
-        """
+        """Compute softmax(q k^T / sqrt(K)) v over the keys where `mask`, broadcast to (B, H, T, S), is True or None."""
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
@@ -157,29 +150,17 @@ class SoftmaxAttention(Attention):
         return self.out_proj(self.merge(y_BH1K)), kept
 
     def attend_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """Process the next frame, given the cache `before` it.
-
-        Returns:
-            The new cache, and the output of every head, (B, H, 1, K).
-        """
+        """Process the next frame; return the new cache, and the output of every head, (B, H, 1, K)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, self.summed(q, kept.keys, kept.values, seen)
 
     def weights_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """Process the next frame, given the cache `before` it.
-
-        Returns:
-            The new cache, and the attention weights of its S slots, (B, H, 1, S).
-        """
+        """Process the next frame; return the new cache, and the attention weights of its S slots, (B, H, 1, S)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
 
     def push(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor, Tensor]:
-        """Add the next frame to the cache `before` it.
-
-        Returns:
-            The new cache, the query (B, H, 1, K) of the new frame, and whether it sees each slot, (B, 1 or H, 1, S).
-        """
+        """Add the next frame; return the cache, its query (B, H, 1, K), and which slots it sees (B, 1 or H, 1, S)."""
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         kept = before.push(k, v, context.valid, self.window.pinned)

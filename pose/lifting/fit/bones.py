@@ -13,18 +13,12 @@ from pose.structures.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Bones:
-    """B bones between N points, and the standard deviations of their lengths. K is the number of frames.
+    """B bones between N points, and the standard deviations of their lengths. K is the number of frames."""
 
-    Attributes:
-        starts: (B,) index of the first point of each bone.
-        ends: (B,) index of the second point.
-        sigma: (B,) m, standard deviation of the length from frame to frame.
-        group: (B,) index of each bone's length among the G lengths; the left and the right side may share one.
-    """
-
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    sigma: F64
+    starts: NDArray[np.int64]  # (B,) index of the first point of each bone
+    ends: NDArray[np.int64]  # (B,) index of the second point
+    sigma: F64  # (B,) m, standard deviation of the length from frame to frame
+    # (B,) index of each bone's length among the G lengths; the left and the right side may share one.
     group: NDArray[np.int64]
 
     @property
@@ -39,14 +33,7 @@ class Bones:
         return length, along / np.maximum(length, 1e-6)[..., None]
 
     def add(self, frames: F64, right: F64, points: F64, lengths: F64) -> None:
-        """Add the contribution of the bone lengths to the normal equations of the points.
-
-        Args:
-            frames: (K, N, 3, N, 3) matrix of each frame, changed in place.
-            right: (K, N, 3) right-hand side of each frame, changed in place.
-            points: (K, N, 3) m, points at which the residuals are linearised.
-            lengths: (G,) m, bone lengths of the person.
-        """
+        """Add the bone lengths (G,) m to the points' normal equations (K, N, 3, N, 3) and (K, N, 3), in place."""
         length, along = self.measure(points)
         precision = self.sigma**-2.0
         blocks = precision[:, None, None] * along[..., :, None] * along[..., None, :]
@@ -61,17 +48,7 @@ class Bones:
             right[:, b] -= pull[:, bone]
 
     def add_lengths(self, cross: F64, border: F64, border_right: F64, points: F64, lengths: F64) -> None:
-        """Add the contribution of the unknown lengths to the normal equations, in place.
-
-        The lengths are the last G of the M shared unknowns.
-
-        Args:
-            cross: (K, N, 3, M) matrix that couples points and shared unknowns.
-            border: (M, M) matrix of the shared unknowns.
-            border_right: (M,) right-hand side of the shared unknowns.
-            points: (K, N, 3) m, points at which the residuals are linearised.
-            lengths: (G,) m, bone lengths of the person.
-        """
+        """Add the unknown lengths, the last G of M shared unknowns, to the normal equations, in place."""
         length, along = self.measure(points)
         precision = self.sigma**-2.0
         columns = border.shape[0] - self.count + self.group

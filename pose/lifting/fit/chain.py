@@ -14,26 +14,14 @@ from pose.structures.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Factorised block-tridiagonal matrix of B blocks. A block has f frames (1 or 2) of D unknowns each.
+    """Factorised block-tridiagonal matrix of B blocks. A block has f frames (1 or 2) of D unknowns each."""
 
-    Attributes:
-        inverse: (B, f D, f D) inverses of the pivots, that is, of the diagonal blocks during elimination.
-        link: (B - 1, f, f) factors L of the coupling kron(L, identity) of each block with the next.
-    """
-
-    inverse: F64
-    link: F64
+    inverse: F64  # (B, f D, f D) inverses of the pivots, that is, of the diagonal blocks during elimination
+    link: F64  # (B - 1, f, f) factors L of the coupling kron(L, identity) of each block with the next
 
     @classmethod
     def factorise(cls, frames: F64, next_one: F64, next_two: F64 | None = None) -> "Chain":
-        """Factorise a symmetric positive definite matrix of K frames with D unknowns each.
-
-        Args:
-            frames: (K, D, D) diagonal block of each frame; K must be even if `next_two` is given.
-            next_one: (K - 1,) factors of the identity in the blocks that couple each frame to the next.
-            next_two: (K - 2,) factors of the identity in the blocks that couple each frame to the one after the next;
-                None for no such coupling.
-        """
+        """Factorise a positive definite matrix of blocks (K, D, D), coupled by factors to the next one and two."""
         blocks, link = (frames, next_one[:, None, None]) if next_two is None else _pairs(frames, next_one, next_two)
         inverse = np.empty_like(blocks)
         pivot = blocks[0]

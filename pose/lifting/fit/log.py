@@ -10,25 +10,14 @@ from pose.structures.types import F64
 
 @dataclass(slots=True)
 class FitLog:
-    """Statistics of fits.
+    """Statistics of fits."""
 
-    Attributes:
-        windows: Tuple for each fitted window of a person: number of frames; median change in mm of the joints relative
-            to the pelvis; median distance in mm between 2D keypoints and lifted joints before the fit (NaN without
-            keypoints).
-    """
-
+    # Tuple for each fitted window of a person: number of frames; median change in mm of the joints relative to the
+    # pelvis; median distance in mm between 2D keypoints and lifted joints before the fit (NaN without keypoints).
     windows: list[tuple[int, float, float]] = field(default_factory=list)
 
     def add(self, before: NDArray[np.floating], after: NDArray[np.floating], distance: F64) -> None:
-        """Add the statistics of one fitted window.
-
-        Args:
-            before: (T, 17, 3) m, joints relative to the pelvis.
-            after: (T, 17, 3) m, joints relative to the pelvis after the fit.
-            distance: (T, 17) m, distances in the image of 2D keypoints from projected joints before the fit, converted
-                to m at the depth of the body; NaN for undetected keypoints.
-        """
+        """Add the statistics of one fitted window."""
         change = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
         detected = distance[np.isfinite(distance)]
         distance_m = float(np.median(detected)) if len(detected) else np.nan

@@ -74,16 +74,7 @@ class FitTarget:
 
 
 def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
-    """Fit corrections of lifted joints, and bone lengths, with Gauss-Newton iterations that never increase the cost.
-
-    Args:
-        target: Observations and N lifted joints at K selected frames.
-        lengths: (G,) m, expected bone lengths in the order of `BONES.group`. Left and right share one length.
-        fixed_lengths: Whether the lengths are known and thus not fitted.
-
-    Returns:
-        Corrections (K, N, 3) m to add to `target.points`, and the fitted lengths (G,) m.
-    """
+    """Fit corrections (K, N, 3) m of lifted joints and bone lengths (G,) by Gauss-Newton without cost increase."""
     problem = _Problem(target, lengths, fixed_lengths)
     deviations, found = np.zeros((len(target.times), _N, 3)), lengths
     cost = problem.cost(deviations, found)

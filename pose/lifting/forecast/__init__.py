@@ -76,7 +76,6 @@ def forecast(
     """Predict the motion of one person after the last frame of `sequence`, from its last second.
 
     Args:
-        sequence: Motion of the person.
         horizon: Prediction time after the last frame, s. For a number, poses are predicted at the frame rate of the
             sequence up to and including this time. For a sequence of increasing numbers, poses are predicted at these
             times. The accuracy beyond `MAX_HORIZON_S` was not evaluated.

@@ -37,7 +37,6 @@ def last_frame(past: Past, times: F64) -> LastFrame:
     """Return the last valid frame of each person, and the time from that frame to each query.
 
     Args:
-        past: Past of P people.
         times: (P, Q) query times in s.
 
     Raises:

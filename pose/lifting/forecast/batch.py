@@ -7,17 +7,11 @@ from pose.structures.types import F32, F64
 
 @dataclass(frozen=True, slots=True)
 class ForecastBatch:
-    """Pasts and true futures of B people.
+    """Pasts and true futures of B people."""
 
-    Attributes:
-        past: (B, K, F) network inputs, F features at K ages (`pose.lifting.forecast.features.describe`).
-        ahead: (B, Q) s, times of `truth` after the last frame of the past.
-        truth: (B, Q, 51) m, true displacements of the coordinates since the last frame of the past. The coordinates are
-            those of the 17 joints, in the order of `pose.lifting.forecast.format.COORDINATES`.
-        steps: (B, S, 51) m, the same displacements at S equal steps of `pose.lifting.forecast.format.STEP` seconds.
-    """
-
-    past: F32
-    ahead: F64
+    past: F32  # (B, K, F) network inputs, F features at K ages (`pose.lifting.forecast.features.describe`)
+    ahead: F64  # (B, Q) s, times of `truth` after the last frame of the past
+    # (B, Q, 51) m, true displacements of the coordinates since the last frame of the past. The coordinates are those of
+    # the 17 joints, in the order of `pose.lifting.forecast.format.COORDINATES`.
     truth: F32
-    steps: F32
+    steps: F32  # (B, S, 51) m, the same displacements at S equal steps of `pose.lifting.forecast.format.STEP` seconds

@@ -12,34 +12,22 @@ KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterConfig:
-    """Architecture of a forecaster.
+    """Architecture of a forecaster."""
 
-    Attributes:
-        kind: `one-shot`: encoder, and a decoder that predicts every requested time independently. `autoregressive`:
-            encoder, and a decoder that predicts in steps of 0.04 s. `gru`, `gru-attention`: recurrent baselines,
-            without and with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an
-            MLP, with predicted weights per point.
-        dim: Width of the tokens.
-        depth: Number of blocks of the encoder, or of the MLP; unused by recurrent kinds.
-        decoder_depth: Number of blocks of the decoder.
-        heads: Number of attention heads.
-        expansion: Width of the feed-forward layers as a multiple of `dim`.
-        norm: Placement of LayerNorm, as in `pose.lifting.config.LifterConfig`.
-        init: Initialisation of the weights, as in `pose.lifting.config.LifterConfig`.
-        mlp_dim: Width of the MLP of `blended`.
-        mlp_depth: Number of blocks of the MLP of `blended`.
-    """
-
+    # `one-shot`: encoder, and a decoder that predicts every requested time independently. `autoregressive`: encoder,
+    # and a decoder that predicts in steps of 0.04 s. `gru`, `gru-attention`: recurrent baselines, without and with
+    # Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an MLP, with predicted
+    # weights per point.
     kind: str = "one-shot"
-    dim: int = 96
-    depth: int = 2
-    decoder_depth: int = 2
-    heads: int = 4
-    expansion: int = 2
-    norm: str = "pre"
-    init: str = "xavier"
-    mlp_dim: int = 128
-    mlp_depth: int = 48
+    dim: int = 96  # width of the tokens
+    depth: int = 2  # number of blocks of the encoder, or of the MLP; unused by recurrent kinds
+    decoder_depth: int = 2  # number of blocks of the decoder
+    heads: int = 4  # number of attention heads
+    expansion: int = 2  # width of the feed-forward layers as a multiple of `dim`
+    norm: str = "pre"  # placement of LayerNorm, as in `pose.config.LifterConfig`
+    init: str = "xavier"  # initialisation of the weights, as in `pose.config.LifterConfig`
+    mlp_dim: int = 128  # width of the MLP of `blended`
+    mlp_depth: int = 48  # number of blocks of the MLP of `blended`
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

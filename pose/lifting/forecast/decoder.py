@@ -25,7 +25,6 @@ class DecoderBlock(nn.Module):
     LayerNorm is before or after each layer, or absent.
 
     Args:
-        config: Configuration of the block.
         causal: Whether the block has causal self-attention; otherwise every token is processed independently.
         memory: Number of steps to which self-attention attends, including the query's own.
     """
@@ -46,7 +45,6 @@ class DecoderBlock(nn.Module):
 
         Args:
             x: (B, T, D) tokens.
-            context: Times of the tokens.
             remembered: Keys and values of the past, returned by `cross.remember`.
         """
         if self.attention is not None:
@@ -65,7 +63,6 @@ class DecoderBlock(nn.Module):
 
         Args:
             x: (B, 1, D) token.
-            context: Time of the token.
             cache: State of the self-attention after the previous tokens; from `init_cache` for the first token.
             remembered: Keys and values of the encoded past for the cross-attention, returned by `cross.remember`.
         """

@@ -106,13 +106,7 @@ def restore(reference: ReferenceFrames, displacements: F32, ahead: F64) -> tuple
 
 
 def displacements(reference: ReferenceFrames, joints: F32, root: F32) -> F32:
-    """Convert poses to displacements (P, Q, 51) m since the last frame, the inverse of `restore`.
-
-    Args:
-        reference: Frames of reference of the people.
-        joints: (P, Q, 17, 3) m, relative to the pelvis, camera axes.
-        root: (P, Q, 3) m, position of the pelvis in the camera frame.
-    """
+    """Convert poses to displacements (P, Q, 51) m since the last frame, the inverse of `restore`."""
     moved = np.concatenate(
         [(joints - reference.joints[:, None])[:, :, 1:], (root - reference.root[:, None])[:, :, None]], axis=2
     )

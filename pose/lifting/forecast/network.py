@@ -30,16 +30,12 @@ _INITIAL_ERROR_M, _ERROR_GROWTH_M_S = 0.01, 0.15  # typical errors; sigma is pre
 
 
 class Displacements(NamedTuple):
-    """Predicted displacements.
+    """Predicted displacements."""
 
-    Attributes:
-        displacement: (B, Q, 51) m, displacements since the last frame along the person's axes: x, y, z of 16 joints
-            relative to the pelvis, then of the pelvis.
-        log_sigma: (B, Q, 17) logarithm of sigma in m, of the 16 joints, then of the pelvis.
-    """
-
+    # (B, Q, 51) m, displacements since the last frame along the person's axes: x, y, z of 16 joints relative to the
+    # pelvis, then of the pelvis.
     displacement: Tensor
-    log_sigma: Tensor
+    log_sigma: Tensor  # (B, Q, 17) logarithm of sigma in m, of the 16 joints, then of the pelvis
 
 
 class ForecasterNetwork(nn.Module):
@@ -101,7 +97,6 @@ class ForecasterNetwork(nn.Module):
             past: (B, K, F) network inputs, F features at K ages.
             truth: (B, S, 51) m, true displacements at S steps.
             truth_probability: Probability that the input of the next step is a true step instead of the predicted one.
-            generator: Source of random numbers.
         """
         raise NotImplementedError
 

@@ -35,32 +35,13 @@ def _carrying_joint(name: str, side: str) -> str:
 
 
 def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64, camera: Camera) -> F32:
-    """Move 2D keypoints as the projections of people's 3D joints move.
-
-    The keypoints of people with a joint less than 0.2 m in front of the camera are unchanged.
-
-    Args:
-        keypoints: (P, J, 2) px.
-        skeleton: Joint set of the keypoints.
-        before: (P, 17, 3) m, joints before the motion, in the camera frame.
-        after: (P, 17, 3) m, joints after the motion, in the camera frame.
-        camera: The camera.
-    """
+    """Move 2D keypoints as the projections of people's 3D joints move."""
     shift = _shift(before, after, camera)
     return (keypoints + shift[:, carrying_joints(skeleton)]).astype(np.float32)
 
 
 def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
-    """Move the edges of boxes as the edges of the boxes around the projected joints move.
-
-    The boxes of people with a joint less than 0.2 m in front of the camera are unchanged.
-
-    Args:
-        boxes: (P, 4) xyxy px.
-        before: (P, 17, 3) m, joints before the motion, in the camera frame.
-        after: (P, 17, 3) m, joints after the motion, in the camera frame.
-        camera: The camera.
-    """
+    """Move the edges of boxes as the edges of the boxes around the projected joints move."""
     whole = _in_front(before) & _in_front(after)
     moved = boxes.copy()
     if whole.any():

@@ -62,15 +62,15 @@ class Past:
     @classmethod
     def from_sequences(cls, sequences: Sequence[Sequence3D]) -> Self:
         """Return the last second of each sequence, with its own times. Shorter pasts are padded at the start."""
-        recent = [np.flatnonzero(one.times >= one.times[-1] - PAST_SECONDS) for one in sequences]
+        recent = [np.flatnonzero(sequence.times >= sequence.times[-1] - PAST_SECONDS) for sequence in sequences]
         length = max(map(len, recent), default=1)
         frames = [np.concatenate([np.repeat(rows[:1], length - len(rows)), rows]) for rows in recent]
         pairs = list(zip(sequences, frames, strict=True))
         return cls(
-            np.stack([one.joints[rows] for one, rows in pairs]),
-            np.stack([one.root[rows] for one, rows in pairs]),
-            np.stack([one.sigma[rows] for one, rows in pairs]),
-            np.stack([one.times[rows] for one, rows in pairs]),
+            np.stack([sequence.joints[rows] for sequence, rows in pairs]),
+            np.stack([sequence.root[rows] for sequence, rows in pairs]),
+            np.stack([sequence.sigma[rows] for sequence, rows in pairs]),
+            np.stack([sequence.times[rows] for sequence, rows in pairs]),
             np.arange(length) >= length - np.array([[len(rows)] for rows in recent]),
         )
 

@@ -29,16 +29,7 @@ FULL_LOOKAHEAD_S = LIMBS_LOOKAHEAD_S + BODY_LOOKAHEAD_S  # s of look-ahead beyon
 
 
 def repair(sequence: Sequence2D, *, lookahead: float = np.inf, min_score: float = MIN_SCORE) -> Sequence2D:
-    """Repair the track of one person.
-
-    Args:
-        sequence: The observed keypoints.
-        lookahead: Delay of the decision, s, as in `PersonRepair`; 0 gives the result of a live stream.
-        min_score: Minimum score of a visible joint; joints with a lower score get score 0.
-
-    Returns:
-        The sequence with repaired keypoints and scores; times, camera and skeleton are unchanged.
-    """
+    """Repair the track of one person."""
     person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, min_score)
     repaired: list[Repaired] = []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):

@@ -22,15 +22,7 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 
 
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Return the 2D keypoints of a frame with the left and right sides that the lifter received.
-
-    Args:
-        result: Results of the frame; `poses.swapped` says where sides were swapped before lifting.
-        skeleton: Joint set of the keypoints.
-
-    Returns:
-        Keypoints (P, J, 2) px and scores (P, J) of P people.
-    """
+    """Return keypoints (P, J, 2) px and scores of a frame with the left and right sides that the lifter received."""
     keypoints, scores = result.people.keypoints, result.people.scores
     if not result.poses.swapped.any():
         return keypoints, scores

@@ -190,7 +190,7 @@ class SwapFinder:
         """Return the limbs whose swap is taken for a turn of the person, or back, so that their sides are correct."""
         starts = [limb.since for limb in self._limbs]
         simultaneous = all(limb.swapped for limb in self._limbs) and max(starts) - min(starts) < MAX_START_DIFFERENCE_S
-        found = []
+        limbs = []
         for number, limb in enumerate(self._limbs):
             if not limb.swapped:
                 continue
@@ -201,8 +201,8 @@ class SwapFinder:
                 back |= abs(min(starts) - self._changed_back_at) < MAX_START_DIFFERENCE_S
             if turned or back:
                 limb.turned_at = -math.inf if back else self._time
-                found.append(number)
-        return found
+                limbs.append(number)
+        return limbs
 
     def _decide(self, count: int) -> list[Flags]:
         """Decide the `count` oldest waiting frames from the best path; return which limbs (G,) are swapped in each."""

@@ -43,10 +43,10 @@ class Bumps:
         # The median is over the people that several cameras see.
         camera, errors = self._calibration.cameras[index], self._errors[index]
         shares = []
-        for one in people:
-            residual = float(one.fused.residual[index, 0])
-            if len(one.tracks) > 1 and isfinite(residual):
-                depth = max(float(camera.to_camera(one.fused.joints[0, 0])[2]), 0.3)
+        for person in people:
+            residual = float(person.fused.residual[index, 0])
+            if len(person.tracks) > 1 and isfinite(residual):
+                depth = max(float(camera.to_camera(person.fused.joints[0, 0])[2]), 0.3)
                 shares.append(residual * depth / (camera.focal * BODY_HEIGHT))
         if shares:
             errors.append((time, median(shares)))

@@ -61,14 +61,11 @@ class CalibrationInput:
 def calibrate(given: CalibrationInput) -> Calibration:
     """Calibrate cameras from the people that they observe.
 
-    Args:
-        given: Cameras, and the observations of at least two of them.
-
     Raises:
         PoseError: If the cameras cannot be calibrated, for example because people moved too little.
     """
     indices = sorted(given.rows)
-    tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, given.rows[index])]
+    tracks = [track for position, index in enumerate(indices) for track in tracks_of(position, given.rows[index])]
     middle = float(np.mean([track.times.mean() for track in tracks])) if tracks else 0.0
     tracks = [replace(track, times=track.times - middle) for track in tracks]
     cameras, names = [given.cameras[index] for index in indices], [given.names[index] for index in indices]

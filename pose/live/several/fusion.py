@@ -95,19 +95,21 @@ class Fusion:
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         before = [self._people.get(number) for number in tracks]
         corrections = [
-            one.correction
-            if one is not None and one.cameras == own.keys() and 0 < time - one.time <= MAX_PAUSE_SECONDS
+            state.correction
+            if state is not None
+            and state.cameras == person_tracks.keys()
+            and 0 < time - state.time <= MAX_PAUSE_SECONDS
             else None
-            for one, own in zip(before, tracks.values(), strict=True)
+            for state, person_tracks in zip(before, tracks.values(), strict=True)
         ]
-        bones = np.stack([self.calibration.bones if one is None else one.bones for one in before])
+        bones = np.stack([self.calibration.bones if state is None else state.bones for state in before])
         observed = observe_people(list(tracks.values()), self._cameras, knots)
         newest = fuse_newest(observed, self._batch, corrections, bones, self.calibration.scale)
-        adapted = self._adapted(bones, np.stack([one.points for one in newest]), before, time)
-        for row, (number, own) in enumerate(tracks.items()):
-            kept = adapted[row] if len(own) > 1 else bones[row]
-            self._people[number] = _Person(kept, newest[row].correction, frozenset(own), time)
-        return [one.fused for one in newest]
+        adapted = self._adapted(bones, np.stack([state.points for state in newest]), before, time)
+        for row, (number, person_tracks) in enumerate(tracks.items()):
+            kept = adapted[row] if len(person_tracks) > 1 else bones[row]
+            self._people[number] = _Person(kept, newest[row].correction, frozenset(person_tracks), time)
+        return [state.fused for state in newest]
 
     def _adapted(self, bones: F64, points: F64, before: Sequence[_Person | None], time: float) -> F64:
         """Return lengths (P, B) m adapted to a frame's points (P, N, 3) m, with a time constant of `BONE_SECONDS`."""

@@ -44,27 +44,27 @@ class TrackAssignment:
         """End contradicted matches between confirmed cameras, and find the contradicted cameras."""
         good: set[int] = set()
         bad: list[tuple[Key, Key]] = []
-        for one, other in self._matches():
-            found = compare_tracks(tracks[one], tracks[other], cameras[one[0]], cameras[other[0]])
-            if found is None:
+        for key, other_key in self._matches():
+            agreement = compare_tracks(tracks[key], tracks[other_key], cameras[key[0]], cameras[other_key[0]])
+            if agreement is None:
                 continue
-            if found.cost < float("inf"):
-                good |= {one[0], other[0]}
+            if agreement.cost < float("inf"):
+                good |= {key[0], other_key[0]}
             else:
-                bad.append((one, other))
+                bad.append((key, other_key))
         self.contradicted = frozenset(camera for pair in bad for camera, _ in pair) - good
-        for one, other in bad:
-            if one[0] in good and other[0] in good:
-                self.people.pop(other, None)
+        for key, other_key in bad:
+            if key[0] in good and other_key[0] in good:
+                self.people.pop(other_key, None)
 
     def _matches(self) -> list[tuple[Key, Key]]:
         """Return all pairs of tracks in different cameras that belong to the same person."""
         keys = sorted(self.people)
         return [
-            (one, other)
-            for place, other in enumerate(keys)
-            for one in keys[:place]
-            if one[0] != other[0] and self.people[one] == self.people[other]
+            (earlier, later)
+            for count, later in enumerate(keys)
+            for earlier in keys[:count]
+            if earlier[0] != later[0] and self.people[earlier] == self.people[later]
         ]
 
     def _join(self, keys: Sequence[Key]) -> None:

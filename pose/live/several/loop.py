@@ -68,7 +68,6 @@ class SeveralLoop(Loop):
 
         Args:
             pipeline: Pipeline constructed with `live=True`. It processes the frames of all cameras, one at a time.
-            sources: Sources of the cameras.
             world: Settings of the world coordinates; None keeps camera coordinates.
             cameras: Calibration file, such as `cameras.json` of an earlier run; None calibrates from the people.
             height: Body height of the person seen longest, m, which determines the scale. None takes the scale from the
@@ -246,7 +245,7 @@ class SeveralLoop(Loop):
             self._people = len(live.result.people)
             self._world_text = "" if live.world is None else gravity_text(live.world)
             subscribers = list(self._subscribers)
-        for one in subscribers:
-            one.deliver(number, live, refined=False)
+        for subscriber in subscribers:
+            subscriber.deliver(number, live, refined=False)
         with self._lock:
             self._meter.add(live.done, live.latency)

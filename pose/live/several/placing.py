@@ -42,16 +42,16 @@ class Placing:
     ) -> tuple[FrameResult, WorldInfo | None]:
         """Return a frame's result, `poses` in the displayed camera and `placed` in the world, and the world or None."""
         people = _people(now, shown, index, time, len(skeleton))
-        joints = np.array([one.fused.joints[0] for one in now], np.float64).reshape(-1, 17, 3)
-        sigma = np.array([one.fused.sigma[0] for one in now], np.float32).reshape(-1, 17)
+        joints = np.array([pose.fused.joints[0] for pose in now], np.float64).reshape(-1, 17, 3)
+        sigma = np.array([pose.fused.sigma[0] for pose in now], np.float32).reshape(-1, 17)
         info = placed = None
         if self._world is not None:
             first = FrameResult(people, _poses(joints, sigma))
             seen = self._world.place(first, skeleton).placed
             assert seen is not None, "a world places its people"
             # Several cameras determine the position of each person. Therefore people are not moved to the floor.
-            own = self._world.world.place(joints).astype(np.float32)
-            placed = replace(seen, joints=own, root_sigma=sigma[:, 0], moved=np.zeros(len(now), np.float32))
+            world_joints = self._world.world.place(joints).astype(np.float32)
+            placed = replace(seen, joints=world_joints, root_sigma=sigma[:, 0], moved=np.zeros(len(now), np.float32))
             info = WorldInfo(self._world.world, self._world.heights)
         poses = replace(_poses(shown.camera.to_camera(joints), sigma), seen_by=_seen_by(now, self._seeing))
         return FrameResult(people, poses, placed), info
@@ -71,17 +71,17 @@ def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
 
 def _people(now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, joints: int) -> People:
     """Return boxes and keypoints in the displayed camera; projected joints with score 0 for unseen people."""
-    own, count = shown.result.people, len(now)
-    rows = {number: row for row, number in enumerate(own.ids.tolist())}
+    camera_people, count = shown.result.people, len(now)
+    rows = {number: row for row, number in enumerate(camera_people.ids.tolist())}
     boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
     keypoints, scores = np.zeros((count, joints, 2), np.float32), np.zeros((count, joints), np.float32)
-    for place, one in enumerate(now):
-        row = rows.get(one.tracks.get(shown.index, -1))
+    for at, pose in enumerate(now):
+        row = rows.get(pose.tracks.get(shown.index, -1))
         if row is None:
-            pixels = shown.camera.project(one.fused.joints[0])
-            boxes[place] = np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
+            pixels = shown.camera.project(pose.fused.joints[0])
+            boxes[at] = np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
         else:
-            boxes[place], box_scores[place] = own.boxes[row], own.box_scores[row]
-            keypoints[place], scores[place] = own.keypoints[row], own.scores[row]
-    ids = np.array([one.number for one in now], np.int64)
+            boxes[at], box_scores[at] = camera_people.boxes[row], camera_people.box_scores[row]
+            keypoints[at], scores[at] = camera_people.keypoints[row], camera_people.scores[row]
+    ids = np.array([pose.number for pose in now], np.int64)
     return People(index, time, ids, boxes, box_scores, keypoints, scores)

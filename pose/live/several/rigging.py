@@ -73,8 +73,8 @@ class Rigging:
         """Discard the calibration because a camera was moved, and calibrate from frames after `now` (monotonic, s)."""
         self._moved_message, self._problem = MOVED_MESSAGE, ""
         self._two_since, self._valid, self._waits_since = math.inf, False, now
-        for one in self.sightings:
-            one.restart(now)
+        for camera_sightings in self.sightings:
+            camera_sightings.restart(now)
         self.calibration, self._changed = None, True
 
     def status_text(self) -> str:
@@ -82,7 +82,7 @@ class Rigging:
         if self._calibrating.busy:
             state = "calibrating"
         elif self.calibration is None:
-            least = min(one.motion_seconds for one in self.sightings)
+            least = min(camera_sightings.motion_seconds for camera_sightings in self.sightings)
             state = f"calibrating: {min(least, MOTION_SECONDS):.0f} of {MOTION_SECONDS:.0f} s of motion in every camera"
         else:
             state = quality_text(self.calibration)
@@ -115,16 +115,18 @@ class Rigging:
 
     def _begin_given(self, now: float) -> None:
         """Use the cameras of a calibration file, once all sources have sent an image and a person was observed."""
-        sizes = [one.size for one in self.sightings]
-        known = [size for size in sizes if size is not None]
-        if self._read is None or len(known) < len(sizes):
+        sizes = [camera_sightings.size for camera_sightings in self.sightings]
+        known_sizes = [size for size in sizes if size is not None]
+        if self._read is None or len(known_sizes) < len(sizes):
             return
-        cameras = self._read(known)
-        rows = {index: one.rows(now - MATCHED_SECONDS) for index, one in enumerate(self.sightings)}
-        found = given_calibration(cameras, self._names, rows)
-        if found is not None:
+        cameras = self._read(known_sizes)
+        rows = {
+            index: camera_sightings.rows(now - MATCHED_SECONDS) for index, camera_sightings in enumerate(self.sightings)
+        }
+        calibration = given_calibration(cameras, self._names, rows)
+        if calibration is not None:
             self._given_cameras = cameras
-            self._take((found, matched(found, self.identities.next, rows)), now)
+            self._take((calibration, matched(calibration, self.identities.next, rows)), now)
 
     def _begin(self, now: float, live: Collection[int]) -> None:
         """Start a calibration if a camera has none and people moved long enough in two or more cameras."""
@@ -189,31 +191,27 @@ class Rigging:
 def matched(
     calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Observation]]]
 ) -> TrackAssignment:
-    """Assign tracks to people at the start of a calibration.
-
-    Args:
-        calibration: Calibrated cameras.
-        following: Id of the first person; the others get the next numbers.
-        rows: Observations by index of the source, then by track id, from `Sightings.rows`. Only their last 3 s are
-            used.
-    """
-    newest = max((seen[-1][0] for own in rows.values() for seen in own.values()), default=0.0)
+    """Assign tracks to people, with ids from `following`, by the last 3 s, at the start of a calibration."""
+    newest = max((seen[-1][0] for by_track in rows.values() for seen in by_track.values()), default=0.0)
     recent = {
-        index: {number: [one for one in seen if one[0] > newest - MATCHED_SECONDS] for number, seen in own.items()}
-        for index, own in rows.items()
+        index: {
+            number: [observation for observation in seen if observation[0] > newest - MATCHED_SECONDS]
+            for number, seen in by_track.items()
+        }
+        for index, by_track in rows.items()
     }
-    tracks = [track for index, own in recent.items() for track in tracks_of(index, own)]
+    tracks = [track for index, by_track in recent.items() for track in tracks_of(index, by_track)]
     return TrackAssignment(next=following).updated(tracks, calibration.cameras)
 
 
 def quality_text(calibration: Calibration) -> str:
     """Describe the number of cameras and, unless from a file, the largest errors of a calibration in one line."""
-    known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
-    if not known:
+    measured = [accuracy for accuracy in calibration.accuracy.values() if math.isfinite(accuracy.residual)]
+    if not measured:
         return f"{len(calibration.cameras)} cameras, calibration given"
-    turn, place = max(one.rotation for one in known), max(one.position for one in known)
-    residual = max(one.residual for one in known)
+    turn, position = max(accuracy.rotation for accuracy in measured), max(accuracy.position for accuracy in measured)
+    residual = max(accuracy.residual for accuracy in measured)
     return (
-        f"{len(calibration.cameras)} cameras, rotation ±{turn:.1f}°, position ±{100 * place:.0f} cm, "
+        f"{len(calibration.cameras)} cameras, rotation ±{turn:.1f}°, position ±{100 * position:.0f} cm, "
         f"reprojection error {residual:.1f} px"
     )

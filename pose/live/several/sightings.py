@@ -74,8 +74,8 @@ class Sightings:
         """Return copies of the observations since a capture time (s), by track id, in temporal order."""
         # An observation is a tuple of keypoints, scores, joints, root and sigma, as in `ViewTrack` without the axis of
         # time.
-        found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
-        return {number: rows for number, rows in found.items() if rows}
+        recent = {number: [row for row in rows if row[0] >= since] for number, rows in self._tracks.items()}
+        return {number: rows for number, rows in recent.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
         """Return the part of a track since a capture time (s); None if it has no such frames."""

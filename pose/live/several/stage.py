@@ -53,11 +53,15 @@ class FusionStage:
             if live.captured > sightings[index].newest:
                 shown.append((index, live))
             sightings[index].add(live)
-        now = max(one.newest for one in sightings)
+        now = max(camera_sightings.newest for camera_sightings in sightings)
         if math.isinf(now):
             return []
         self._began = min(self._began, now)
-        live_now = [i for i, one in enumerate(sightings) if i not in ended and now - one.newest < STALL_SECONDS]
+        live_now = [
+            i
+            for i, camera_sightings in enumerate(sightings)
+            if i not in ended and now - camera_sightings.newest < STALL_SECONDS
+        ]
         self._choose_lead(now, live_now, ended)
         if self.rigging.step(now, live_now):
             self._use(self.rigging.calibration)
@@ -102,9 +106,13 @@ class FusionStage:
         camera = calibration.cameras.get(self.lead)
         if camera is None:
             return self._single(live, time)
-        known = {index: one for index, one in enumerate(self.rigging.sightings) if index in calibration.cameras}
+        calibrated = {
+            index: camera_sightings
+            for index, camera_sightings in enumerate(self.rigging.sightings)
+            if index in calibration.cameras
+        }
         common = float(camera.common_time(np.array(live.captured)))
-        people = self._fusion.at(common, known, self.rigging.identities)
+        people = self._fusion.at(common, calibrated, self.rigging.identities)
         self._watch(people, common, live.captured)
         shown = DisplayedCamera(self.lead, camera, live.result)
         return self._placing.result(people, shown, self._count, time, live.skeleton)

@@ -73,16 +73,7 @@ def _thick(*names: str) -> dict[str, float]:
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageBodies | None = None) -> str:
-    """Return the message with the people of one frame.
-
-    Left and right of the 2D keypoints are as used for lifting.
-
-    Args:
-        live: Result of the frame.
-        upright: Converter of poses to the gravity-aligned coordinates of the 3D view.
-        scale: Size of the image that the page shows, relative to the processed image.
-        bodies: Encoder of body meshes; None sends no meshes.
-    """
+    """Return the message with the people of one frame; left and right of 2D as used for lifting."""
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
     rows = np.flatnonzero(known)
@@ -116,12 +107,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageB
 
 
 def body(person: int, shape: EncodedShape) -> str:
-    """Return the message with the shape of a person's body, sent before the first result that uses the shape.
-
-    Args:
-        person: Track id.
-        shape: Encoded body shape.
-    """
+    """Return the message with the shape of a person's body, sent before the first result that uses the shape."""
     return _text("body", person=person, shape=shape.version, rest=shape.rest)
 
 

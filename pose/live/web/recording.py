@@ -23,29 +23,17 @@ ALL_BROWSERS = ""  # owner of recordings of the server's own source, which all b
 
 @dataclass(slots=True, eq=False)
 class FinishedRecording:
-    """A finished recording.
+    """A finished recording."""
 
-    Attributes:
-        owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS` if all browsers may list it.
-        folder: Folder that contains only this recording.
-        files: Paths in `folder` by download name.
-        frames: Number of recorded frames.
-        seconds: Time from the first to the last frame, s.
-        problem: Reason why the recording is incomplete; empty if it is complete.
-        expires: Time at which the recording is deleted, in s on the clock of `time.monotonic`.
-        downloaded: Names of the files that were sent completely.
-        key: Secret part of the download URLs.
-    """
-
-    owner: str
-    folder: Path
-    files: Mapping[str, Path]
-    frames: int
-    seconds: float
-    problem: str
-    expires: float
-    downloaded: set[str] = field(default_factory=set)
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    owner: str  # secret id of the browser that may list the recording, or `ALL_BROWSERS` if all browsers may list it
+    folder: Path  # folder that contains only this recording
+    files: Mapping[str, Path]  # paths in `folder` by download name
+    frames: int  # number of recorded frames
+    seconds: float  # time from the first to the last frame, s
+    problem: str  # reason why the recording is incomplete; empty if it is complete
+    expires: float  # time at which the recording is deleted, in s on the clock of `time.monotonic`
+    downloaded: set[str] = field(default_factory=set)  # names of the files that were sent completely
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(16))  # secret part of the download URLs
     _written: Mapping[Path, tuple[int, ...] | None] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -52,17 +52,7 @@ class WebServer:
         world: Steps | None = None,
         body: bool = False,
     ) -> None:
-        """Prepare the server, which `run` starts.
-
-        Args:
-            pipeline: Pipeline constructed with `live=True`.
-            settings: Address and access control.
-            source: Function that opens the source that all browsers see, or creates the loop of several cameras. None
-                processes each browser's own camera.
-            live: Settings of the loops.
-            world: Steps that compute world coordinates; None keeps camera coordinates.
-            body: Whether to show body meshes in the 3D view.
-        """
+        """Prepare the server, which `run` starts."""
         self._body = body
         self._pipeline = pipeline
         self._settings = settings
@@ -81,14 +71,7 @@ class WebServer:
         seconds: float | None = None,
         recorded: Callable[[FinishedRecording], None] = lambda recording: None,
     ) -> None:
-        """Serve until the task is cancelled, `seconds` have passed, or the source has ended with `WebSettings.once`.
-
-        Running recordings are finished at the end.
-
-        Args:
-            started: Function called with the port when the page is available.
-            seconds: Maximum duration; None for no limit.
-            recorded: Function called with each finished recording.
+        """Serve until cancelled, `seconds` passed or, with `once`, the source ended; finish recordings then.
 
         Raises:
             PoseError: If the address cannot be bound, or with `once` if the source fails.

@@ -11,20 +11,7 @@ from pose.utils.options import option
 
 @dataclass(frozen=True, kw_only=True)  # without slots, so that other dataclasses can inherit from it and further bases
 class WebOptions:
-    """Command-line options of the web server, with their defaults and help texts.
-
-    Attributes:
-        host: Address to listen on.
-        port: Port to listen on; 0 chooses a free port.
-        token: Secret that a browser must enter; None for no token.
-        cert: Path of the TLS certificate (PEM); None for http.
-        key: Path of the private key of the certificate (PEM).
-        clients: Maximum number of browsers at a time.
-        once: Whether the server exits when the source ends.
-        keep_hours: Hours after which recordings are deleted.
-        mirror: Whether the page shows the image mirrored.
-        out: Folder for recordings and snapshots.
-    """
+    """Command-line options of the web server, with their defaults and help texts."""
 
     host: str = option("127.0.0.1", "--web: address to listen on; here and in --ws, others than loopback need --token")
     port: int = option(8000, "--web: port to listen on; 0 chooses a free port", minimum=0, maximum=65535)

@@ -46,12 +46,7 @@ class BlazePose:
         variant: Literal["full", "lite", "heavy"] = "full",
         options: StageOptions = DEFAULT_OPTIONS,
     ) -> None:
-        """Load the network.
-
-        Args:
-            model: LiteRT file.
-            variant: Size of the network.
-            options: Options of the network, such as the number of threads.
+        """Load the LiteRT network of a variant.
 
         Raises:
             PoseError: If the file cannot be loaded.
@@ -107,15 +102,7 @@ def _outside(xy: F32, image: U8) -> NDArray[np.bool_]:
 
 
 def refine(points: F32, heat: F32) -> F32:
-    """Refine points with heat maps: move each point to the weighted mean of a 7 x 7 window around it.
-
-    The weights are probabilities. A point is unchanged if it is outside the map, or if no probability in its window
-    reaches 0.5.
-
-    Args:
-        points: (J, 2) positions x, y in [0, 1], relative to the crop.
-        heat: (S, S, J) heat maps of the crop, as logits.
-    """
+    """Move points (J, 2) to the weighted mean of a 7 x 7 window of their heat maps (S, S, J), if it is certain."""
     side = heat.shape[0]
     cells = (points * side).astype(np.int64)  # rounds towards zero
     around = cells[:, :, None] + _OFFSETS

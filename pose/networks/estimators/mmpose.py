@@ -37,10 +37,6 @@ class MMPose:
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Build the model.
 
-        Args:
-            model: Checkpoint (`.pth`), with the config of the same name (`.py`) beside it.
-            options: Options of the network, such as the device.
-
         Raises:
             PoseError: If mmpose is not installed, the model cannot be built with these options, or its joints match no
                 known skeleton.

@@ -42,11 +42,7 @@ class MoveNet:
     skeleton = COCO17
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Args:
-            model: LiteRT file.
-            options: Options of the network, such as the number of threads.
+        """Load the LiteRT network.
 
         Raises:
             PoseError: If the file cannot be loaded.

@@ -18,10 +18,6 @@ class MoveNetMultiPose(WholeImageEstimator):
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
-        Args:
-            model: Weight file in TensorFlow.js' format.
-            options: Options of the network, such as the size of the input.
-
         Raises:
             PoseError: If the weights cannot be loaded.
         """

@@ -51,10 +51,6 @@ class RTMPose:
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
-        Args:
-            model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch.
-            options: Options of the network, such as the device.
-
         Raises:
             PoseError: If the network cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
@@ -108,15 +104,7 @@ def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
 
 
 def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
-    """Convert SimCC scores to joints.
-
-    Args:
-        simcc_x: (N, J, 2 W) scores of J joints in N crops along x, one per half pixel of the width W.
-        simcc_y: (N, J, 2 H) scores along y, one per half pixel of the height H.
-
-    Returns:
-        Points (N, J, 2) in crop px, and scores (N, J) in [0, 1].
-    """
+    """Convert SimCC scores (N, J, 2 W) and (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
     points = np.stack([simcc_x.argmax(axis=2), simcc_y.argmax(axis=2)], axis=2) * np.float32(0.5)
     scores = np.minimum(simcc_x.max(axis=2), simcc_y.max(axis=2))
     return points.astype(np.float32), scores.clip(0, 1)

@@ -21,10 +21,6 @@ class YoloPose(WholeImageEstimator):
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
         """Load the network.
 
-        Args:
-            model: Weight file, `.onnx` or `.pt`.
-            options: Options of the network, such as the device.
-
         Raises:
             PoseError: If the network cannot be loaded with these options, or does not have 17 joints.
         """

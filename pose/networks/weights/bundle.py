@@ -25,15 +25,6 @@ class BundleError(PoseError):
 def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
     """Write weights into one archive, atomically. Missing weights are downloaded first.
 
-    Args:
-        store: Weight files on this machine.
-        names: Catalogue names of the weights.
-        out: Archive to write.
-        allow_unverified: Whether to include weights without a known hash.
-
-    Returns:
-        Catalogue entries of the weights, sorted by name.
-
     Raises:
         UsageError: If a name is unknown, or the weight is part of the package. Errors of `Store.locate` are passed on.
     """

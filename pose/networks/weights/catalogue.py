@@ -41,13 +41,9 @@ class WheelMember:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file on a web server.
+    """A file on a web server."""
 
-    Attributes:
-        url: Address of the file.
-    """
-
-    url: str
+    url: str  # address of the file
 
     def __str__(self) -> str:
         return self.url
@@ -55,17 +51,12 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """A file in a zip archive on a web server.
+    """A file in a zip archive on a web server."""
 
-    Attributes:
-        url: Address of the zip.
-        member: Path of the file in the zip, or the end of that path; only one file may match.
-        small: Whether the file is much smaller than the zip. It is then read with range requests, without a download
-            of the whole zip.
-    """
-
-    url: str
-    member: str
+    url: str  # address of the zip
+    member: str  # path of the file in the zip, or the end of that path; only one file may match
+    # Whether the file is much smaller than the zip. It is then read with range requests, without a download of the
+    # whole zip.
     small: bool = False
 
     def __str__(self) -> str:
@@ -95,27 +86,18 @@ Source = WheelMember | Download | ZipMember | ManualSource | InPackage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One weight file.
+    """One weight file."""
 
-    Attributes:
-        name: Name in the catalogue.
-        file: File name.
-        licence: SPDX identifier or name.
-        sha256: SHA-256 in hexadecimal; None if no hash is published. A file without a published hash requires
-            `allow_unverified`, and its hash is then recorded.
-        size: Size in bytes; None if unknown.
-        source: Source of the file, such as a wheel or an address.
-        default: Whether the default configuration needs this weight.
-        fallback: Catalogue name of the weight to use if this one is not available; None if there is none.
-    """
-
-    name: str
+    name: str  # name in the catalogue
     file: str
-    licence: str
+    licence: str  # SPDX identifier or name
+    # SHA-256 in hexadecimal; None if no hash is published. A file without a published hash requires `allow_unverified`,
+    # and its hash is then recorded.
     sha256: str | None
-    size: int | None
-    source: Source
-    default: bool = False
+    size: int | None  # size in bytes; None if unknown
+    source: Source  # source of the file, such as a wheel or an address
+    default: bool = False  # whether the default configuration needs this weight
+    # Catalogue name of the weight to use if this one is not available; None if there is none.
     fallback: str | None = None
 
 

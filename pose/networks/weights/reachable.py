@@ -19,14 +19,7 @@ FAILURE_EXPIRY_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
-    """Locate a weight, and download it if it is missing and its server answers within `MAX_WAIT_S`.
-
-    Args:
-        store: Weight files on this machine.
-        name: Catalogue name of the weight.
-
-    Returns:
-        Path of the verified file, or the reason why it is not available.
+    """Locate a weight, downloaded if its server answers within `MAX_WAIT_S`, or return why it is unavailable.
 
     Raises:
         UsageError: If the catalogue has no such name.

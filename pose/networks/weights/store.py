@@ -63,36 +63,23 @@ class FetchError(PoseError):
 
 @dataclass(frozen=True, slots=True)
 class WeightStatus:
-    """State of one weight on this machine.
-
-    Attributes:
-        weight: The weight.
-        state: State of its file: "present", "missing", "corrupt" (wrong content) or "unverified" (hash unknown).
-        path: Path of the file; None if it is missing.
-        problem: Description of the problem in one line; None without one.
-    """
+    """State of one weight on this machine."""
 
     weight: Weight
+    # State of its file: "present", "missing", "corrupt" (wrong content) or "unverified" (hash unknown).
     state: Literal["present", "missing", "corrupt", "unverified"]
-    path: Path | None = None
-    problem: str | None = None
+    path: Path | None = None  # path of the file; None if it is missing
+    problem: str | None = None  # description of the problem in one line; None without one
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Weight files on this machine.
+    """Weight files on this machine."""
 
-    Attributes:
-        folders: Folders that are searched first, in this order.
-        cache: Folder that is searched last, and to which files are downloaded.
-        catalogue: Catalogue entries by name.
-        schemes: Allowed URL schemes of downloads.
-    """
-
-    folders: tuple[Path, ...]
-    cache: Path
-    catalogue: Mapping[str, Weight]
-    schemes: tuple[str, ...] = SCHEMES
+    folders: tuple[Path, ...]  # folders that are searched first, in this order
+    cache: Path  # folder that is searched last, and to which files are downloaded
+    catalogue: Mapping[str, Weight]  # catalogue entries by name
+    schemes: tuple[str, ...] = SCHEMES  # allowed URL schemes of downloads
 
     @classmethod
     def from_environment(cls) -> Self:

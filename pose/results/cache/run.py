@@ -72,10 +72,6 @@ class CachedRun:
     """Run of the pipeline that reads cached parts and stores the computed ones.
 
     The results are identical to those of `Pipeline.run`, bit for bit.
-
-    Attributes:
-        found: Part of the results that the cache contained at the start: "nothing", "people" (2D only) or "everything"
-            (2D and 3D).
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
@@ -83,6 +79,8 @@ class CachedRun:
         self._people_key = people_key(pipeline, source)
         self._people: Entry | None = None
         self._poses: Entry | None = None
+        # Part of the results that the cache contained at the start: "nothing", "people" (2D only) or "everything" (2D
+        # and 3D).
         self.found: Found = "nothing"
         if self._people_key is None:
             return

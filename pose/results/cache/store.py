@@ -32,16 +32,11 @@ _NAME = re.compile(r"[0-9a-f]+\.entry")
 
 
 class Cache:
-    """Cache folder with a maximum size. Use it as a context manager.
-
-    Attributes:
-        folder: Path of the cache folder. It is created with access for its owner only.
-        problem: Reason why no more entries are stored; None if there is no problem.
-    """
+    """Cache folder with a maximum size. Use it as a context manager."""
 
     def __init__(self, folder: Path, max_bytes: float = 2e9) -> None:
-        self.folder = folder
-        self.problem: str | None = None
+        self.folder = folder  # path of the cache folder. It is created with access for its owner only
+        self.problem: str | None = None  # reason why no more entries are stored; None if there is no problem
         self._max_bytes = max_bytes
         self._stack = ExitStack()
         self._work: Path | None = None
@@ -258,10 +253,6 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 def open_cache(name: str, gigabytes: float) -> Cache:
     """Return the cache in the folder of the option `--cache`.
-
-    Args:
-        name: Path of the folder; "~" is expanded.
-        gigabytes: Maximum size of all entries, GB.
 
     Raises:
         PoseError: If the path exists but is not a folder.

@@ -51,13 +51,13 @@ class _Heads:
         names = ("nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder")
         columns = [skeleton.index(name) for name in names]
         points, scores = people.keypoints[:, columns], people.scores[:, columns]
-        known: Flags = np.asarray((scores >= MIN_JOINT_SCORE) & np.isfinite(points).all(axis=-1))
-        points = np.where(known[..., None], points, 0).astype(np.float32)
+        is_seen: Flags = np.asarray((scores >= MIN_JOINT_SCORE) & np.isfinite(points).all(axis=-1))
+        points = np.where(is_seen[..., None], points, 0).astype(np.float32)
         nose, left, right = points[:, 0], points[:, 1], points[:, 2]
-        both = known[:, 1] & known[:, 2]
-        eyes = np.where(both[:, None], (left + right) / 2, np.where(known[:, 1:2], left, right))
-        across = np.where(both[:, None], left - right, 0).astype(np.float32)
-        ears = np.where(known[:, 3] & known[:, 4], np.linalg.norm(points[:, 3] - points[:, 4], axis=1), 0)
+        both_eyes = is_seen[:, 1] & is_seen[:, 2]
+        eyes = np.where(both_eyes[:, None], (left + right) / 2, np.where(is_seen[:, 1:2], left, right))
+        across = np.where(both_eyes[:, None], left - right, 0).astype(np.float32)
+        ears = np.where(is_seen[:, 3] & is_seen[:, 4], np.linalg.norm(points[:, 3] - points[:, 4], axis=1), 0)
         sides = np.max(
             [
                 _PER_EARS * ears,
@@ -71,33 +71,21 @@ class _Heads:
             np.repeat(sides[:, None], 2, axis=1).astype(np.float32),
             np.arctan2(across[:, 1], across[:, 0]).astype(np.float32),
         )
-        upright = known[:, 0] & known[:, 5] & known[:, 6]
+        upright = is_seen[:, 0] & is_seen[:, 5] & is_seen[:, 6]
         necks = np.where(upright[:, None], nose - (points[:, 5] + points[:, 6]) / 2, 0).astype(np.float32)
-        return cls(nose, necks, regions, (known[:, 0] & (known[:, 1] | known[:, 2])).tolist())
+        return cls(nose, necks, regions, (is_seen[:, 0] & (is_seen[:, 1] | is_seen[:, 2])).tolist())
 
 
 class FaceTracker:
     """Tracker of the faces of tracked people in one video stream."""
 
     def __init__(self, network: FaceNetwork, skeleton: Skeleton) -> None:
-        """Start without faces.
-
-        Args:
-            network: Network that finds the points of a face.
-            skeleton: Joint set of the people, with nose, eyes, ears and shoulders.
-        """
+        """Start without faces."""
         self._network, self._skeleton = network, skeleton
         self._tracks: dict[int, _Track] = {}
 
     def step(self, image: U8, people: People) -> Faces:
         """Find the faces of the people in the next frame.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            people: People in the frame; `time` must increase from call to call.
-
-        Returns:
-            Faces in the order of `people`.
 
         Raises:
             ValueError: If the skeleton lacks nose, eyes, ears or shoulders.
@@ -142,12 +130,12 @@ class FaceTracker:
         if not large:
             return {}
         seen = self._network.estimate(image, regions[large])
-        found = {}
+        detections = {}
         for at, index in enumerate(large):
             row, points = rows[index], seen.points[at]
             if seen.presence[at] >= MIN_PRESENCE and _fits(points, heads, row):
-                found[row] = points, float(seen.presence[at])
-        return found
+                detections[row] = points, float(seen.presence[at])
+        return detections
 
 
 def _extent(points: F32) -> float:
@@ -176,7 +164,7 @@ def _remove_duplicates(found: dict[int, tuple[F32, float]], heads: _Heads) -> No
         for other in rows[at + 1 :]:
             if row not in found or other not in found:
                 continue
-            one, two = found[row][0], found[other][0]
-            distance = float(np.linalg.norm((one - two)[:, :2], axis=1).mean())
-            if distance < _DUPLICATE_EXTENTS * min(_extent(one), _extent(two)):
+            points, other_points = found[row][0], found[other][0]
+            distance = float(np.linalg.norm((points - other_points)[:, :2], axis=1).mean())
+            if distance < _DUPLICATE_EXTENTS * min(_extent(points), _extent(other_points)):
                 del found[max(row, other, key=lambda row: _nose_distance(found[row][0], heads.noses[row]))]

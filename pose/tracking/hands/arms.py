@@ -45,14 +45,17 @@ class Arms:
         if "left_index" in skeleton.names:
             index, index_scores = _joints(people, skeleton, "index")
             pinky, pinky_scores = _joints(people, skeleton, "pinky")
-            known = np.minimum(index_scores, pinky_scores) >= MIN_JOINT_SCORE
+            has_fingers = np.minimum(index_scores, pinky_scores) >= MIN_JOINT_SCORE
             middle = (2 * index + pinky) / 3
             hand = middle - wrists
-            own = _SCALE * 2 * np.linalg.norm(hand, axis=-1)
-            centers, along = np.where(known[..., None], middle, centers), np.where(known[..., None], hand, along)
-            sides = np.where(known, own, sides)
+            hand_sides = _SCALE * 2 * np.linalg.norm(hand, axis=-1)
+            centers, along = (
+                np.where(has_fingers[..., None], middle, centers),
+                np.where(has_fingers[..., None], hand, along),
+            )
+            sides = np.where(has_fingers, hand_sides, sides)
         sides = np.clip(sides, _MIN_SIDE_FOREARMS * forearms[:, None], _MAX_SIDE_FOREARMS * forearms[:, None])
-        flat = (part.reshape(-1, 2).astype(np.float32) for part in (centers, along))
+        flat = (values.reshape(-1, 2).astype(np.float32) for values in (centers, along))
         centers, along = flat
         regions = shifted(centers, (sides / _SCALE).reshape(-1).astype(np.float32), along, _SCALE, _SHIFT)
         return cls(wrists, valid, forearms, regions)

@@ -49,12 +49,12 @@ class FreeHandTracker:
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)
         if len(tracks) < self._max_hands:
-            found, _ = self._palms.detect(image)
-            known = crops.region_boxes(Regions.concatenate(regions))
-            for row in range(len(found)):
-                box = crops.region_boxes(found[[row]])
-                if len(tracks) < self._max_hands and not (crops.box_iou(box, known) > _DUPLICATE_IOU).any():
-                    first = self._network.estimate(image, found[[row]])
+            detected, _ = self._palms.detect(image)
+            tracked_boxes = crops.region_boxes(Regions.concatenate(regions))
+            for row in range(len(detected)):
+                box = crops.region_boxes(detected[[row]])
+                if len(tracks) < self._max_hands and not (crops.box_iou(box, tracked_boxes) > _DUPLICATE_IOU).any():
+                    first = self._network.estimate(image, detected[[row]])
                     tracks.append(_Track(first.points[0]))
                     regions.append(tracked_regions(first.points))
         found_hands = self._network.estimate(image, Regions.concatenate(regions))

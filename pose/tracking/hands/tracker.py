@@ -57,26 +57,13 @@ class HandTracker:
     """Tracker of the hands of tracked people in one video stream."""
 
     def __init__(self, network: HandNetwork, palms: PalmDetector | None, skeleton: Skeleton) -> None:
-        """Start without hands.
-
-        Args:
-            network: Network that finds the points of a hand.
-            palms: Palm detector that recovers lost hands; None to recover them from the arms only.
-            skeleton: Joint set of the people, with wrists, elbows, shoulders and hips.
-        """
+        """Start without hands."""
         self._network, self._palms, self._skeleton = network, palms, skeleton
         self._tracks: dict[Key, _Track] = {}
         self._next_palm: dict[Key, float] = {}
 
     def step(self, image: U8, people: People) -> Hands:
         """Find the hands of the people in the next frame.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            people: People in the frame; `time` must increase from call to call.
-
-        Returns:
-            Hands in the order of `people`.
 
         Raises:
             ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.

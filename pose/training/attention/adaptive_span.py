@@ -92,18 +92,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return self._weights(q @ k.mT, *self._dense(x_BTD.shape[1], context))
 
     def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
-        """Compute the output of every head from nearby keys only, with time and memory linear in T.
-
-        Args:
-            q: Queries (B, H, T, K): batch, head, frame, feature.
-            k: Keys (B, H, T, K).
-            v: Values (B, H, T, K).
-            context: Times and validity of the frames.
-            band: Keys that are compared with each query; must include all keys within `reach` frames.
-
-        Returns:
-            (B, H, T, K).
-        """
+        """Compute the heads' outputs (B, H, T, K) from nearby keys only, with time and memory linear in T."""
         length = q.shape[2]
         key_TA = band.keys(length, q.device)
         in_sequence = (key_TA >= 0) & (key_TA < length)

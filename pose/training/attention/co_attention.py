@@ -88,15 +88,7 @@ class AlternatingSummaries(nn.Module):
 
 
 def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
-    """Compute the mean of the valid tokens weighted by softmax(scores), (B, D); 0 if there are none.
-
-    The tensors may have several leading axes in place of B.
-
-    Args:
-        scores_BT1: Score of each token.
-        x_BTD: Tokens.
-        valid_BT: False for invalid tokens; None if all are valid.
-    """
+    """Compute the mean (B, D) of the valid tokens weighted by softmax(scores); 0 if there are none."""
     if valid_BT is None:
         return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)
     invalid = ~valid_BT[..., None]

@@ -21,16 +21,7 @@ AngleTable = dict[str, list[dict[str, float | None]]]
 
 
 def flexion(joints: NDArray[np.floating], joint: str) -> F64:
-    """Return the flexion angles of the right and the left knee or elbow.
-
-    Args:
-        joints: Poses (..., 17, 3) in any unit.
-        joint: Joint name, "knee" or "elbow".
-
-    Returns:
-        Angles (..., 2) in degrees, right before left. 0 is a straight limb. NaN if a bone has length 0 or a joint is
-        NaN.
-    """
+    """Return the flexion (..., 2) in degrees of right and left "knee" or "elbow"; 0 is straight, NaN unknown."""
     start, middle, end = ([H36M17.names.index(f"{side}_{part}") for side in ("right", "left")] for part in LIMBS[joint])
     points = np.asarray(joints, np.float64)
     near, far = points[..., middle, :] - points[..., start, :], points[..., end, :] - points[..., middle, :]

@@ -36,16 +36,7 @@ class SigmaCalibration(TypedDict):
 
 
 def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Return a 2D histogram of errors over sigma and error / sigma.
-
-    Args:
-        errors: Joint errors in mm, any shape.
-        sigma: Predicted sigma in mm, same shape as `errors`.
-
-    Returns:
-        Counts (24, 101): rows are bins of sigma, columns are bins of error / sigma. The last column counts errors
-        beyond 5 sigma.
-    """
+    """Return counts (24, 101) of errors over bins of sigma and of error / sigma, the last beyond 5 sigma."""
     sigma_bins, ratio_bins = len(SIGMA_EDGES) - 1, len(RATIO_EDGES)
     per_bin = np.log(SIGMA_EDGES[1] / SIGMA_EDGES[0])
     row = np.clip(np.log(sigma.ravel() / SIGMA_EDGES[0]) / per_bin, 0, sigma_bins - 1).astype(np.int64)

@@ -31,23 +31,16 @@ class SequenceLifter(Protocol):
 
 @dataclass(slots=True)
 class Evaluation:
-    """Scores, predictions and processing times of a method.
+    """Scores, predictions and processing times of a method."""
 
-    Attributes:
-        scores: Scores of each sequence by variant: "no flip", "flip", or "as given" for existing predictions.
-        predictions: Predicted poses (T, 17, 3) in m of the last variant, by sequence key.
-        frames_lifted: Number of lifted frames, summed over the variants.
-        frames_measured: Number of scored frames, summed over the variants.
-        lifter_seconds: Time spent in the lifter, s.
-        metrics_seconds: Time spent in the metrics, s.
-    """
-
+    # Scores of each sequence by variant: "no flip", "flip", or "as given" for existing predictions.
     scores: dict[str, list[SequenceScores]] = field(default_factory=dict)
+    # Predicted poses (T, 17, 3) in m of the last variant, by sequence key.
     predictions: dict[str, F32] = field(default_factory=dict)
-    frames_lifted: int = 0
-    frames_measured: int = 0
-    lifter_seconds: float = 0.0
-    metrics_seconds: float = 0.0
+    frames_lifted: int = 0  # number of lifted frames, summed over the variants
+    frames_measured: int = 0  # number of scored frames, summed over the variants
+    lifter_seconds: float = 0.0  # time spent in the lifter, s
+    metrics_seconds: float = 0.0  # time spent in the metrics, s
 
     def measure(
         self,
@@ -56,16 +49,7 @@ class Evaluation:
         poses: Sequence[F32],
         sigmas: Sequence[F32 | None],
     ) -> None:
-        """Score predicted poses against the ground truth, and keep them as the predictions of the last variant.
-
-        Sequences are scored in parallel threads, because NumPy releases the global interpreter lock.
-
-        Args:
-            variant: Name of the variant: "no flip", "flip" or "as given".
-            sequences: Sequences with ground truth.
-            poses: Predicted poses (T, 17, 3) in m of each sequence, in the coordinate space of the ground truth.
-            sigmas: Predicted uncertainties (T, 17) in mm of each sequence; None for a sequence without them.
-        """
+        """Score predicted poses against the ground truth, and keep them as the predictions of the last variant."""
         start = time.perf_counter()
         with ThreadPoolExecutor(min(len(sequences), os.cpu_count() or 1)) as pool:
             self.scores.setdefault(variant, []).extend(pool.map(score, sequences, poses, sigmas))
@@ -82,17 +66,7 @@ def evaluate_lifter(
     lookahead: int = 0,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Lift and score all sequences, without and optionally with flip augmentation.
-
-    Flip augmentation averages the output with the mirrored output for the mirrored input.
-
-    Args:
-        sequences: Sequences to lift, with ground truth.
-        lifter: The lifter.
-        flip: Whether to evaluate flip augmentation as a second variant.
-        lookahead: Number of future frames that a streaming lifter may use.
-        advance: Progress callback, called after each batch with its number of frames.
-    """
+    """Lift and score all sequences, without and, with `flip`, also with averaging over mirrored inputs."""
     evaluation = Evaluation()
     for batch in _batches(sequences):
         start = time.perf_counter()
@@ -114,13 +88,7 @@ def evaluate_predictions(
     *,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Score existing predictions.
-
-    Args:
-        sequences: Sequences with ground truth.
-        predictions: Predicted poses (T, 17, 3) in m by sequence key, in the coordinate space of the ground truth.
-        advance: Progress callback, called after each batch with its number of frames.
-    """
+    """Score existing predictions."""
     evaluation = Evaluation()
     for batch in _batches(sequences):
         evaluation.measure(GIVEN, batch, [predictions[one.key] for one in batch], [None] * len(batch))

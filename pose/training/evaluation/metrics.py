@@ -76,15 +76,7 @@ def consecutive(valid: Flags, frames: int) -> Flags:
 
 
 def mpjpe(pred: Poses, true: Poses, valid: Flags | None = None) -> float:
-    """Return the mean per-joint position error (protocol 1) in mm, of the poses as they are given.
-
-    Published values are those of root-relative poses (`root_relative`).
-
-    Args:
-        pred: (..., T, J, 3) m, predicted poses in T frames.
-        true: (..., T, J, 3) m, ground truth.
-        valid: (..., T) mask of the frames to use; None uses all frames without NaN in `true`.
-    """
+    """Return the mean per-joint position error (protocol 1) in mm of poses (..., T, J, 3) m as they are given."""
     pred, true = _counted(pred, true, valid)
     return _mean(position_errors(pred, true))
 

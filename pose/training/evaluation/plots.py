@@ -30,13 +30,7 @@ def require_matplotlib() -> None:
 
 
 def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:
-    """Render a plot as one <svg> element. The output is deterministic.
-
-    Args:
-        draw: Function that draws on the given matplotlib axes.
-        width: Width of the figure in inches.
-        height: Height of the figure in inches.
-    """
+    """Render a plot as one <svg> element. The output is deterministic."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -55,9 +49,11 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
 
 def by_action(results: Sequence[EvaluationResult]) -> str:
     """Plot the MPJPE of each action as SVG, one bar per method, with flip augmentation where evaluated."""
-    groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
+    groups = [
+        name for name in benchmark_of(results[0]).groups if any(name in _best(result)["actions"] for result in results)
+    ]
     labels = [SHORT.get(group, group) for group in groups]
-    series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
+    series = {_label(result): [_value(_best(result)["actions"].get(group)) for group in groups] for result in results}
     return figure(lambda axes: _bars(axes, labels, series))
 
 
@@ -65,7 +61,7 @@ def by_joint(results: Sequence[EvaluationResult]) -> str:
     """Plot the MPJPE of each joint except the pelvis (the origin), with one bar per method, as SVG."""
     joints = [joint for joint in _best(results[0])["joints"] if joint != "pelvis"]
     labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
-    series = {_label(one): [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
+    series = {_label(result): [_value(_best(result)["joints"][joint]) for joint in joints] for result in results}
     return figure(lambda axes: _bars(axes, labels, series))
 
 

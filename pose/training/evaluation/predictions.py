@@ -44,13 +44,13 @@ def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predi
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected an .npz with one (T, 17, 3) array per sequence")
     with open_arrays(path) as arrays:
-        missing = [one.key for one in sequences if one.key not in arrays]
+        missing = [sequence.key for sequence in sequences if sequence.key not in arrays]
         if missing:
             raise PoseError(
                 f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
                 f"it contains {format_names(arrays)}"
             )
-        return {one.key: _checked(arrays[one.key], one, path) for one in sequences}
+        return {sequence.key: _checked(arrays[sequence.key], sequence, path) for sequence in sequences}
 
 
 def _checked(stored: Array, sequence: LabelledSequence, path: Path) -> F32:

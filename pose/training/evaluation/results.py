@@ -63,33 +63,20 @@ class Speed(TypedDict):
 
 
 class EvaluationResult(TypedDict):
-    """The result of one method on one benchmark.
+    """The result of one method on one benchmark."""
 
-    Attributes:
-        name: Name of the method.
-        sha256: SHA-256 of the lifter's weights; empty if unknown.
-        fps: Frame rate of the sequences in frames/s.
-        benchmark: Benchmark on which the method was evaluated.
-        variants: Averages by variant: "no flip", "flip" or "as given".
-        calibration: Calibration of the predicted sigma in the last variant; None without uncertainties.
-        over_time: Error over time of the best, median and worst sequence in the last variant.
-        speed: Speed of the lifter and the metrics.
-        lookahead: Accuracy for several look-aheads; empty if they were not evaluated.
-        found: Number of poses of the ground truth that the pipeline found; only for videos.
-        known: Number of poses in the ground truth, over all people and frames; only for videos.
-    """
-
-    name: str
-    sha256: str
-    fps: float
-    benchmark: BenchmarkFields
-    variants: dict[str, Summary]
+    name: str  # name of the method
+    sha256: str  # SHA-256 of the lifter's weights; empty if unknown
+    fps: float  # frame rate of the sequences in frames/s
+    benchmark: BenchmarkFields  # benchmark on which the method was evaluated
+    variants: dict[str, Summary]  # averages by variant: "no flip", "flip" or "as given"
+    # Calibration of the predicted sigma in the last variant; None without uncertainties.
     calibration: calibration.SigmaCalibration | None
-    over_time: list[OverTime]
-    speed: Speed
-    lookahead: list[CurvePoint]
-    found: NotRequired[int]
-    known: NotRequired[int]
+    over_time: list[OverTime]  # error over time of the best, median and worst sequence in the last variant
+    speed: Speed  # speed of the lifter and the metrics
+    lookahead: list[CurvePoint]  # accuracy for several look-aheads; empty if they were not evaluated
+    found: NotRequired[int]  # number of poses of the ground truth that the pipeline found; only for videos
+    known: NotRequired[int]  # number of poses in the ground truth, over all people and frames; only for videos
 
 
 class _File(TypedDict):
@@ -100,25 +87,15 @@ class _File(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Data set, protocol and input of an evaluation. A table contains only results of equal benchmarks.
+    """Data set, protocol and input of an evaluation. A table contains only results of equal benchmarks."""
 
-    Attributes:
-        name: Name of the data set.
-        protocol: Protocol of the data set; empty if there is only one.
-        input_2d: Source of the 2D keypoints.
-        averaging: Averaging of errors: "actions" averages over each action first, "frames" over all frames.
-        groups: Names of the actions, in the order of the table columns.
-        measures: Names of the error measures that have tables.
-        selection: Subjects and frames that were evaluated. A result on part of the data is a different benchmark.
-    """
-
-    name: str
-    protocol: str
-    input_2d: str
-    averaging: Averaging
-    groups: tuple[str, ...]
-    measures: tuple[str, ...]
-    selection: str
+    name: str  # name of the data set
+    protocol: str  # protocol of the data set; empty if there is only one
+    input_2d: str  # source of the 2D keypoints
+    averaging: Averaging  # averaging of errors: "actions" averages over each action first, "frames" over all frames
+    groups: tuple[str, ...]  # names of the actions, in the order of the table columns
+    measures: tuple[str, ...]  # names of the error measures that have tables
+    selection: str  # subjects and frames that were evaluated. A result on part of the data is a different benchmark
 
     @property
     def fields(self) -> BenchmarkFields:
@@ -142,17 +119,9 @@ class Benchmark:
 
 
 def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> EvaluationResult:
-    """Summarise the evaluation of one lifter, or of one file of predictions, as a result.
-
-    Args:
-        name: Name of the method.
-        evaluation: Scores and times of the method.
-        benchmark: Benchmark on which the method was evaluated.
-        fps: Frame rate of the sequences in frames/s.
-        sha256: SHA-256 of the lifter's weights; empty if unknown.
-    """
+    """Summarise the evaluation of one lifter, or of one file of predictions, as a result."""
     best = list(evaluation.scores)[-1]
-    counts = [one.calibration for one in evaluation.scores[best] if one.calibration is not None]
+    counts = [score.calibration for score in evaluation.scores[best] if score.calibration is not None]
     return {
         "name": name,
         "sha256": sha256,
@@ -174,14 +143,7 @@ def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float
 
 
 def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> CurvePoint:
-    """Return one point on the curve of accuracy against latency: look-ahead, latency in ms, and mean errors.
-
-    Args:
-        lookahead: Number of future frames that the lifter used.
-        fps: Frame rate of the sequences in frames/s.
-        evaluation: Scores with this look-ahead.
-        benchmark: Benchmark on which the lifter was evaluated.
-    """
+    """Return one point on the curve of accuracy against latency: look-ahead, latency in ms, and mean errors."""
     average = summarize(next(iter(evaluation.scores.values())), benchmark.averaging)["average"]
     return {"lookahead": lookahead, "latency_ms": 1000 * lookahead / fps, **average}
 

@@ -61,14 +61,7 @@ class SequenceScores:
 
 
 def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
-    """Compute the errors of predicted poses for one sequence.
-
-    Args:
-        sequence: Sequence with ground truth.
-        poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the coordinate space of the ground truth.
-        sigma: Predicted uncertainties (T, 17) in mm, radii that contain the joints with probability 0.68; None without
-            them.
-    """
+    """Compute the errors of predicted poses for one sequence."""
     joints = len(H36M_NAMES)
     sums = {name: np.zeros(joints) for name in MEASURES}
     counts = dict.fromkeys(MEASURES, 0)

@@ -18,21 +18,13 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of text cells. The first cell of a row is the name of the row.
+    """A table of text cells. The first cell of a row is the name of the row."""
 
-    Attributes:
-        title: Title of the table.
-        heads: Column headings.
-        rows: Cells of each row, as text.
-        scope: Title of the benchmark, appended to the title if the table is printed alone.
-        averaged: Whether the last column is the average of the other columns.
-    """
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    scope: str = ""
-    averaged: bool = False
+    title: str  # title of the table
+    heads: tuple[str, ...]  # column headings
+    rows: tuple[tuple[str, ...], ...]  # cells of each row, as text
+    scope: str = ""  # title of the benchmark, appended to the title if the table is printed alone
+    averaged: bool = False  # whether the last column is the average of the other columns
 
     def text(self) -> str:
         """Return the table as text, with columns aligned by spaces."""
@@ -49,12 +41,7 @@ class Table:
 
 
 def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
-    """Make the table of one measure: one row per method and variant, one column per action, and the average.
-
-    Args:
-        results: Results of the same benchmark.
-        measure: Name of the measure, such as "mpjpe".
-    """
+    """Make the table of one measure: one row per method and variant, one column per action, and the average."""
     benchmark = benchmark_of(results[0])
     assert all(result["benchmark"] == results[0]["benchmark"] for result in results)
     name, digits = COLUMNS[measure]

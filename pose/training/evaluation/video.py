@@ -32,15 +32,7 @@ class Matched:
 
 
 def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:
-    """Match the people of the ground truth with the people that a pipeline found.
-
-    Args:
-        results: Results of the pipeline.
-        skeleton: Joint set of the results.
-        truth: Ground truth of P people (T, P, 17, 3) in m in the camera frame; NaN where unknown.
-        times: Times of the ground truth (T,) in s.
-        camera: Camera that projects the ground truth into the image. With unknown intrinsics, the ground truth must
-            have one person, who is matched with the largest box.
+    """Match the people of the ground truth (T, P, 17, 3) m with the people that a pipeline found.
 
     Raises:
         PoseError: If there are several people and the intrinsics are unknown.

@@ -45,15 +45,7 @@ class AdaptiveBlock(nn.Module):
         return output
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block to tokens (B, T, D) until all frames have halted.
-
-        Args:
-            x: (B, T, D) tokens.
-            context: Times of the tokens.
-
-        Returns:
-            Output (B, T, D), number of steps (B, T) of each frame, and weight (B, T) of its last state.
-        """
+        """Apply the block until all frames halt; return (B, T, D), steps (B, T) and weight (B, T) of the last state."""
         halting = _Halting(self, x)
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
         for n in range(self.max_steps):

@@ -20,11 +20,6 @@ from pose.training.forms.reversible import ReversibleStack
 def attention_maps(network: LifterNetwork, observations: LifterInput, times: Tensor) -> Tensor:
     """Compute the attention maps (L, B, H, T, S) of L layers with H heads, for T queries and S keys.
 
-    Args:
-        network: Lifter with an attention mechanism that has maps.
-        observations: Network inputs of B sequences of T frames.
-        times: (B, T) frame times, s.
-
     Raises:
         ValueError: If the network's attention mechanism has no maps.
     """
@@ -50,21 +45,13 @@ def attention_maps(network: LifterNetwork, observations: LifterInput, times: Ten
 
 @dataclass(frozen=True, slots=True)
 class HeadMetrics:
-    """Statistics of the attention maps of H heads in L layers, (L, H) each, averaged over queries and sequences.
+    """Statistics of the attention maps of H heads in L layers, (L, H) each, averaged over queries and sequences."""
 
-    Attributes:
-        entropy: Entropy of a query's weights, bits.
-        seen: Effective number of attended frames, 2^entropy.
-        reach: Mean temporal distance of the attended frames from the query, weighted by attention, s.
-        near: Fraction of the weights on frames at most `NEAR_S` (0.15) seconds from the query.
-        rank: Number of largest singular values of the map whose sum reaches 90 % of the sum of all.
-    """
-
-    entropy: Tensor
-    seen: Tensor
-    reach: Tensor
-    near: Tensor
-    rank: Tensor
+    entropy: Tensor  # entropy of a query's weights, bits
+    seen: Tensor  # effective number of attended frames, 2^entropy
+    reach: Tensor  # mean temporal distance of the attended frames from the query, weighted by attention, s
+    near: Tensor  # fraction of the weights on frames at most `NEAR_S` (0.15) seconds from the query
+    rank: Tensor  # number of largest singular values of the map whose sum reaches 90 % of the sum of all
 
 
 NEAR_S = 0.15
@@ -72,12 +59,7 @@ RANK_FRACTION = 0.9
 
 
 def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
-    """Compute statistics of attention maps from the absolute values of the weights.
-
-    Args:
-        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
-        times: (B, T) frame times, s.
-    """
+    """Compute statistics of attention maps from the absolute values of the weights."""
     weights = _normalized(maps)
     entropy = -torch.special.xlogy(weights, weights).sum(dim=-1) / math.log(2)
     distances_s = (times[:, :, None] - times[:, None, :]).abs()[:, None].to(weights.dtype)
@@ -91,14 +73,7 @@ def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
 
 
 def next_layer_distances(maps: Tensor) -> Tensor:
-    """Compute the Jensen-Shannon distances between the heads of each layer and those of the next layer.
-
-    Args:
-        maps: (L, B, H, T, S) attention maps of L layers with H heads, for T queries and S keys.
-
-    Returns:
-        Distances (L - 1, H, H) of base 2, from 0 to 1, averaged over queries and sequences.
-    """
+    """Return the Jensen-Shannon distances (L - 1, H, H), 0 to 1, of heads (L, B, H, T, S) to the next layer's."""
     weights = _normalized(maps)
     return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(weights)])
 

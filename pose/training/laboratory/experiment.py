@@ -38,25 +38,16 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A claim, the conditions under which it is tested, and the finding.
+    """A claim, the conditions under which it is tested, and the finding."""
 
-    Attributes:
-        name: Name of the file.
-        kind: One of `pose.training.laboratory.kinds.KINDS`.
-        claim: One sentence, with its source.
-        finding: The result in one sentence; empty before the first evaluation.
-        conditions: Settings of each condition, by its name.
-        published: Published values, by condition and result.
-        plot: The plot; None for no plot.
-    """
-
-    name: str
-    kind: str
-    claim: str
-    finding: str = ""
-    conditions: Mapping[str, Settings]
+    name: str  # name of the file
+    kind: str  # one of `pose.training.laboratory.kinds.KINDS`
+    claim: str  # one sentence, with its source
+    finding: str = ""  # the result in one sentence; empty before the first evaluation
+    conditions: Mapping[str, Settings]  # settings of each condition, by its name
+    # Published values, by condition and result.
     published: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
-    plot: Plot | None = None
+    plot: Plot | None = None  # the plot; None for no plot
 
 
 def load_experiment(path: Path) -> Experiment:

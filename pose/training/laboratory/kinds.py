@@ -26,19 +26,13 @@ from pose.training.laboratory.trial import Outcome, Setup
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of experiment.
+    """A kind of experiment."""
 
-    Attributes:
-        settings: Dataclass of a condition's settings; raises ValueError for invalid ones.
-        run: Function that runs one trial (one condition with one seed).
-        columns: Titles of the table's columns by name of the result. If empty, each result is a row of the table.
-        seeded: Whether results depend on the seed; otherwise there is one trial per condition.
-    """
-
-    settings: Callable[..., Any]
-    run: Callable[[Any, Setup], Outcome]
+    settings: Callable[..., Any]  # dataclass of a condition's settings; raises ValueError for invalid ones
+    run: Callable[[Any, Setup], Outcome]  # function that runs one trial (one condition with one seed)
+    # Titles of the table's columns by name of the result. If empty, each result is a row of the table.
     columns: Mapping[str, str]
-    seeded: bool = True
+    seeded: bool = True  # whether results depend on the seed; otherwise there is one trial per condition
 
 
 KINDS: dict[str, Kind] = {

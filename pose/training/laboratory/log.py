@@ -17,27 +17,16 @@ from pose.utils.whole_file import file_errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The log entry of one finished trial, which ran one condition with one seed.
-
-    Attributes:
-        experiment: Name of the experiment.
-        condition: Name of the condition.
-        seed: Random seed.
-        settings: Settings of the condition.
-        steps: Number of optimiser steps.
-        examples: Number of training sequences, repetitions included.
-        cpu_seconds: Processor time of all threads, s.
-        results: Results by name.
-    """
+    """The log entry of one finished trial, which ran one condition with one seed."""
 
     experiment: str
     condition: str
-    seed: int
-    settings: Settings
-    steps: int
-    examples: int
-    cpu_seconds: float
-    results: Mapping[str, float | None]
+    seed: int  # random seed
+    settings: Settings  # settings of the condition
+    steps: int  # number of optimiser steps
+    examples: int  # number of training sequences, repetitions included
+    cpu_seconds: float  # processor time of all threads, s
+    results: Mapping[str, float | None]  # results by name
 
     @classmethod
     def parse(cls, line: str) -> Self:

@@ -16,15 +16,10 @@ from pose.training.laboratory.trial import Clock, MotionData, OutOfTime, Setup
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of an experiment. A trial is the run of one condition with one seed.
+    """Progress of an experiment. A trial is the run of one condition with one seed."""
 
-    Attributes:
-        done: Number of finished trials.
-        total: Number of all trials.
-    """
-
-    done: int
-    total: int
+    done: int  # number of finished trials
+    total: int  # number of all trials
 
 
 def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
@@ -59,10 +54,6 @@ def run_experiment(
     its kind saves a state; otherwise it restarts.
 
     Args:
-        experiment: The experiment.
-        folder: Folder of the logs.
-        seeds: Number of seeds.
-        clock: Clock that measures the budget.
         motion: Function that returns the motion data; called only if a trial needs them.
         on_record: Function called after each trial with its record and the progress.
 

@@ -42,15 +42,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class GroupedBatches:
-    """Sequences that have one property in common.
+    """Sequences that have one property in common."""
 
-    Attributes:
-        group: Value of the common property, such as the name of the subject.
-        batches: Batches of these sequences.
-    """
-
-    group: str
-    batches: "Iterator[LiftBatch]"
+    group: str  # value of the common property, such as the name of the subject
+    batches: "Iterator[LiftBatch]"  # batches of these sequences
 
 
 class MotionData(Protocol):
@@ -62,16 +57,7 @@ class MotionData(Protocol):
     def training(
         self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
     ) -> "Callable[[int], LiftBatch]":
-        """Return a function from step to training batch.
-
-        Args:
-            frames: Number of frames of a sequence.
-            sequences: Number of sequences of a batch.
-            seed: Random seed.
-            subject_fraction: Fraction of the training subjects, at least one, sampled with the seed; larger fractions
-                contain smaller ones.
-            without: Name of a subject to leave out; empty for none.
-        """
+        """Return a function from step to training batch; larger fractions of subjects contain smaller ones."""
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
@@ -86,11 +72,6 @@ class MotionData(Protocol):
 
     def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
         """Return fixed sequences of one training subject.
-
-        Args:
-            name: Name of the subject.
-            condition: Kind of 2D input: "gt" (exact) or "detector".
-            frames: Number of frames of a sequence.
 
         Raises:
             UsageError: If there is no such subject.

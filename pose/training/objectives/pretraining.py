@@ -76,12 +76,7 @@ class Pretraining(nn.Module):
         return self.any_order(batch, sample_order(count, frames, self.objective.asked, generator))
 
     def masked(self, batch: TensorBatch, hidden: Tensor) -> PretrainingPredictions:
-        """Predict masked joints.
-
-        Args:
-            batch: The batch.
-            hidden: (B, T, J) bool, whether the joint is masked.
-        """
+        """Predict joints that are masked in `hidden` (B, T, J)."""
         seen = batch._replace(scores=batch.scores.masked_fill(hidden, 0.0))
         x, context = self.lifter.tokens(seen.observe(), batch.times)
         for block in self.lifter.blocks:
@@ -108,12 +103,7 @@ class Pretraining(nn.Module):
         )
 
     def any_order(self, batch: TensorBatch, ranks: Tensor) -> PretrainingPredictions:
-        """Predict poses in the given order.
-
-        Args:
-            batch: The batch.
-            ranks: (B, T) positions in the order, from 0, of the frames to predict; -1 for frames that are known.
-        """
+        """Predict poses in the order of `ranks` (B, T), from 0; -1 is a known frame."""
         assert self.query is not None
         content, context = self.lifter.tokens(batch.observe(), batch.times)
         query = self.lifter.add_time_encoding(self.query.expand_as(content), batch.times)
@@ -187,15 +177,7 @@ def sample_order(count: int, frames: int, fraction: float, generator: torch.Gene
 
 
 def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
-    """Interpolate unknown joints linearly in time.
-
-    Before the first and after the last known value, a joint is constant; it is 0 if no value is known.
-
-    Args:
-        poses: (B, T, J, 2) poses.
-        known: (B, T, J) bool, whether the joint is known.
-        times: (B, T) times of the frames, s.
-    """
+    """Interpolate unknown joints of poses (B, T, J, 2) in time, constant at the ends; 0 if none is known."""
     frames = torch.arange(poses.shape[1], device=poses.device)[:, None]
     before = torch.where(known, frames, -1).cummax(dim=1).values
     after = torch.where(known, frames, poses.shape[1]).flip(1).cummin(dim=1).values.flip(1)

@@ -23,9 +23,6 @@ def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: 
 
     Args:
         network: Streaming lifter trained on the objective `next`.
-        batch: B sequences to continue.
-        frames: Number of poses to sample.
-        generator: Source of random numbers.
 
     Returns:
         Keypoints (B, frames, J, 2) px.

@@ -18,25 +18,16 @@ _MOVED_CAMERA = "the camera moved from its place", "--camera rotating ignores th
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Handling of the camera motion of a run.
+    """Handling of the camera motion of a run."""
 
-    Attributes:
-        motion: The camera's motion.
-        path: Path to compensate; None for a static camera, or with a `problem`.
-        problem: Reason why the run gets no world coordinates; empty if it gets them.
-        check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
-        measured: Path estimated from the background, whether it is compensated or not; None if it is unknown.
-        translation: Reason why translation could not be estimated; empty if it was estimated, or not attempted.
-        notices: Reasons why some scenes get no world coordinates, one text for each reason.
-    """
-
-    motion: CameraMotion
-    path: CameraPath | None = None
-    problem: str = ""
-    check_feet: bool = False
+    motion: CameraMotion  # the camera's motion
+    path: CameraPath | None = None  # path to compensate; None for a static camera, or with a `problem`
+    problem: str = ""  # reason why the run gets no world coordinates; empty if it gets them
+    check_feet: bool = False  # whether standing feet must confirm the path (`pose.world.footing`)
+    # Path estimated from the background, whether it is compensated or not; None if it is unknown.
     measured: CameraPath | None = None
-    translation: str = ""
-    notices: tuple[str, ...] = ()
+    translation: str = ""  # reason why translation could not be estimated; empty if it was estimated, or not attempted
+    notices: tuple[str, ...] = ()  # reasons why some scenes get no world coordinates, one text for each reason
 
     @property
     def focal(self) -> float:
@@ -52,41 +43,36 @@ class Decision:
 
 
 def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> Decision:
-    """Decide how to handle the camera motion of a run with at least one frame.
-
-    Args:
-        log: Background motion of the run.
-        camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
-        assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows then
-            replaces it.
-    """
+    """Decide how to handle the camera motion of a run with at least one frame."""
     if camera == FIXED or not log.measured:
         return Decision(CameraMotion(FIXED))
     path, motion = log.solve(assumed_focal)
-    whole = Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
+    decision = Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
     refused = (UNKNOWN, TRANSLATING) if camera == AUTO else (UNKNOWN,)
     reasons = {UNKNOWN: _UNKNOWN_CAMERA, TRANSLATING: _MOVED_CAMERA}
     if motion.scenes:
-        kinds = {one.number: one.motion.kind for one in motion.scenes if one.motion.kind in refused}
-        return without_scenes(whole, {number: reasons[kind] for number, kind in kinds.items()})
+        kinds = {scene.number: scene.motion.kind for scene in motion.scenes if scene.motion.kind in refused}
+        return without_scenes(decision, {number: reasons[kind] for number, kind in kinds.items()})
     if motion.kind in refused:
         what, remedy = reasons[motion.kind]
         problem = f"{what}: no world is written ({remedy})"
         return Decision(motion, problem=problem, measured=None if motion.kind == UNKNOWN else path)
-    return whole
+    return decision
 
 
 def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
     """Return a decision without a world for scenes, by number, for (reason, advice); a problem if none is left."""
     if not reasons:
         return decision
-    scenes = tuple(replace(one, world=one.world and one.number not in reasons) for one in decision.motion.scenes)
-    motion, whole = summarise(scenes), not any(one.world for one in scenes)
+    scenes = tuple(
+        replace(scene, world=scene.world and scene.number not in reasons) for scene in decision.motion.scenes
+    )
+    motion, is_whole_clip = summarise(scenes), not any(scene.world for scene in scenes)
     texts = []
     for what, remedy in dict.fromkeys(reasons.values()):
-        named = _named([one for one in scenes if reasons.get(one.number) == (what, remedy)])
-        texts.append(f"{what} in {named}: no world is written{'' if whole else ' there'} ({remedy})")
-    if whole:
+        named = _named([scene for scene in scenes if reasons.get(scene.number) == (what, remedy)])
+        texts.append(f"{what} in {named}: no world is written{'' if is_whole_clip else ' there'} ({remedy})")
+    if is_whole_clip:
         problem = "; ".join([*decision.notices, *texts])
         measured = None if motion.kind == UNKNOWN else decision.measured
         return Decision(motion, problem=problem, measured=measured)
@@ -101,6 +87,6 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
 def _named(scenes: Sequence[SceneMotion]) -> str:
     """Return a text that names scenes with their times, such as `scene 2 (3.0 to 6.5 s)`."""
-    names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
+    names = [f"{scene.number + 1} ({scene.begin:.1f} to {scene.end:.1f} s)" for scene in scenes[:_MAX_NAMED]]
     more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
     return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

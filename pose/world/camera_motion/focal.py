@@ -23,8 +23,8 @@ _MIN_TURN_DEGREES = 8.0
 
 def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
     """Return measured / assumed focal length by scene number, where rotation shows that the assumed one is wrong."""
-    scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
-    return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}
+    scenes = {scene.number: scene.motion for scene in motion.scenes} or {int(path.scenes[0]): motion}
+    return {number: scene.focal_ratio for number, scene in scenes.items() if _determined(scene)}
 
 
 def _determined(motion: CameraMotion) -> bool:
@@ -36,13 +36,7 @@ def _determined(motion: CameraMotion) -> bool:
 def rescaled(
     measured: Sequence[tuple[int, Background]], scenes: Sequence[int], ratios: Mapping[int, float]
 ) -> list[tuple[int, Background]]:
-    """Convert backgrounds to other focal lengths: the same displacements in pixels give other rotations.
-
-    Args:
-        measured: Number of each measured frame, counted from the first frame of the run, and its background.
-        scenes: Number of the scene of each frame of the run.
-        ratios: Ratio of the new to the assumed focal length by scene number, from `focal_ratios`; 1 for other scenes.
-    """
+    """Convert backgrounds to other focal lengths (ratio by scene): the displacements in px give other rotations."""
     return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]
 
 

@@ -64,41 +64,25 @@ class ReducedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Features of a key frame found in another frame.
+    """Features of a key frame found in another frame."""
 
-    Attributes:
-        rows: (N,) indices of the features in the key frame.
-        seen: (N, 2) px, positions in the other frame relative to the image centre.
-    """
-
-    rows: NDArray[np.int64]
-    seen: F64
+    rows: NDArray[np.int64]  # (N,) indices of the features in the key frame
+    seen: F64  # (N, 2) px, positions in the other frame relative to the image centre
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Comparison of a frame with a key frame.
+    """Comparison of a frame with a key frame."""
 
-    Attributes:
-        key: Key frame.
-        fit: View of the frame relative to the key frame, fitted to the N inliers, the points with small residuals.
-        rays: (N, 3) directions of the inliers in the key frame.
-        seen: (N, 2) px, positions of the inliers in the frame relative to the image centre.
-        points: Directions and positions of all tracked points, including those with large residuals.
-        cells: Number of grid cells of the image that contain inliers.
-        tracked_share: Number of inliers, as a fraction of the key frame's features that are in view and not occluded by
-            people.
-        shift: Median shift of the inliers between both frames, px.
-    """
-
-    key: KeyFrame
-    fit: Fit
-    rays: F64
-    seen: F64
-    points: Points
-    cells: int
+    key: KeyFrame  # key frame
+    fit: Fit  # view of the frame relative to the key frame, fitted to the N inliers, the points with small residuals
+    rays: F64  # (N, 3) directions of the inliers in the key frame
+    seen: F64  # (N, 2) px, positions of the inliers in the frame relative to the image centre
+    points: Points  # directions and positions of all tracked points, including those with large residuals
+    cells: int  # number of grid cells of the image that contain inliers
+    # Number of inliers, as a fraction of the key frame's features that are in view and not occluded by people.
     tracked_share: float
-    shift: float
+    shift: float  # median shift of the inliers between both frames, px
 
     @property
     def inlier_share(self) -> float:
@@ -114,9 +98,6 @@ class Match:
         """Store the residuals of the points in the key frame, so that the next search starts there.
 
         Large residuals may be errors and are stored only for `LARGE_RESIDUALS_S` after the key frame.
-
-        Args:
-            image: The frame that was compared.
         """
         key, points = self.key, self.points
         residuals = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
@@ -145,26 +126,17 @@ def centre(grey: U8) -> F64:
 
 
 def compare(key: KeyFrame, image: ReducedFrame, expected: View, previous: View, levels: int = LEVELS) -> Match | None:
-    """Compare a frame with a key frame; return None if too few points are found or agree.
-
-    Args:
-        key: Key frame.
-        image: Frame to compare.
-        expected: Approximate view of the frame, relative to the key frame.
-        previous: View of the previous frame, relative to the key frame. If points in many parts of the image keep this
-            view, they are the background. Other points then belong to a moving object, for example a train.
-        levels: Number of pyramid levels of the optical flow above the image itself.
-    """
+    """Compare a frame with a key frame; return None if too few points are found or agree."""
     grey, focal = image.grey, image.focal
     guess = (expected.project(key.rays, focal) + centre(grey) + key.residuals).astype(np.float32)
     rows = np.flatnonzero(within(guess, image.mask))
     if len(rows) < MIN_POINTS:
         return None
-    there, found = track(key.grey, grey, key.features[rows], guess[rows], levels)
-    found &= within(there, image.mask)
-    if found.sum() < MIN_POINTS:
+    tracked, is_tracked = track(key.grey, grey, key.features[rows], guess[rows], levels)
+    is_tracked &= within(tracked, image.mask)
+    if is_tracked.sum() < MIN_POINTS:
         return None
-    points = Points(rows[found], there[found] - centre(grey))
+    points = Points(rows[is_tracked], tracked[is_tracked] - centre(grey))
     near = np.linalg.norm(key.residuals[points.rows], axis=1) < MAX_RESIDUAL_PX
     if near.sum() < MIN_POINTS:
         return None

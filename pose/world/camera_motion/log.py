@@ -21,11 +21,7 @@ class MotionLog:
         self._measured: list[tuple[int, Background]] = []
 
     def add(self, people: People) -> None:
-        """Add the next frame of the run.
-
-        Args:
-            people: People of the frame. Its `time`, `index`, `cut` and `background` are stored.
-        """
+        """Add the next frame of the run."""
         if people.cut:
             self._cuts.append(len(self._times))
         if people.background is not None:
@@ -45,12 +41,7 @@ class MotionLog:
         return any(self._peopled)
 
     def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
-        """Estimate the camera path over all frames, at least one, and classify the camera motion.
-
-        Args:
-            assumed_focal: Whether the focal length is assumed. A clearly different focal length that rotation shows
-                then replaces it (`pose.world.camera_motion.focal`). The zooms of the path include the ratio of both.
-        """
+        """Estimate the camera path over all frames, at least one, and classify the camera motion."""
         times, peopled = np.array(self._times), np.array(self._peopled)
         path = find_path(times, self._indices, self._cuts, self._measured)
         motion = classify(path, self._measured, peopled)

@@ -52,13 +52,7 @@ class BackgroundMotion:
     """
 
     def __init__(self, focal: float, skeleton: Skeleton, focal_known: bool = False) -> None:
-        """Start without frames.
-
-        Args:
-            focal: Focal length in px of the original image.
-            skeleton: Joint set of the people.
-            focal_known: Whether the focal length is known.
-        """
+        """Start without frames."""
         self._focal, self._skeleton, self._focal_known = focal, skeleton, focal_known
         self._components = 0
         self._burnt_in = BurntIn()
@@ -76,16 +70,7 @@ class BackgroundMotion:
         self._plain: ReducedFrame | None = None  # last frame without features
 
     def step(self, image: U8, people: People) -> Background | None:
-        """Measure the next frame.
-
-        Args:
-            image: (H, W, 3) RGB.
-            people: People in the image, who are left out.
-
-        Returns:
-            The motion relative to key frames; None if the frame was skipped. If the view is unknown, all `links` of the
-            result are empty.
-        """
+        """Measure the next (H, W, 3) RGB frame without its people, relative to key frames; None if it was skipped."""
         if people.cut:
             self._reset()
         time = people.time
@@ -230,17 +215,17 @@ class BackgroundMotion:
             return None
         self._next_try = image.time + _RETRY_INTERVAL_S
         now = view.compose(key.view)
-        found = self._earlier_key(key, image, now, 0.8 * _distance_from_identity(view) if needs_other_key else 0.0)
-        if found is not None:
-            self._use(found.key, found.fit.view, image.time)
+        earlier = self._earlier_key(key, image, now, 0.8 * _distance_from_identity(view) if needs_other_key else 0.0)
+        if earlier is not None:
+            self._use(earlier.key, earlier.fit.view, image.time)
         elif needs_other_key:
             # For a static camera keep only static points: the background may be occluded.
             still = match.shift < 5 * _MIN_MOTION_PX
-            known = match.seen[match.fit.inliers] + centre(image.grey)
-            features = features_at(image.grey, known) if still else find_features(image.grey, image.mask)
+            static_points = match.seen[match.fit.inliers] + centre(image.grey)
+            features = features_at(image.grey, static_points) if still else find_features(image.grey, image.mask)
             if len(features) >= MIN_POINTS and not (still and match.tracked_share > _MIN_TRACKED_SHARE):
                 self._use(KeyFrame.of(image, features, now, key.component), IDENTITY_VIEW, image.time)
-        return found
+        return earlier
 
     def _earlier_key(self, key: KeyFrame, image: ReducedFrame, now: View, max_distance: float) -> Match | None:
         """Return the match with an earlier key frame that joins components, closes a loop or is closer, or None."""

@@ -44,17 +44,7 @@ class Parallax:
 
 
 def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, focal_known: bool = False) -> Parallax:
-    """Test points of a key frame for camera translation.
-
-    Args:
-        rays: (N, 3) rays of the points in the key frame, z = 1.
-        seen: (N, 2) px from the image centre, positions in the later frame.
-        axes: (N, 2, 2), two image directions of each point, scaled by how well motion along them can be measured
-            (`Features.axes`).
-        view: Approximate view of the later frame, relative to the key frame.
-        focal: Focal length of the key frame, px.
-        focal_known: Whether the focal length is calibrated.
-    """
+    """Test points of a key frame (rays (N, 3), seen (N, 2) px from the centre) for camera translation."""
     best, residuals, slopes, largest_ratio = _fit_rotation(rays, seen, axes, view, focal, MAX_TESTED_FOCAL_RATIO)
     focal_ratio, sigma = float(np.exp(best[4])), _focal_sigma(residuals, slopes)
     max_ratio = _MAX_RATIO_KNOWN if focal_known else _MAX_RATIO_ASSUMED

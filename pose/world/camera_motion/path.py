@@ -61,18 +61,18 @@ def find_path(
     scenes = np.zeros(count, np.int64)
     for number, (first, end) in enumerate(_spans(cuts, count)):
         scenes[first:end] = number
-        part = [(at, background) for at, background in measured if first <= at < end]
-        if not part:
+        chosen = [(at, background) for at, background in measured if first <= at < end]
+        if not chosen:
             continue
-        placed = solve_views([indices[at] for at, _ in part], [background for _, background in part])
+        placed = solve_views([indices[at] for at, _ in chosen], [background for _, background in chosen])
         if placed.components.max() < 0:
             continue
-        known = placed.components == np.bincount(placed.components[placed.components >= 0]).argmax()
-        at = np.array([at for at, _ in part])[known]
-        begin = placed.rotations[known][0].T
+        kept = placed.components == np.bincount(placed.components[placed.components >= 0]).argmax()
+        at = np.array([at for at, _ in chosen])[kept]
+        begin = placed.rotations[kept][0].T
         _fill(
-            times, first, end, at, begin @ placed.rotations[known], placed.zooms[known] / placed.zooms[known][0],
-            placed.sigmas[known], (rotations, zooms, sigmas),
+            times, first, end, at, begin @ placed.rotations[kept], placed.zooms[kept] / placed.zooms[kept][0],
+            placed.sigmas[kept], (rotations, zooms, sigmas),
         )  # fmt: skip
     return CameraPath(times, rotations, zooms, sigmas, scenes)
 

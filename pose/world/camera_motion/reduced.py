@@ -30,11 +30,7 @@ _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
 
 
 def reduce(image: U8) -> U8:
-    """Return the green channel of an image, averaged down to a longer side of at most `MAX_SIDE_PX` px.
-
-    Args:
-        image: (H, W, 3) RGB.
-    """
+    """Return the green channel of an image, averaged down to a longer side of at most `MAX_SIDE_PX` px."""
     height, width = image.shape[:2]
     step = max(1, max(height, width) // (2 * MAX_SIDE_PX))
     green = np.ascontiguousarray(image[::step, ::step, 1])
@@ -43,11 +39,11 @@ def reduce(image: U8) -> U8:
         return green
     size = max(8, round(width * scale)), max(8, round(height * scale))
     # Averaging is fast over whole pixels; the remaining factor is small and needs none.
-    whole = int(max(green.shape) * _SCALE_TOLERANCE / MAX_SIDE_PX)
-    if whole > 1:
-        few = [max(1, side // whole) for side in green.shape]
-        part = green[: few[0] * whole, : few[1] * whole]
-        green = np.asarray(cv2.resize(part, few[::-1], interpolation=cv2.INTER_AREA), np.uint8)
+    factor = int(max(green.shape) * _SCALE_TOLERANCE / MAX_SIDE_PX)
+    if factor > 1:
+        few = [max(1, side // factor) for side in green.shape]
+        cropped = green[: few[0] * factor, : few[1] * factor]
+        green = np.asarray(cv2.resize(cropped, few[::-1], interpolation=cv2.INTER_AREA), np.uint8)
     return np.asarray(cv2.resize(green, size, interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
@@ -147,28 +143,16 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
 
 
 def track(one: U8, other: U8, features: Features, expected: F32, levels: int = LEVELS) -> tuple[F32, NDArray[np.bool_]]:
-    """Track features from an image to another one, with the pyramidal optical flow of B. Lucas and T. Kanade.
-
-    Args:
-        one: (h, w) grey image with the features.
-        other: (h, w) grey image in which they are searched.
-        features: Features of `one`.
-        expected: (N, 2) px, positions near which the search starts.
-        levels: Number of pyramid levels above the image itself.
-
-    Returns:
-        Positions (N, 2) px in `other`, and (N,) whether each was found: inside the image, and consistent with tracking
-        it back.
-    """
+    """Track features between grey images (h, w) by pyramidal optical flow (Lucas and Kanade); return px and found."""
     points = features.points
     if not len(points):
         return points, np.zeros(0, bool)
-    there, ok = _flow(one, other, points, expected, levels)
-    back, also = _flow(other, one, there, points, 1)
+    tracked, ok = _flow(one, other, points, expected, levels)
+    back, also = _flow(other, one, tracked, points, 1)
     height, width = other.shape
-    inside = ((there > 1) & (there < [width - 2, height - 2])).all(axis=1)
+    inside = ((tracked > 1) & (tracked < [width - 2, height - 2])).all(axis=1)
     off = np.einsum("nij,nj->ni", features.axes, back - points)
-    return there, ok & also & inside & (np.abs(off).max(axis=1) < MAX_ROUND_TRIP_PX)
+    return tracked, ok & also & inside & (np.abs(off).max(axis=1) < MAX_ROUND_TRIP_PX)
 
 
 def thumbnail(grey: U8, mask: U8) -> F32:
@@ -188,8 +172,8 @@ def shift_between(one: F32, other: F32) -> tuple[F64, float]:
 
 def _flow(one: U8, other: U8, points: F32, expected: F32, levels: int) -> tuple[F32, NDArray[np.bool_]]:
     start = np.ascontiguousarray(expected, np.float32).reshape(-1, 1, 2).copy()
-    found, status, _ = cv2.calcOpticalFlowPyrLK(
+    positions, status, _ = cv2.calcOpticalFlowPyrLK(
         one, other, points.reshape(-1, 1, 2), start, winSize=(WINDOW_PX, WINDOW_PX), maxLevel=levels,
         criteria=_CRITERIA, flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
     )  # fmt: skip
-    return np.asarray(found, np.float32).reshape(-1, 2), np.asarray(status).reshape(-1) > 0
+    return np.asarray(positions, np.float32).reshape(-1, 2), np.asarray(status).reshape(-1) > 0

@@ -71,10 +71,10 @@ def track_points(key: KeyFrame, image: ReducedFrame, view: View) -> Points | Non
     rows = np.flatnonzero(within(guess, image.mask))
     if len(rows) < MIN_POINTS:
         return None
-    there, found = track(key.grey, image.grey, key.features[rows], guess[rows], levels=1)
-    found &= within(there, image.mask)
-    if found.sum() < MIN_POINTS:
+    tracked, is_tracked = track(key.grey, image.grey, key.features[rows], guess[rows], levels=1)
+    is_tracked &= within(tracked, image.mask)
+    if is_tracked.sum() < MIN_POINTS:
         return None
-    rows = rows[found]
-    key.residuals[rows] = there[found] - plain[rows]
-    return Points(rows, there[found] - middle)
+    rows = rows[is_tracked]
+    key.residuals[rows] = tracked[is_tracked] - plain[rows]
+    return Points(rows, tracked[is_tracked] - middle)

@@ -98,16 +98,16 @@ def _mapped(
         options = pycolmap.TwoViewGeometryOptions()
         options.ransac.max_error, options.ransac.random_seed = _MAX_REPROJECTION_PX, 0
         options.compute_relative_pose = True
-        for one, other in _pairs(len(images)):
+        for first_index, second_index in _pairs(len(images)):
             advance()
-            matches = _matches(seen[one][1], seen[other][1])
+            matches = _matches(seen[first_index][1], seen[second_index][1])
             if len(matches) < _MIN_MATCHES:
                 continue
-            points = (seen[at][0].astype(np.float64) for at in (one, other))
+            points = (seen[at][0].astype(np.float64) for at in (first_index, second_index))
             first, second = points
-            found = pycolmap.estimate_two_view_geometry(camera, first, camera, second, matches, options)
-            database.write_matches(one + 1, other + 1, matches)
-            database.write_two_view_geometry(one + 1, other + 1, found)
+            geometry = pycolmap.estimate_two_view_geometry(camera, first, camera, second, matches, options)
+            database.write_matches(first_index + 1, second_index + 1, matches)
+            database.write_two_view_geometry(first_index + 1, second_index + 1, geometry)
     models = pycolmap.incremental_mapping(
         folder / "database", folder, folder, options=_options(focal_known), next_image_callback=advance
     )
@@ -149,10 +149,12 @@ def _fill(database: Any, camera: Any, points: Sequence[NDArray[np.float32]]) -> 
 
 def _features(sift: Any, image: KeyImage) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return features (N, 2) px in COLMAP's convention and unit descriptors (N, 128) in the Hellinger kernel."""
-    found, descriptors = sift.detectAndCompute(image.grey, image.mask)
+    key_points, descriptors = sift.detectAndCompute(image.grey, image.mask)
     if descriptors is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)
-    points = np.array([one.pt for one in found], np.float32).reshape(-1, 2) + np.float32(_PIXEL_CENTRE_PX)
+    points = np.array([key_point.pt for key_point in key_points], np.float32).reshape(-1, 2) + np.float32(
+        _PIXEL_CENTRE_PX
+    )
     share = descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-6)
     return points, np.sqrt(share).astype(np.float32)
 
@@ -162,15 +164,15 @@ def _pairs(count: int) -> Iterator[tuple[int, int]]:
     return ((one, one + step) for step in steps for one in range(count - step))
 
 
-def _matches(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.uint32]:
+def _matches(first: NDArray[np.float32], other_descriptors: NDArray[np.float32]) -> NDArray[np.uint32]:
     """Return (M, 2) indices of mutually best descriptors that pass the ratio test."""
-    if min(len(one), len(other)) < 2:
+    if min(len(first), len(other_descriptors)) < 2:
         return np.zeros((0, 2), np.uint32)
-    alike = one @ other.T
+    alike = first @ other_descriptors.T
     best = alike.argmax(axis=1)
-    rows = np.arange(len(one))
+    rows = np.arange(len(first))
     second = np.partition(alike, -2, axis=1)[:, -2]
-    near, next_near = (np.sqrt(np.maximum(2 - 2 * part, 0)) for part in (alike[rows, best], second))
+    near, next_near = (np.sqrt(np.maximum(2 - 2 * cosines, 0)) for cosines in (alike[rows, best], second))
     good = (alike.argmax(axis=0)[best] == rows) & (near < _MAX_DESCRIPTOR_RATIO * next_near)
     return np.column_stack([rows[good], best[good]]).astype(np.uint32)
 
@@ -185,13 +187,13 @@ def _checked(model: Any, count: int, focal: float) -> Structure | str:
         return f"structure from motion has a reprojection error of {error:.1f} px with {model.num_points3D()} points"
     rotations = np.array([image.cam_from_world().rotation.matrix().T for image in images])
     positions = np.array([image.projection_center() for image in images])
-    angle, depth = _spread(model, {image.image_id: place for image, place in zip(images, positions, strict=True)})
+    angle, depth = _spread(model, {image.image_id: position for image, position in zip(images, positions, strict=True)})
     if angle < _MIN_ANGLE_DEGREES:
         return f"the median triangulation angle is only {angle:.1f} degrees"
     begin = rotations[0].T
     rotations, positions = begin @ rotations, (positions - positions[0]) @ begin.T
-    found = next(iter(model.cameras.values())).focal_length / focal
-    return Structure(rows, rotations, positions, error, share, angle, depth, float(found))
+    focal_ratio = next(iter(model.cameras.values())).focal_length / focal
+    return Structure(rows, rotations, positions, error, share, angle, depth, float(focal_ratio))
 
 
 def _spread(model: Any, positions: dict[int, F64]) -> tuple[float, float]:

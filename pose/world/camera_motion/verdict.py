@@ -40,45 +40,32 @@ _MAX_FOCAL_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from 
 
 @dataclass(frozen=True, slots=True)
 class CameraMotion:
-    """Motion of the camera in a run, estimated from the background. NaN where nothing was measured.
+    """Motion of the camera in a run, estimated from the background. NaN where nothing was measured."""
 
-    Attributes:
-        kind: One of `KINDS`; 'fixed' is a setting, not an estimate.
-        known: Fraction of the frames with people in which the camera's orientation is known.
-        pan: Range of the rotation about the camera's vertical axis, degrees.
-        tilt: Range of the rotation about its horizontal axis, degrees.
-        roll: Range of the rotation about its viewing axis, degrees.
-        shake: RMS of the rotation faster than 1 Hz, degrees.
-        zoom: Ratio of the longest to the shortest focal length.
-        parallax: 60th percentile of the results of all parallax tests (`pose.world.camera_motion.parallax`), degrees; 0
-            without any.
-        sigma_degrees: Median standard deviation of the orientations, degrees.
-        focal_ratio: Median over the parallax tests of a ratio: focal length for which a rotation explains the motion of
-            the background best, over that of the intrinsics. NaN if the camera rotated too little.
-        focal_sigma: Spread of the logarithm of `focal_ratio`: 75th percentile of the tests' distances from the median.
-        distance: Length of the camera's path in m; NaN if translation was not estimated
-            (`pose.world.camera_motion.structure`).
-        distance_sigma: Standard deviation of `distance`, m.
-        drift: Maximum over time windows of the apparent speed of the floor with the rotation compensated, m/s
-            (`pose.world.footing`). A translation up to this speed is not excluded. NaN without standing feet.
-        scenes: The scenes with people, in a clip with cuts; else empty. The other attributes then summarise the scenes
-            with a world, or all if none has one.
-    """
-
-    kind: str
-    known: float = float("nan")
-    pan: float = float("nan")
-    tilt: float = float("nan")
-    roll: float = float("nan")
-    shake: float = float("nan")
-    zoom: float = float("nan")
+    kind: str  # one of `KINDS`; 'fixed' is a setting, not an estimate
+    known: float = float("nan")  # fraction of the frames with people in which the camera's orientation is known
+    pan: float = float("nan")  # range of the rotation about the camera's vertical axis, degrees
+    tilt: float = float("nan")  # range of the rotation about its horizontal axis, degrees
+    roll: float = float("nan")  # range of the rotation about its viewing axis, degrees
+    shake: float = float("nan")  # RMS of the rotation faster than 1 Hz, degrees
+    zoom: float = float("nan")  # ratio of the longest to the shortest focal length
+    # 60th percentile of the results of all parallax tests (`pose.world.camera_motion.parallax`), degrees; 0 without
+    # any.
     parallax: float = float("nan")
-    sigma_degrees: float = float("nan")
+    sigma_degrees: float = float("nan")  # median standard deviation of the orientations, degrees
+    # Median over the parallax tests of a ratio: focal length for which a rotation explains the motion of the background
+    # best, over that of the intrinsics. NaN if the camera rotated too little.
     focal_ratio: float = float("nan")
+    # Spread of the logarithm of `focal_ratio`: 75th percentile of the tests' distances from the median.
     focal_sigma: float = float("nan")
+    # Length of the camera's path in m; NaN if translation was not estimated (`pose.world.camera_motion.structure`).
     distance: float = float("nan")
-    distance_sigma: float = float("nan")
+    distance_sigma: float = float("nan")  # standard deviation of `distance`, m
+    # Maximum over time windows of the apparent speed of the floor with the rotation compensated, m/s
+    # (`pose.world.footing`). A translation up to this speed is not excluded. NaN without standing feet.
     drift: float = float("nan")
+    # The scenes with people, in a clip with cuts; else empty. The other attributes then summarise the scenes with a
+    # world, or all if none has one.
     scenes: tuple["SceneMotion", ...] = field(default=(), kw_only=True)
 
     @property
@@ -107,56 +94,49 @@ class CameraMotion:
 
 @dataclass(frozen=True, slots=True)
 class SceneMotion:
-    """Motion of the camera in one scene.
+    """Motion of the camera in one scene."""
 
-    Attributes:
-        number: Number of the scene in the clip; 0 for the first one.
-        begin: Start of the scene, s.
-        end: Start of the next scene, or time of the last frame of the clip, s.
-        motion: The motion.
-        frames: Number of frames that count: those with people, or all frames of a clip without people.
-        world: Whether people in the scene get world coordinates.
-    """
-
-    number: int
-    begin: float
-    end: float
+    number: int  # number of the scene in the clip; 0 for the first one
+    begin: float  # start of the scene, s
+    end: float  # start of the next scene, or time of the last frame of the clip, s
     motion: CameraMotion
-    frames: int = 0
-    world: bool = True
+    frames: int = 0  # number of frames that count: those with people, or all frames of a clip without people
+    world: bool = True  # whether people in the scene get world coordinates
 
 
 def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path: the worst kind of its scenes, each classified separately."""
     # Many scenes therefore do not outvote one in which the camera is carried. If any frame has people, scenes and
     # unknown views without people are ignored.
-    found = []
+    scene_motions = []
     for scene in np.unique(path.scenes).tolist():
         rows = np.flatnonzero(path.scenes == scene)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if peopled.any() and not peopled[first:end].any():
             continue
-        part = CameraPath(
+        scene_path = CameraPath(
             path.times[rows], path.rotations[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows]
         )
-        own = [(at - first, background) for at, background in measured if first <= at < end]
+        scene_frames = [(at - first, background) for at, background in measured if first <= at < end]
         begins, ends = float(path.times[first]), float(path.times[min(end, len(path.times) - 1)])
-        motion = _classify_scene(part, own, peopled[rows])
-        found.append(SceneMotion(scene, begins, ends, motion, int(peopled[rows].sum() or len(rows))))
+        motion = _classify_scene(scene_path, scene_frames, peopled[rows])
+        scene_motions.append(SceneMotion(scene, begins, ends, motion, int(peopled[rows].sum() or len(rows))))
     if path.scenes[-1] == 0:
-        return found[0].motion
-    return summarise(_mark_unknown(found, float(np.median(np.diff(path.times)))))
+        return scene_motions[0].motion
+    return summarise(_mark_unknown(scene_motions, float(np.median(np.diff(path.times)))))
 
 
 def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
     """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together."""
-    frames = sum(one.frames for one in scenes)
-    missing = sum((1 - one.motion.known) * one.frames for one in scenes)
+    frames = sum(scene.frames for scene in scenes)
+    missing = sum((1 - scene.motion.known) * scene.frames for scene in scenes)
     if missing <= _MAX_UNKNOWN_SHARE * frames or missing * step <= _MAX_UNKNOWN_S:
         return list(scenes)
     return [
-        replace(one, motion=replace(one.motion, kind=UNKNOWN)) if one.motion.known < 1 - _MAX_UNKNOWN_SHARE else one
-        for one in scenes
+        replace(scene, motion=replace(scene.motion, kind=UNKNOWN))
+        if scene.motion.known < 1 - _MAX_UNKNOWN_SHARE
+        else scene
+        for scene in scenes
     ]
 
 
@@ -195,9 +175,9 @@ def _classify_scene(
     seen = np.isfinite(path.sigmas)
     step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
     missing = int((wanted & ~seen).sum())
-    known = 1 - missing / max(1, int(wanted.sum()))
+    known_share = 1 - missing / max(1, int(wanted.sum()))
     if not (seen & wanted).any():
-        return CameraMotion(UNKNOWN, known)
+        return CameraMotion(UNKNOWN, known_share)
     rows = np.flatnonzero(seen)
     middle = path.rotations[rows[len(rows) // 2]]
     views = np.degrees(to_vector(middle.T @ path.rotations[rows]))
@@ -208,14 +188,24 @@ def _classify_scene(
     slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
     tests = np.array(
         [
-            (path.times[at], one.parallax, one.focal_ratio, one.focal_sigma)
-            for at, one in measured
-            if not np.isnan(one.parallax)
+            (path.times[at], background.parallax, background.focal_ratio, background.focal_sigma)
+            for at, background in measured
+            if not np.isnan(background.parallax)
         ]
     ).reshape(-1, 4)
     apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_PERCENTILE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
-    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *median_focal_ratio(tests[:, 2:]))
+    numbers = (
+        known_share,
+        spans[1],
+        spans[0],
+        spans[2],
+        shake,
+        zoom,
+        apparent,
+        sigma,
+        *median_focal_ratio(tests[:, 2:]),
+    )
     kind = _kind(numbers, missing * step, slow_span)
     if kind not in (STATIC, TRANSLATING, UNKNOWN):
         kind = _tested_kind(kind, tests, float(spans.max()))

@@ -29,11 +29,7 @@ _REST_S = 3.0  # s at rest, or without a test that shows translation, after whic
 
 
 class CameraWatch:
-    """Live estimate of the camera's view and of the kind of its motion.
-
-    Attributes:
-        state: Kind of motion in the last frame: 'static', 'rotating', 'translating' or 'unknown'.
-    """
+    """Live estimate of the camera's view and of the kind of its motion."""
 
     def __init__(self, ignore_translation: bool = False) -> None:
         """Start without frames.
@@ -49,7 +45,7 @@ class CameraWatch:
         self._time = -np.inf  # s, time of the last measured view
         self._rest, self._moved = IDENTITY_VIEW, -np.inf  # view since the last motion, and time of this motion in s
         self._recent: deque[tuple[float, F64]] = deque()  # time (s), rotation vector and log zoom (4,)
-        self.state = STATIC
+        self.state = STATIC  # kind of motion in the last frame: 'static', 'rotating', 'translating' or 'unknown'
         self._views: OrderedDict[int, View] = OrderedDict()  # views by frame index, relative to the reference frame
         self._now, self._speed = IDENTITY_VIEW, np.zeros(3)  # last view, and angular velocity in rad/s
 
@@ -80,17 +76,7 @@ class CameraWatch:
         return proves_rotation(*median_focal_ratio(np.array(tests).reshape(-1, 2)))
 
     def update(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
-        """Process the next frame, and return its view.
-
-        The view is relative to a reference frame: the first one, or the first one after a cut or after `state` was last
-        'translating' or 'unknown'. It is the identity unless `state` is 'rotating'.
-
-        Args:
-            background: Background of the frame; None if it was not measured.
-            index: Index of the frame.
-            time: Time of the frame, s.
-            cut: Whether the frame starts another scene.
-        """
+        """Process the next frame; return its view relative to the last reference frame, identity unless rotating."""
         if cut:
             self._tests.clear()
             self._translated_at = -np.inf

@@ -11,19 +11,12 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Queries and keys, for distributions that need more than the scores.
+    """Queries and keys, for distributions that need more than the scores."""
 
-    Attributes:
-        queries: (B, H, T, P) queries of P features, as the score compares them.
-        keys: (B, H, S, P) keys of P features, as the score compares them.
-        query_times: (B, T) float64 s.
-        key_times: (B, S) float64 s.
-    """
-
-    queries: Tensor
-    keys: Tensor
-    query_times: Tensor
-    key_times: Tensor
+    queries: Tensor  # (B, H, T, P) queries of P features, as the score compares them
+    keys: Tensor  # (B, H, S, P) keys of P features, as the score compares them
+    query_times: Tensor  # (B, T) float64 s
+    key_times: Tensor  # (B, S) float64 s
 
 
 class Distribution(nn.Module):

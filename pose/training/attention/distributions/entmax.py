@@ -31,10 +31,7 @@ class Entmax(Distribution):
         return 1 + torch.sigmoid(self.sharpness).clamp(0.01, 1)[:, None, None].to(scores.dtype)
 
     def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Return max(0, u)^(1 / (alpha - 1)) and its derivative by u, both in the shape of `u`, (B, H, T, S).
-
-        Both are 0, with zero gradients, for u <= 0.
-        """
+        """Return max(0, u)^(1 / (alpha - 1)) and its derivative by u, (B, H, T, S), both 0 for u <= 0."""
         positive = u > 0
         base = u.where(positive, 1)
         power = base ** (1 / (alpha - 1))
@@ -47,13 +44,7 @@ class Entmax(Distribution):
 
     @torch.no_grad()
     def root(self, z: Tensor, seen: Tensor, alpha: Tensor) -> Tensor:
-        """Solve for the threshold tau (B, H, T, 1) at which the weights sum to 1; accurate to rounding errors.
-
-        Args:
-            z: (alpha - 1) e of the scores e, (B, H, T, S); at most 0, and -2 for keys that are not seen.
-            seen: Mask, True where the query sees the key; broadcasts to `z`.
-            alpha: Result of `alpha`.
-        """
+        """Solve for the threshold tau (B, H, T, 1) at which weights of `z`, at most 0 and -2 if not seen, sum to 1."""
         count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(z.dtype)
         mean = z.where(seen, 0).sum(dim=-1, keepdim=True) / count
         tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # a lower bound of the root, as powers are convex

@@ -90,12 +90,7 @@ class Hard(_OneKey):
 
 
 def choice_penalty(network: nn.Module, losses: Callable[[], Tensor]) -> Tensor | None:
-    """Sum `Hard.penalty` over the network's layers, each with its own baseline; None without such layers.
-
-    Args:
-        network: Network whose distributions are searched for `Hard`.
-        losses: Function that returns the loss (B,) of each sequence; called only if needed.
-    """
+    """Sum `Hard.penalty` over the network's layers, each with its own baseline; None without such layers."""
     layers = [layer for layer in network.modules() if isinstance(layer, Hard)]
     if not layers:
         return None

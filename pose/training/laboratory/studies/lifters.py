@@ -146,15 +146,7 @@ def train(
     setup: Setup,
     stage: str = "",
 ) -> TrainingStatistics:
-    """Train a network with the lifter's loss.
-
-    Args:
-        network: Network to train, modified in place.
-        batches: Function from step to training batch.
-        settings: Settings of the condition.
-        setup: Inputs of the trial.
-        stage: Name of this training if a trial has several; otherwise empty.
-    """
+    """Train a network with the lifter's loss."""
 
     def loss(batch: TensorBatch, step: int) -> Tensor:
         begin_step(network, setup.seed, step)
@@ -197,12 +189,12 @@ def learned_statistics(network: LifterNetwork) -> dict[str, float]:
     """Return mean and longest adaptive span in s, and the mean alpha of entmax, as far as there are any."""
     spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
     free = [part for part in network.modules() if type(part) is Entmax]
-    found: dict[str, float] = {}
+    statistics: dict[str, float] = {}
     if spans:
-        found |= {"span": torch.cat(spans).mean().item(), "span_longest": torch.cat(spans).max().item()}
+        statistics |= {"span": torch.cat(spans).mean().item(), "span_longest": torch.cat(spans).max().item()}
     if free:
-        found["alpha"] = torch.cat([part.alpha(torch.zeros(())).flatten() for part in free]).mean().item()
-    return found
+        statistics["alpha"] = torch.cat([part.alpha(torch.zeros(())).flatten() for part in free]).mean().item()
+    return statistics
 
 
 def parameter_count(network: LifterNetwork) -> float:

@@ -57,16 +57,7 @@ _PLAIN |= {"shared_layers": False, "adaptive_depth": False}
 
 
 def merged(groups: Sequence[int], similarities: Tensor, threshold: float) -> list[int]:
-    """Merge consecutive groups of blocks whose maps are similar, from the first group on.
-
-    Args:
-        groups: Sizes of the groups of consecutive blocks that share a map.
-        similarities: (G, G) similarities of the groups' maps.
-        threshold: Minimum similarity of a group to every group with which it is merged.
-
-    Returns:
-        The sizes of the groups after merging.
-    """
+    """Return sizes of groups of blocks after merging those with similarities (G, G) of `threshold` or more."""
     merged_groups: list[list[int]] = []
     for number in range(len(groups)):
         if merged_groups and all(similarities[number, other] >= threshold for other in merged_groups[-1]):
@@ -117,13 +108,7 @@ def _trained(
 
 
 def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetwork:
-    """Build a network whose consecutive blocks share attention maps.
-
-    Args:
-        config: Architecture.
-        groups: Numbers of consecutive blocks that share a map; their sum is the depth.
-        seed: Random seed of the weights.
-    """
+    """Build a network whose consecutive blocks share attention maps."""
     torch.manual_seed(seed)
     network = LifterNetwork(config)
     blocks = [cast(Block, block) for block in network.blocks]

@@ -103,9 +103,8 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
     Returns:
         `right`: percentage of unseen questions with a completely correct answer. `harder`: the same percentage among
-            questions that all simple rules (`Task.guesses`) answer wrongly. `trick`: percentage that the best of these
-            rules answers correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable
-            parameters.
+        questions that all simple rules (`Task.guesses`) answer wrongly. `trick`: percentage that the best of these
+        rules answers correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable parameters.
     """
     task = settings.build_task()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))

@@ -63,13 +63,7 @@ def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
 
 @torch.no_grad()
 def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tensor) -> None:
-    """Apply the settings to a network.
-
-    Args:
-        network: Network to change in place.
-        settings: Settings to apply.
-        features: (N, F) network inputs of N training frames.
-    """
+    """Apply the settings to a network, with inputs (N, F), in place."""
     embed = cast(nn.Linear, network.embed)
     if settings.centred:
         embed.bias.copy_(-embed.weight @ features.mean(dim=0))

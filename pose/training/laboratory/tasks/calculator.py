@@ -78,10 +78,6 @@ def by_operator(question: Sequence[int]) -> tuple[int, ...]:
 
 
 def task(operators: int) -> Task:
-    """Build the task.
-
-    Args:
-        operators: Number of operators: 2 for MAX and MIN, 4 to include mean and sum.
-    """
+    """Build the task with 2 operators (MAX, MIN) or 4 (also mean and sum)."""
     tricks = {"the outer operator alone": by_operator, "nesting ignored": flat}
     return Task(VOCABULARY[: 13 + operators], LONGEST + 2, drawing(list(OPERATORS)[:operators]), tricks)

@@ -39,12 +39,7 @@ def written(word: Sequence[int]) -> tuple[int, ...]:
 
 
 def solution(word: Sequence[int], variant: str) -> tuple[int, ...]:
-    """Return the tokens of the answer, which follow the equals sign.
-
-    Args:
-        word: The word to reduce.
-        variant: One of `VARIANTS`.
-    """
+    """Return the tokens of the answer, which follow the equals sign."""
     if variant == "answer":
         return (*written(reduced(word)), END)
     word, lines = tuple(word), []

@@ -23,18 +23,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A kind of question, with its vocabulary and simple rules as baselines.
+    """A kind of question, with its vocabulary and simple rules as baselines."""
 
-    Attributes:
-        vocabulary: Tokens by code; the first is the padding.
-        length: Maximum length of question and answer together, tokens.
-        draw: Function that samples an example.
-        guesses: Simple rules by name: functions from the question to an answer, as baselines for models.
-    """
-
-    vocabulary: tuple[str, ...]
-    length: int
-    draw: Callable[[np.random.Generator], Example]
+    vocabulary: tuple[str, ...]  # tokens by code; the first is the padding
+    length: int  # maximum length of question and answer together, tokens
+    draw: Callable[[np.random.Generator], Example]  # function that samples an example
+    # Simple rules by name: functions from the question to an answer, as baselines for models.
     guesses: Mapping[str, Callable[[Sequence[int]], tuple[int, ...]]]
 
     def written(self, tokens: Sequence[int]) -> str:
@@ -46,13 +40,7 @@ PAD = 0
 
 
 def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ...]] = frozenset()) -> Iterator[Example]:
-    """Yield random examples without end, which may repeat; equal seeds give equal examples.
-
-    Args:
-        task: The task.
-        seed: Random seed.
-        without: Questions to leave out.
-    """
+    """Yield random examples without end, which may repeat; equal seeds give equal examples."""
     rng = np.random.default_rng(seed)
     while True:
         example = task.draw(rng)
