@@ -21,7 +21,7 @@ from pose.multiview.types import ViewTrack
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, unique_names
 from pose.pipeline import Pipeline
 from pose.result import Result
-from pose.structures.frame_store import FrameStore
+from pose.structures.frame_store import ResultStore
 from pose.structures.types import FrameResult
 from pose.utils.device import resolve_device
 from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
@@ -44,7 +44,7 @@ class CameraResults:
     """The results of one camera's own pipeline."""
 
     index: int  # index of the camera
-    spool: FrameStore  # results of all frames, in a temporary file
+    spool: ResultStore  # results of all frames, in a temporary file
     run: CameraRun  # tracks, times and camera parameters of the run
     problems: list[str]  # warnings about the video
 
@@ -86,7 +86,7 @@ class CameraRuns:
         """
         spools = []
         for _ in self.videos:
-            spools.append(FrameStore(self.folder, self.pipeline.skeleton))
+            spools.append(ResultStore(self.folder, self.pipeline.skeleton))
             stack.callback(spools[-1].close)
         by_camera: dict[int, CameraResults] = {}
         with closing(self._tracked(spools)) as tracked:
@@ -101,7 +101,7 @@ class CameraRuns:
                 by_camera[results.index] = results
         return [by_camera[row] for row in sorted(by_camera)]
 
-    def _tracked(self, spools: list[FrameStore]) -> Generator[CameraResults, None, None]:
+    def _tracked(self, spools: list[ResultStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
         if self.workers == 1:
             for row in range(len(self.videos)):
@@ -153,7 +153,7 @@ class CameraRuns:
             for thread in threads:
                 thread.join()
 
-    def _track(self, row: int, spool: FrameStore, pipeline: Pipeline) -> CameraResults | None:
+    def _track(self, row: int, spool: ResultStore, pipeline: Pipeline) -> CameraResults | None:
         """Return the results of one camera; None if the run was stopped before the first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:

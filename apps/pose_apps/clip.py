@@ -38,7 +38,7 @@ from pose_apps.support.world import (
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.results import RunInfo
-    from pose.results.cache import Found
+    from pose.results.cache.run import Found
     from pose.results.recorded import RecordedRun
     from pose.video import Source
 

@@ -44,7 +44,7 @@ class LifterBlock(Protocol):
         """Process the next frame of every stream; return its output and the new cache."""
 
 
-class Form(NamedTuple):
+class NetworkForm(NamedTuple):
     """Functions that build the parts of a lifter network.
 
     Attributes:
@@ -206,4 +206,4 @@ def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
 
 
 # Builders by `LifterConfig.form`; `pose.training.forms` adds those of the laboratory.
-FORMS = {"frames": Form(embed_frames, attention_blocks, attention_knows_time)}
+FORMS = {"frames": NetworkForm(embed_frames, attention_blocks, attention_knows_time)}

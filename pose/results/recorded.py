@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
-from pose.structures.frame_store import FrameStore
+from pose.structures.frame_store import ResultStore
 from pose.structures.types import FrameResult
 from pose.world.camera_motion.decision import AUTO, Decision, decide
 from pose.world.camera_motion.log import MotionLog
@@ -43,7 +43,7 @@ class RecordedRun:
             PoseError: If the folder cannot be written.
         """
         self.info, self._folder = info, folder or Path(tempfile.gettempdir())
-        self._spool, self._log, self._stack = FrameStore(self._folder, info.skeleton), MotionLog(), ExitStack()
+        self._spool, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
         self._stack.callback(self._spool.close)
         self.results: Iterable[FrameResult] = self._spool
         self.decision: Decision | None = None

@@ -56,7 +56,7 @@ def people_of(frame: np.void, columns: dict[str, Any], hands: Hands | None, face
     )  # fmt: skip
 
 
-class FrameStore:
+class ResultStore:
     """Results of the frames of a run; can be iterated repeatedly, also at the same time."""
 
     def __init__(self, folder: Path | None, skeleton: Skeleton, memory: int | None = None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera
-from pose.structures.frame_store import FrameStore
+from pose.structures.frame_store import ResultStore
 from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
 from pose.utils.row_file import RowFile, Rows
@@ -39,8 +39,8 @@ class SeenPeople(Mapping[int, Person]):
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
         self._skeleton, self._camera, self._folder = skeleton, camera, folder
-        self._stored: FrameStore | None = None
-        self._own: FrameStore | None = None
+        self._stored: ResultStore | None = None
+        self._own: ResultStore | None = None
         self._begins: dict[int, float] = {}  # s, first frame of each track
         self._tracks: dict[int, list[int]] = {}  # tracks of each person, in order
         self._left_out: dict[int, set[float]] = {}  # times (s) of dropped frames of each track
@@ -125,12 +125,12 @@ class SeenPeople(Mapping[int, Person]):
     def gather(self, results: Iterable[FrameResult]) -> None:
         """Add all results of the run in order; at first, every track is one person.
 
-        The results of a `FrameStore` are not copied.
+        The results of a `ResultStore` are not copied.
         """
-        if isinstance(results, FrameStore):
+        if isinstance(results, ResultStore):
             self._stored = results
         else:
-            self._stored = self._own = FrameStore(self._folder, self._skeleton)
+            self._stored = self._own = ResultStore(self._folder, self._skeleton)
         frames = []
         for result in results:
             if self._own is not None:

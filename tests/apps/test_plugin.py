@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from accelerate.state import AcceleratorState
 from pose_apps.evaluate.command import main as pose_eval
 from pose_apps.export import main as pose_export
 from pose_apps.lift import main as pose_lift
@@ -35,7 +36,9 @@ def forget(monkeypatch):
             del sys.modules[name]
 
     again()
+    AcceleratorState._reset_state(reset_partial_state=True)  # accelerate keeps the first precision of a process
     yield again
+    AcceleratorState._reset_state(reset_partial_state=True)
     again()
 
 

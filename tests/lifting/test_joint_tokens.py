@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from pose.lifting import model as networks
 from pose.lifting.attention import Context
 from pose.lifting.backends import OnnxGraph
 from pose.lifting.blocks import Block, Highway
@@ -237,7 +238,8 @@ def test_highway_gates_pass_or_transform(gate):
 
 def adaptive(most: int = 4, **changes) -> AdaptiveBlock:
     torch.manual_seed(0)
-    (block,) = attention_blocks(LifterConfig(**(SMALL | {"depth": most, "adaptive_depth": True} | changes)))
+    config = LifterConfig(**(SMALL | {"depth": most, "adaptive_depth": True} | changes))
+    (block,) = networks.FORMS[config.form].blocks(config)
     assert isinstance(block, AdaptiveBlock)
     return block
 

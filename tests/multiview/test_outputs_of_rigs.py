@@ -123,7 +123,7 @@ def test_result_in_memory_keeps_world_and_observers(scene):
     [
         {"R": [[1, 2], [3, 4]]}, {"R": [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}, {"K": [[0, 0, 0]] * 3}, {"t": "left"},
         {"t": [1e300, 0, 0]}, {"size": [0, 480]}, {"size": [640]}, {"drift": -1.0}, {"sigma": None}, {"name": 3},
-        {"offset": float("nan")}, {"distortion": []}, {"residual_px": "small"},
+        {"offset": float("nan")}, {"distortion": ["k1"]}, {"residual_px": "small"},
     ],
 )  # fmt: skip
 def test_invalid_camera_is_rejected(scene, change):

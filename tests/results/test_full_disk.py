@@ -8,7 +8,7 @@ from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError
 from pose.results import NpzWriter
-from pose.structures.frame_store import FrameStore
+from pose.structures.frame_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 
 
@@ -31,7 +31,7 @@ def test_full_disk_for_arrays_names_the_file(tmp_path, rng, full_disk):
 
 
 def test_full_disk_for_the_spool_gives_one_error(tmp_path, rng, full_disk):
-    spool = FrameStore(tmp_path, BLAZEPOSE33, memory=0)
+    spool = ResultStore(tmp_path, BLAZEPOSE33, memory=0)
 
     def fill() -> None:
         for index in range(100):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pose.multiview.scene import RigScene
     from pose.pipeline import Pipeline
     from pose.results import RunInfo
-    from pose.results.cache import Found
+    from pose.results.cache.run import Found
     from pose.results.cameras import ResultCamera
     from pose.structures.skeletons import Skeleton
     from pose.structures.types import FrameResult

@@ -12,8 +12,8 @@ from pose_apps.support.summary import Tally
 if TYPE_CHECKING:
     from pose.multiview.scene import CameraRun
     from pose.pipeline import Pipeline
-    from pose.results.cache import Found
-    from pose.structures.frame_store import FrameStore
+    from pose.results.cache.run import Found
+    from pose.structures.frame_store import ResultStore
     from pose.structures.types import FrameResult
     from pose.video import Source
     from pose_apps.support.run_context import RunContext
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TalliedCamera:
     """Results of the pipeline for the video of one of several cameras, with statistics."""
 
-    spool: "FrameStore"  # results of all frames, stored in a temporary file
+    spool: "ResultStore"  # results of all frames, stored in a temporary file
     run: "CameraRun"  # metadata of the run
     cached: "Found"  # results found in the cache: "nothing", "people" (2D only) or "everything"
     tally: Tally  # statistics of the frames of this camera

@@ -9,7 +9,8 @@ from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.results.cache import Cache, Found
+    from pose.results.cache import Cache
+    from pose.results.cache.run import Found
     from pose.structures.types import FrameResult
     from pose.video import Source
 

@@ -12,7 +12,7 @@ from pose.utils.shown import shown
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.results.cache import Found
+    from pose.results.cache.run import Found
     from pose.structures.skeletons import Skeleton
     from pose.structures.types import FrameResult
     from pose.video import Source

@@ -16,7 +16,7 @@ from pose.utils.times import StageTimes
 from pose.video import Source
 
 
-class Session(Protocol):
+class CachedStream(Protocol):
     """One stream of frames in a pipeline."""
 
     def track(self, frame: Frame) -> People:
@@ -29,8 +29,8 @@ class Session(Protocol):
         """End the stream; return all remaining frames."""
 
 
-class Pipeline(Computes, Protocol):
-    """Pipeline whose people and poses are cached, as `pose.pipeline.Pipeline`."""
+class CachedPipeline(Computes, Protocol):
+    """Pipeline whose people and poses are cached, such as `pose.pipeline.Pipeline`."""
 
     times: StageTimes
 
@@ -41,7 +41,7 @@ class Pipeline(Computes, Protocol):
     def run(self, source: Source, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
         """Yield the result of every frame."""
 
-    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Session:
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> CachedStream:
         """Start a stream of images of one size."""
 
 
@@ -49,7 +49,7 @@ Found = Literal["nothing", "people", "everything"]
 
 
 def cached_results(
-    pipeline: Pipeline, source: Source, cache: Cache | None, stop: threading.Event
+    pipeline: CachedPipeline, source: Source, cache: Cache | None, stop: threading.Event
 ) -> tuple[Iterator[FrameResult], Found]:
     """Run the pipeline on a source, with a cache of earlier results if there is one.
 
@@ -74,7 +74,7 @@ class CachedRun:
     The results are identical to those of `Pipeline.run`, bit for bit.
     """
 
-    def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
+    def __init__(self, pipeline: CachedPipeline, source: Source, cache: Cache) -> None:
         self._pipeline, self._source, self._cache = pipeline, source, cache
         self._people_key = people_key(pipeline, source)
         self._people: Entry | None = None
@@ -154,7 +154,7 @@ class CachedRun:
         cut_short = entry.metadata["cut_short"]
         source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
 
-    def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
+    def _tracked(self, session: CachedStream, stop: threading.Event) -> Iterator[People]:
         """Compute, store and yield the tracked people of every frame in 2D."""
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
@@ -171,7 +171,7 @@ class CachedRun:
                 new_entry.commit({"frames": frames, **metadata})
 
     def _lifted(
-        self, session: Session, people: Iterator[People], new_entry: NewEntry, stop: threading.Event
+        self, session: CachedStream, people: Iterator[People], new_entry: NewEntry, stop: threading.Event
     ) -> Iterator[FrameResult]:
         """Compute, store and yield the results with 3D poses of the given people."""
         records, frames = PosesRecords(), 0

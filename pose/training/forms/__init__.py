@@ -11,8 +11,8 @@ from pose.lifting.blocks import Block
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import (
     FORMS,
-    Form,
     LifterBlock,
+    NetworkForm,
     attention_blocks,
     attention_knows_time,
     attention_layers,
@@ -61,9 +61,9 @@ def _recurrent_width(config: LifterConfig, blocks: Sequence[LifterBlock]) -> int
 
 
 FORMS |= {
-    "recurrent": Form(embed_frames, recurrent_blocks, lambda blocks: True, _recurrent_width, normalized=False),
-    "joints": Form(JointEmbedding, joint_blocks, attention_knows_time, head=JointHead),
-    "hierarchical": Form(HierarchicalEmbedding, frame_blocks, attention_knows_time),
-    "adaptive": Form(embed_frames, frame_blocks, attention_knows_time),
-    "reversible": Form(embed_frames, reversible_blocks, attention_knows_time),
+    "recurrent": NetworkForm(embed_frames, recurrent_blocks, lambda blocks: True, _recurrent_width, normalized=False),
+    "joints": NetworkForm(JointEmbedding, joint_blocks, attention_knows_time, head=JointHead),
+    "hierarchical": NetworkForm(HierarchicalEmbedding, frame_blocks, attention_knows_time),
+    "adaptive": NetworkForm(embed_frames, frame_blocks, attention_knows_time),
+    "reversible": NetworkForm(embed_frames, reversible_blocks, attention_knows_time),
 }

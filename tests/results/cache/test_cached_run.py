@@ -20,7 +20,7 @@ from pose.results import load_poses
 from pose.results.cache import Cache
 from pose.results.cache.keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
 from pose.results.cache.run import CachedRun
-from pose.structures.frame_store import FrameStore
+from pose.structures.frame_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 from pose.structures.types import People, Poses3D
 from pose.video import open_source
@@ -139,7 +139,7 @@ def test_settings_excluded_from_cache_keys_exist():
 def test_a_store_of_frames_holds_every_field_bit_for_bit(rng, tmp_path, memory):
     results = [random_result(rng, index, people) for index, people in enumerate((2, 0, 3))]
     results[2] = replace(results[2], people=replace(results[2].people, untracked=4))
-    store = FrameStore(tmp_path, BLAZEPOSE33, memory)
+    store = ResultStore(tmp_path, BLAZEPOSE33, memory)
     for result in results:
         store.write(result)
     with closing(store):

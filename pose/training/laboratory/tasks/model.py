@@ -31,10 +31,9 @@ class TokenModel(nn.Module):
             raise ValueError(f"tokens: {config.tokens} is not supported for text; use frames")
         if config.attention_options.get("distribution") == "hard":
             raise ValueError("attention_options: the distribution hard needs a lifting loss; choose another")
-        blocks: Sequence[LifterBlock] = FORMS[config.form].blocks(config)
         self.head_dim = config.dim // config.heads
         self.embed = nn.Linear(words, config.dim)
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks = nn.ModuleList(cast(Sequence[nn.Module], FORMS[config.form].blocks(config)))
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
         self.head = nn.Linear(config.dim, words)
         self.words, self.rotary = words, positions == "rotary"
