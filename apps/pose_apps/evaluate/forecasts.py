@@ -1,6 +1,7 @@
 """`pose-eval forecast`: accuracy and calibration of forecasters."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,10 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
         from pose_datasets.forecasting import load_motions
 
         from pose.lifting.forecast import PAST_SECONDS, load_forecaster
+        from pose_apps.support.lifters import allow_research_lifters
 
+        for path in filter(os.path.isfile, options.forecasters):
+            allow_research_lifters(path)
         samples = MotionSamples(load_motions(Path(options.motions), options.part), PAST_SECONDS)
         names = _names(options.forecasters)
         forecasters = [load_forecaster(name) for name in options.forecasters]
