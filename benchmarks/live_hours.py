@@ -3,8 +3,9 @@
     python benchmarks/live_hours.py --clip ../shared/videos/walk-by.mp4 --hours 8 --out soak
     python benchmarks/live_hours.py --clip a.mp4 --clip b.mp4 --clip c.mp4 --cameras cameras.toml --hours 8 --out soak
 
-The clips are written again at a low frame rate. One client stays connected, because the server closes its source without
-one. `OUT/memory.csv` has the memory of the server every 10 s, `OUT/summary.json` the result. docs/studies/live.md quotes it.
+The clips are written again at a low frame rate. One client stays connected, because the server closes an idle source.
+`OUT/memory.csv` has the memory of the server every 10 s, `OUT/summary.json` the result, which docs/studies/live.md
+quotes.
 """
 
 import argparse
@@ -157,7 +158,7 @@ async def watch(server: subprocess.Popen[str], seconds: float, seen: Seen, table
     begun, samples = time.monotonic(), []
     with table.open("w", newline="") as file:
         writer: csv.DictWriter[str] | None = None
-        while (passed := time.monotonic() - begun) < seconds and server.poll() is None:
+        while time.monotonic() - begun < seconds and server.poll() is None:
             samples.append(sample(server.pid, begun, seen))
             if writer is None:
                 writer = csv.DictWriter(file, samples[0].keys())
