@@ -95,7 +95,7 @@ def _mean(q: F64) -> F64:
 
 
 def _hinge_axis(rotated: dict[str, F64], upper: str, lower: str, sign: float) -> F64 | None:
-    """Return the horizontal axis (3,) to the person's left that a joint bends about, its length the mean bend in rad."""
+    """Return the horizontal axis (3,) to the left that a joint bends about; its length is the mean bend in rad."""
     if upper not in rotated or lower not in rotated:
         return None
     bend = _rotation_vectors(multiply(inverse(rotated[upper]), rotated[lower]))

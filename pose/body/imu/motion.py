@@ -20,8 +20,8 @@ DEFAULT_RATE = 30.0  # frames/s of the skeleton
 ORIENTATION_SD_DEGREES = 3.0  # of a segment about each axis: soft tissue under the sensor, and the standing pose
 FREE_SD_DEGREES = 45.0  # of a segment without a sensor
 
-# Each bone: joint at its end, joint at its start, segment that it turns with, and vector in body heights, in the axes of
-# the standing pose for the left side.
+# Each bone: joint at its end, joint at its start, segment that it turns with, and vector in body heights in the axes of
+# the standing pose, for the left side.
 _BONES: tuple[tuple[str, str, str, tuple[float, float, float]], ...] = (
     ("hip", "pelvis", "pelvis", (0.0955, 0.0, 0.0)),
     ("knee", "hip", "thigh", (0.0, -0.245, 0.0)),

@@ -1,7 +1,7 @@
 """Files of inertial sensors: x-io, OpenSense, Xsens MVN, Movella DOT and phones.
 
-- x-io: a folder or ZIP file with one folder per sensor that contains `Quaternion.csv` (time in microseconds, w, x, y, z)
-  and, for the sensor's name, `Command.json`.
+- x-io: a folder or ZIP file with one folder per sensor that contains `Quaternion.csv` (time in microseconds, w, x, y,
+  z) and, for the sensor's name, `Command.json`.
 - OpenSense: `.sto` with `DataType=Quaternion`: `time` in s and one column "w,x,y,z" per sensor. The earth frame is
   expected with z up, as before OpenSense's rotation to OpenSim's axes.
 - Xsens MVN: `.mvnx`, orientations of the segments.
@@ -181,7 +181,7 @@ def _mvnx(content: bytes, label: str) -> list[ImuSensor]:
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise PoseError(f"{label}: contains a document type or entities, which are not read")
     try:
-        subject = ElementTree.fromstring(content).find(f"{_MVN}subject")  # noqa: S314 (no entities, see above)
+        subject = ElementTree.fromstring(content).find(f"{_MVN}subject")
     except ElementTree.ParseError as error:
         raise PoseError(f"{label}: not an XML file ({in_brief(error)})") from error
     if subject is None:

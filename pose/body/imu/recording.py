@@ -64,11 +64,8 @@ class ImuRecording:
             )
         by_segment: dict[str, ImuSensor] = {}
         for sensor in sensors:
-            if other := by_segment.setdefault(sensor.segment, sensor):
-                if other is not sensor:
-                    raise PoseError(
-                        f"{source}: sensors {other.name!r} and {sensor.name!r} are both on {sensor.segment}"
-                    )
+            if (other := by_segment.setdefault(sensor.segment, sensor)) is not sensor:
+                raise PoseError(f"{source}: sensors {other.name!r} and {sensor.name!r} are both on {sensor.segment}")
         ordered = tuple(by_segment[segment] for segment in SEGMENTS if segment in by_segment)
         start = max(sensor.times[0] for sensor in ordered)
         end = min(sensor.times[-1] for sensor in ordered)

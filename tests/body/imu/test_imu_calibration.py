@@ -35,7 +35,7 @@ def test_recording_without_a_standing_pose_is_refused():
     times = np.arange(0, 5, 0.01)
     spinning = about(np.array([0, 0, 1.0]), 3 * times)
     recording = ImuRecording.of([sensor_of("pelvis", "pelvis", times, spinning, "spin")], "spin")
-    with pytest.raises(PoseError, match="never still .* must begin with the person standing upright"):
+    with pytest.raises(PoseError, match="never still"):
         solve_imus(recording)
 
 
