@@ -9,6 +9,7 @@ not move.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.body.imu.calibration import Calibration, calibrate
 from pose.body.imu.recording import SEGMENTS, ImuRecording
@@ -56,6 +57,7 @@ class ImuMotion:
 
     times: F64  # (T,) s of the recording
     joints: F64  # (T, 17, 3) m, joints of Human3.6M-17; the floor is at y = 0
+    contacts: F64  # (T, 2) 1 where the left or right foot carries the person, else 0
     sigma: F64  # (17,) mm, radius around each joint, relative to the pelvis, that contains it with 68 %
     sensors: tuple[tuple[str, ...], ...]  # for each joint, the segments with a sensor that its position depends on
     angles: dict[str, F64]  # (T,) degrees, by name such as "left_knee_flexion"; joints between two sensors only
@@ -90,10 +92,11 @@ def solve_imus(
         for segment, q in raw.items()
     }
     complete = _with_missing_segments(turned, len(times))
-    joints = _positions(complete, height)
+    joints, lowest = _positions(complete, height)
     return ImuMotion(
         times,
         joints,
+        np.stack([lowest < len(_SOLE), lowest >= len(_SOLE)], axis=1).astype(np.float64),
         np.array([_sigma(name, turned, height) for name in H36M17.names]),
         tuple(tuple(s for s, _ in _chain(name) if s in turned) for name in H36M17.names),
         _joint_angles(turned),
@@ -138,8 +141,8 @@ def _chain(joint: str) -> list[tuple[str, F64]]:
     return chain[::-1]
 
 
-def _positions(orientations: dict[str, F64], height: float) -> F64:
-    """Return joints (T, 17, 3) m in the world; the floor is at y = 0, and a foot on it does not slide."""
+def _positions(orientations: dict[str, F64], height: float) -> tuple[F64, NDArray[np.int64]]:
+    """Return joints (T, 17, 3) m in the world, and the lowest of the points of the soles, which does not slide."""
     frames = len(next(iter(orientations.values())))
     joints = np.zeros((frames, len(H36M17.names), 3))
     for at, name in enumerate(H36M17.names):
@@ -153,12 +156,12 @@ def _positions(orientations: dict[str, F64], height: float) -> F64:
         ],
         axis=1,
     )
-    return joints + _root_path(soles)[:, None]
-
-
-def _root_path(soles: F64) -> F64:
-    """Return the path (T, 3) of the pelvis for which the lowest point of the soles (T, 4, 3) is fixed on the floor."""
     lowest = soles[..., 1].argmin(axis=1)
+    return joints + _root_path(soles, lowest)[:, None], lowest
+
+
+def _root_path(soles: F64, lowest: NDArray[np.int64]) -> F64:
+    """Return the path (T, 3) of the pelvis for which the lowest point of the soles (T, 4, 3) is fixed on the floor."""
     frames = np.arange(len(soles))
     path = np.zeros((len(soles), 3))
     # From one frame to the next, the point that was lowest stays where it is.
