@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from pose_datasets.uses import EvaluationTask
+
 from pose.errors import PoseError, UsageError
 from pose.training.evaluation.results import EvaluationResult
 from pose.utils.options import Options, option, overwrite_option, quiet_option
 from pose.utils.progress import progress_bar
 from pose.utils.written_files import writing
-from pose_apps.evaluate.benchmarks import EvaluationTask
 
 if TYPE_CHECKING:
     from tqdm import tqdm
