@@ -30,7 +30,7 @@ from pose.analysis.unsupported import (
 from pose.analysis.walking import gait_metrics
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.types import F64
 
 __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
@@ -59,7 +59,7 @@ class Analysis:
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
 
 
-def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
+def analyse(table: Recording, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
     """Analyse the movement of every person in a result.
 
     Args:
@@ -80,7 +80,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     analysis = Analysis()
     visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
-    for person in np.unique(table.id).tolist():
+    for person in table.people:
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
@@ -96,7 +96,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     return analysis
 
 
-def _camera(table: PoseTable) -> F64 | None:
+def _camera(table: Recording) -> F64 | None:
     """Return the camera's position in the world, (3,) m; None for several or carried cameras, or without a world."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
