@@ -50,11 +50,11 @@ class CoAttentionHalves(Attention):
         super().__init__(dim, heads, causal=causal)
         if heads % 2:
             raise ValueError(f"co-attention: each half of the features needs heads of its own, got {heads} heads")
-        self.in_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
         self.halves = CoAttention(dim // 2, heads // 2, order)
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        first, second = self.in_proj(x_BTD).chunk(2, dim=-1)
+        first, second = self.v_proj(x_BTD).chunk(2, dim=-1)
         mixed: Tensor = self.out_proj(torch.cat(self.halves(first, context, second, context), dim=-1))
         return mixed
 

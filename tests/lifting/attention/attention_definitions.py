@@ -198,7 +198,7 @@ def fnet(case: Case) -> Array:
 
 
 def co_attention(case: Case) -> Array:
-    x, z = np.split(case.linear("in_proj", case.x), 2, axis=1)
+    x, z = np.split(case.linear("v_proj", case.x), 2, axis=1)
     alternating = case.form.options.get("order") == "alternating"
 
     def attended(name: str, queries: Array, others: Array) -> Array:
