@@ -9,7 +9,7 @@ detected has zeros.
 import io
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
 
 def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """Load all recordings of UI-PRMD in or below a folder or ZIP file as clips, named "uiprmd-s01" and so on."""
-    # The Kinect half of the data set, whose files have the same names, is ignored.
+    # The Kinect half of the data set, whose files have the same names in folders or archives "kinect...", is ignored.
     trials: dict[str, MarkerTrial] = {}
     for folder, name, text in _texts(source):
         movement, subject, episode, incorrect = _FILE.fullmatch(PurePosixPath(name).name).groups()  # type: ignore[union-attr]
@@ -62,7 +62,8 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
             name = file.relative_to(source).as_posix()
             if _wanted(name):
                 yield source, name, file.read_text(encoding="utf-8", errors="replace")
-        archives = [file for file in files if file.suffix.lower() == ".zip"]
+        names = [file.relative_to(source) for file in files if file.suffix.lower() == ".zip"]
+        archives = [source / name for name in names if not _is_kinect(name)]
     else:
         archives = [source]
     for archive in archives:
@@ -73,7 +74,11 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
 
 def _wanted(name: str) -> bool:
     path = PurePosixPath(name)
-    return bool(_FILE.fullmatch(path.name)) and not any("kinect" in part.lower() for part in path.parts)
+    return bool(_FILE.fullmatch(path.name)) and not _is_kinect(path)
+
+
+def _is_kinect(path: PurePath) -> bool:
+    return "kinect" in str(path).lower()
 
 
 def parse_positions(text: str, source: str) -> F64:

@@ -46,4 +46,4 @@ def _quoted(cell: str) -> str:
     return buffer.getvalue()
 
 
-FORMAT = SceneFormat(".csv", write)
+FORMAT = SceneFormat(".csv", write, options=("z_up",))

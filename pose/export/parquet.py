@@ -62,4 +62,4 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     }
 
 
-FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",))
+FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",), options=("z_up",))

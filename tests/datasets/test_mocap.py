@@ -146,6 +146,7 @@ def recordings_of_each_skeleton(shared):
                 yield subject, snu.snu_points(bvh.parse_bvh(files.read(file), file), group, file)[:40]
 
 
+@pytest.mark.slow
 def test_no_body_is_in_two_parts(shared):
     """CMU 12 and 60, once test subjects, are on the figure of 06, 07, 13 and 94."""
     clips = [

@@ -45,6 +45,13 @@ def test_folders_and_archives_give_equal_clips(markers, tmp_path):
         np.testing.assert_array_equal(a.points, b.points)
 
 
+def test_kinect_archives_of_a_folder_are_ignored(markers, tmp_path):
+    for name, text in {"s03.zip": text_of(markers), "kinect-s03.zip": "1 2 3"}.items():
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("m01_s03_e01_positions.txt", text)
+    assert [clip.name for clip in ui_prmd.load_ui_prmd(tmp_path)] == ["uiprmd-s03_m01_e01"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

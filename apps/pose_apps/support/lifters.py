@@ -3,10 +3,11 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from pose.lifting.names import SHIPPED
-
 
 def allow_research_lifters(lifter: str) -> None:
-    """Make mechanisms and forms of the laboratory available if `lifter` is a checkpoint file and torch is installed."""
-    if lifter not in SHIPPED and Path(lifter).suffix != ".onnx" and find_spec("torch") is not None:
+    """Make mechanisms and forms of the laboratory available if `lifter` is a checkpoint file and torch is installed.
+
+    Other lifters, such as `auto`, need no torch, whose import takes seconds and 600 MB.
+    """
+    if Path(lifter).is_file() and Path(lifter).suffix != ".onnx" and find_spec("torch") is not None:
         import pose.training.research  # noqa: F401
