@@ -41,7 +41,7 @@ _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
-DEFAULT_KEYPOINT_RATE = 15.0  # Hz; see docs/studies/keypoint-rate.md
+DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.

@@ -152,7 +152,8 @@ class _Spline:
             if before[place] is None or after[place] is None:
                 rows.append(None)
                 continue
-            row = np.array(near)
+            row = np.empty((), near.dtype)  # np.array would share the memory of `near`
+            row[()] = near
             _INTERPOLATED[kind](row, self, place, time, share)
             rows.append(row[()])
         return rows
