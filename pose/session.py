@@ -1,30 +1,67 @@
 """One stream of frames through the stages of a pipeline."""
 
+import threading
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pose.config import FIXED_CAMERA
+from pose.config import FIXED_CAMERA, PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.between import BetweenSamples
 from pose.networks.input import shared_uploads
+from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
+from pose.structures.skeletons import Skeleton
 from pose.structures.stages import LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Background, Frame, FrameResult, People
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.people_tracker import PeopleTracker
-from pose.tracking.sampling import Observed, SampledTracker
+from pose.tracking.sampling import TrackedFrame, SampledTracker
 from pose.utils.device import torch_threads
+from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
 
 if TYPE_CHECKING:
-    from pose.pipeline import Pipeline
     from pose.view.overlay import Overlay
 
 LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisation than they compute
+
+
+class StageFactory(Protocol):
+    """What a session needs of a pipeline."""
+
+    config: PipelineConfig
+    times: StageTimes
+    network_lock: threading.Lock
+    live: bool
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Skeleton of the 2D keypoints."""
+        ...
+
+    def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
+        """Return the camera whose frame is the coordinate frame of 3D results."""
+        ...
+
+    def people_stage(self) -> PeopleStage:
+        """Make a stage that detects and tracks people."""
+        ...
+
+    def hand_tracker(self) -> HandTracker | None:
+        """Make the hand tracker of one stream."""
+        ...
+
+    def face_tracker(self) -> FaceTracker | None:
+        """Make the face tracker of one stream."""
+        ...
+
+    def lifter_stage(self, camera: Camera) -> LifterStage:
+        """Make a stage that lifts people to 3D."""
+        ...
 
 
 class Session:
@@ -36,7 +73,7 @@ class Session:
         camera: Camera whose frame is the coordinate frame of the 3D poses.
     """
 
-    def __init__(self, pipeline: "Pipeline", image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
+    def __init__(self, pipeline: StageFactory, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
         self._times = pipeline.times
         self._network_lock = pipeline.network_lock
         self._incoming = IncomingFrames(image_size)
@@ -106,7 +143,7 @@ class Session:
         with self._network_lock, self._times.measure("track"), shared_uploads():
             return [self._completed(each) for each in self._sampled.flush()]
 
-    def _completed(self, observed: Observed) -> People:
+    def _completed(self, observed: TrackedFrame) -> People:
         """Add hands, faces and background to the people of a frame."""
         image, people = observed.image, observed.people
         if image is None:

@@ -49,7 +49,7 @@ class _Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class TrackedFrame:
     """A frame that is final in 2D.
 
     Attributes:
@@ -89,7 +89,7 @@ class SampledTracker:
         self._sampled_at = self._kept_at = self._time = -np.inf  # s: last sample, last kept image, last frame
         self._samples: dict[int, list[_Sample]] = {}  # by id, in the order of time
 
-    def push(self, frame: Frame) -> list[Observed]:
+    def push(self, frame: Frame) -> list[TrackedFrame]:
         """Add the next frame; return the frames that are final now, oldest first."""
         cut = self._cuts.is_cut(frame.image)
         if cut:
@@ -101,7 +101,7 @@ class SampledTracker:
             self._track(self._queue[-1], cut)
         return self._take(final=False)
 
-    def flush(self) -> list[Observed]:
+    def flush(self) -> list[TrackedFrame]:
         """Return the remaining frames after the end of the source."""
         self._sample_last()
         samples = self._sampled_frames()
@@ -139,7 +139,7 @@ class SampledTracker:
             if (kept := [sample for sample in known if sample.time >= oldest])
         }
 
-    def _take(self, final: bool) -> list[Observed]:
+    def _take(self, final: bool) -> list[TrackedFrame]:
         """Remove and return the frames before the last sample but one, or all."""
         samples = self._sampled_frames()
         end = len(self._queue)
@@ -160,12 +160,12 @@ class SampledTracker:
             else:
                 self._kept_at = held.time
 
-    def _observed(self, held: _Held) -> Observed:
+    def _observed(self, held: _Held) -> TrackedFrame:
         if held.people is not None:
-            return Observed(held.image, held.people, held.people)
+            return TrackedFrame(held.image, held.people, held.people)
         expected = {person: self._nearest(person, held.time) for person in self._samples}
         known = {person: keypoints for person, keypoints in expected.items() if keypoints is not None}
-        return Observed(held.image, self._people(held, held.added), self._people(held, known))
+        return TrackedFrame(held.image, self._people(held, held.added), self._people(held, known))
 
     def _people(self, held: _Held, found: dict[int, Keypoints2D]) -> People:
         ids, joints = sorted(found), len(self._tracker.skeleton)
