@@ -41,6 +41,7 @@ _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
+DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
@@ -74,6 +75,13 @@ class PipelineConfig:
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name (pose-weights list)")
     tracker: str = option(
         _TRACKING.tracker, "re-identification of people who come back into view", choices=tuple(BOX_TRACKERS)
+    )
+    keypoint_rate: float = option(
+        DEFAULT_KEYPOINT_RATE,
+        "samples of the 2D keypoints per second, more where motion is fast; other frames are interpolated; "
+        "0: every frame (offline)",
+        minimum=0.0,
+        maximum=1000.0,
     )
     lifter: str = option(
         AUTO_LIFTER,
@@ -247,6 +255,7 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
+        unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
     choice = detector_choice(config.detector)
     if choice.weight is None and not choice.own_file:
