@@ -19,7 +19,7 @@ from pose.structures.types import U8, Background, Frame, FrameResult, People
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.people_tracker import PeopleTracker
-from pose.tracking.sampling import TrackedFrame, SampledTracker
+from pose.tracking.sampling import SampledTracker, TrackedFrame
 from pose.utils.device import torch_threads
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
