@@ -34,6 +34,7 @@ from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
 from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
+from pose.results.cache import open_cache
 from pose.session import Session
 from pose.structures.camera import Camera, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
@@ -280,6 +281,8 @@ class Pipeline:
         foot_lock: bool = True,
         start: float = 0.0,
         end: float = math.inf,
+        cache: str | Path | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
 
@@ -298,6 +301,9 @@ class Pipeline:
             foot_lock: Whether to keep feet in place while they touch the floor.
             start: Start of the part to process, in s from the first frame; ignored for an open source.
             end: End of the part to process, in s from the first frame; ignored for an open source.
+            cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
+            progress: Function that is called after each frame, with the number of frames so far, and of all frames if
+                it is known.
 
         Returns:
             All people in all frames.
@@ -306,29 +312,23 @@ class Pipeline:
             PoseError: If the source cannot be read.
         """
         from pose.result import Result
+        from pose.run import counted, record_video
         from pose.world.clean import Steps
-        from pose.world.given import checked
+        from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
+        steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
         options = {
-            "world": world, "pitch": pitch, "roll": roll, "height": _height_text(heights or {}), "smooth": smooth,
+            "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
             "fill_gaps": fill_gaps, "join_tracks": join_tracks, "foot_lock": foot_lock,
         }  # fmt: skip
         with ExitStack() as stack:
-            opened = source
-            if not isinstance(opened, Source):
-                opened = stack.enter_context(open_source(opened, start=start, end=end))
-            info = self.run_info(opened.name, opened.info.fps, opened.info.size, opened.info.focal_35mm)
-            span = {"start": start, "end": end if math.isfinite(end) else None}
-            info = replace(info, settings={**span, **info.settings, **options})
-            steps = Steps(
-                bones=self.config.constant_bones, fill=fill_gaps, smooth=smooth, feet=foot_lock,
-                camera_known=info.camera.known, up=up, heights=heights or {},
+            opened = source if isinstance(source, Source) else open_source(source, start=start, end=end)
+            if opened is not source:
+                stack.enter_context(opened)
+            known = None if cache is None else stack.enter_context(open_cache(str(cache)))
+            run = record_video(
+                self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
+                cache=known, progress=counted(progress), images=not opened.info.is_live,
             )  # fmt: skip
-            replay = None if opened.info.is_live else opened.replay
-            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks, images=replay)
-
-
-def _height_text(heights: Mapping[int | None, float]) -> str | None:
-    """Format heights as a value of the option --height; return None if there are no heights."""
-    return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
+            return Result.of(stack.enter_context(run))

@@ -32,7 +32,7 @@ from pose.training.losses import lifting_loss
 ROOT = Path(__file__).resolve().parents[1]
 PROBES = (
     "a detector", "a 2D estimator", "an attention mechanism", "a term of the training loss", "a learning rate schedule",
-    "an export format", "a joint set", "a data set to prepare", "a metric", "a default or a threshold that can be set",
+    "an export format", "a joint set", "a data set", "a metric", "a default or a threshold that can be set",
     "an option of a command", "a colour of body sides", "downloadable weights", "what a command prints", "a tracker",
     "an experiment", "a column of the results", "a lens model",
 )  # fmt: skip
@@ -45,7 +45,7 @@ ENTRIES = {  # an existing entry for each table of names
     "a learning rate schedule": "inverse-sqrt",
     "an export format": "trc",
     "a joint set": "wholebody133",
-    "a data set to prepare": "ui-prmd",
+    "a data set": "ui-prmd",
     "a metric": "n_mpjpe",
     "a default or a threshold that can be set": "detect_every",
     "an option of a command": "image_fps",

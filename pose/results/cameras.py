@@ -17,7 +17,6 @@ from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole
 
-CAMERAS_FILE = "cameras.json"
 MAX_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s
 MAX_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.00015
 

@@ -12,7 +12,9 @@ from pose_fakes import run_info
 from stick_figures import squats, walk
 
 from pose.analysis import GROUPS, analyse
+from pose.body.tracks import open_recording
 from pose.errors import UsageError
+from pose.export.events import foot_events
 from pose.results import NpzWriter, WorldInfo, load_poses
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Placed, Poses3D
@@ -93,6 +95,17 @@ def test_c3d_contains_gait_events(result, tmp_path):
     assert set(events["CONTEXTS"]["value"]) == {"Left", "Right", "General"}
     assert events["TIMES"]["value"][1] == pytest.approx([float(row["time"]) for row in rows], abs=1e-3)
     assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "c3d", "--quiet"]) == 2
+
+
+def test_exported_foot_events_are_those_of_the_analysis(result):
+    """They differed by +83 and -118 ms: one came from the contacts of the ankles, the other from the gait."""
+    recording, found = open_recording(result), []
+    for event in foot_events(recording.track(4, recording.uniform)):
+        found.append((round(event.time, 3), event.label, event.side.lower()))
+    events = [event for event in analyse(load_poses(result)).events if (event.person, event.group) == (4, "gait")]
+    expected = sorted((round(event.time, 3), event.name, event.side) for event in events)
+    assert sorted(found) == expected
+    assert len(expected) > 10
 
 
 def test_existing_tables_are_not_overwritten(result, tmp_path, capsys):

@@ -146,8 +146,9 @@ def test_parquet_equals_csv_with_types(recorded, tmp_path):
     assert table.column_names == list(rows[0])
     for name in ("video", "joint", "space"):
         assert table[name].to_pylist() == [row[name] for row in rows]
-    for name in ("frame", "time", "person", "x", "y", "z", "sigma_mm", "score", "filled"):
-        np.testing.assert_allclose(table[name].to_numpy().astype(float), [float(row[name]) for row in rows], atol=1e-3)
+    for name in ("frame", "time", "person", "x", "y", "z", "sigma_mm", "root_sigma_mm", "score", "filled"):
+        expected = [float(row[name] or "nan") for row in rows]
+        np.testing.assert_allclose(table[name].to_numpy().astype(float), expected, atol=1e-3)
     assert table.schema.metadata[b"units"] == b"m, mm, s"
 
 

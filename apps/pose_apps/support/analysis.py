@@ -74,22 +74,22 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write a C3D file with joints and events for each person with events; return the files."""
+    """Write a C3D file with points and events for each person with events; return the files."""
     from pose.export import open_recording
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
 
     recording, written = open_recording(poses), []
     for person in sorted({event.person for event in analysis.events}):
-        person_events = [event for event in analysis.events if event.person == person]
+        others = [event for event in analysis.events if event.person == person and event.group != "gait"]
         track = recording.track(person, recording.uniform)
         if track is not None:
             events = [
                 ExportEvent(event_of_person.time, event_of_person.name, event_of_person.side.capitalize() or GENERAL)
-                for event_of_person in person_events
+                for event_of_person in others
             ]
             record.move_user_file(target := folder / C3D.format(person))
-            write(track, target, sorted(events, key=lambda event: event.time))
+            write(track, target, events)
             written.append(target)
     return written
 
