@@ -70,14 +70,15 @@ def combine(skeleton: Skeleton, first: Keypoints2D, others: Sequence[tuple[Skele
     heights = np.maximum((boxes[:, 2:] - boxes[:, :2]).max(axis=1), 1.0)[:, None]
     mean, distance = robust_mean(np.stack(xy), np.stack(scores), heights)
     agreement = 1 / (1 + (distance / (HALF_SCORE * heights)) ** 2)
-    return Keypoints2D(mean, (first.scores * agreement).astype(np.float32), first.presence, first.next_regions)
+    certain = np.where(first.scores > 0, first.scores, np.max(scores, axis=0)) * agreement
+    return Keypoints2D(mean, certain.astype(np.float32), first.presence, first.next_regions)
 
 
 def robust_mean(xy: F32, scores: F32, heights: F32) -> tuple[F32, F32]:
     """Return the mean (P, J, 2) of K opinions (K, P, J, 2), and their root mean square distance from it (P, J), px."""
     weights = np.maximum(scores, np.where(scores > 0, MIN_WEIGHT, 0))
     none = ~(weights > 0).any(axis=0)
-    weights[0][none] = 1  # keypoints that nobody sees are those of the first network
+    weights[0][none] = 1  # keypoints that no network sees are those of the first network
     certain, mean = weights, xy[0]
     for _ in range(ITERATIONS):
         mean = (weights[..., None] * xy).sum(axis=0) / weights.sum(axis=0)[..., None]
