@@ -43,6 +43,7 @@ class ConvertOptions(Options):
         choices=RIGS,
         metavar="NAME",
     )
+    z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
     quiet: bool = quiet_option()
@@ -59,6 +60,8 @@ class ConvertOptions(Options):
         for name in ("pitch", "roll"):
             if getattr(self, name) is not None and self.space == CAMERA:
                 raise UsageError(f"{name}: has no effect on the camera frame; omit --space {CAMERA}")
+        if self.z_up and self.space == CAMERA:
+            raise UsageError(f"--z-up: the camera frame has no vertical; omit --space {CAMERA}")
         if self.video is not None and not Path(self.video).is_file():
             raise UsageError(f"--video {self.video}: no such file")
 
@@ -95,6 +98,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         heights=read_heights(options.height),
         trim=options.trim,
         rig=options.rig,
+        z_up=options.z_up,
     )
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
@@ -127,7 +131,8 @@ def _check_used(options: ConvertOptions, names: list[str]) -> None:
     for option_name in sorted({used for form in FORMATS.values() for used in form.options}):
         formats = [name for name, form in FORMATS.items() if option_name in form.options]
         if getattr(options, option_name) != defaults[option_name] and not set(formats) & set(names):
-            raise UsageError(f"--{option_name}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
+            given = option_name.replace("_", "-")
+            raise UsageError(f"--{given}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
 
 
 def _people(wanted: str | None, recording: "Recording") -> list[int]:

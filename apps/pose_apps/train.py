@@ -50,7 +50,7 @@ class TrainingData(Protocol):
         ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]":
-        """Return fixed batches for calibrating the predicted uncertainty, as one iterator per kind of input."""
+        """Return fixed batches for calibrating sigma, as one iterator per kind of input; none without held-out data."""
         ...
 
 
@@ -220,11 +220,15 @@ def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     from pose.training.sigma import calibrate
 
     network = trainer.final_network()
-    calibrate(network, source.calibration())
+    held_out = source.calibration()
+    if held_out:
+        calibrate(network, held_out)
+    else:
+        print("sigma is not calibrated, because no subject is held out of the training")
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
     for name, batches in source.evaluation("validation").items():
-        print(f"validation subjects, {name} 2D: {measure(network, batches)}")
+        print(f"{'validation' if held_out else 'training'} subjects, {name} 2D: {measure(network, batches)}")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -54,6 +54,7 @@ class EvaluationTask:
     benchmark: "Benchmark"  # name and protocol of the evaluation, for the tables of results
     fps: float  # frame rate of the sequences, frames/s
     slug: str  # part of the default name of the results folder
+    centred: bool = True  # whether the pelvis of predictions is moved to the origin before the errors are computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

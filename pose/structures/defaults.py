@@ -5,3 +5,5 @@ SEEN_SCORE = 0.3  # 2D score from which a joint counts as detected, with the net
 DRAWN_SCORE = 0.12  # 2D score from which a joint is drawn
 STEM = "poses"  # start of the names of result files and of their exports
 RESULT_JSON, RESULT_NPZ = f"{STEM}.json", f"{STEM}.npz"
+CAMERAS_FILE = "cameras.json"  # calibration of the cameras of a result
+CACHE_GIGABYTES = 2.0  # maximum size of a cache folder

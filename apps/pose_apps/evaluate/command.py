@@ -20,6 +20,7 @@ from pose_apps.evaluate.candidates import (
     finish,
     plan_output,
     short_names,
+    with_pelvis_as_given,
 )
 from pose_apps.evaluate.forecasts import ForecastOptions, evaluate_forecasts
 from pose_apps.evaluate.video import VideoOptions, evaluate_video
@@ -37,6 +38,11 @@ class CandidateOptions(Options):
     compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="FILE|NAME")
     lookahead: str | None = option(None, "measure accuracy at these look-ahead values, frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
+    root: str = option(
+        "centred",
+        "pelvis of predictions: centred moves it to the origin; as-given counts its offset, as VideoPose3D does",
+        choices=("centred", "as-given"),
+    )
     device: str = same_option(PipelineConfig, "device")
 
 
@@ -70,6 +76,8 @@ def evaluate(labelled: LabelledEvaluation, options: CandidateOptions, output_opt
     lookaheads = _lookaheads(options.lookahead)
     with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
+        if options.root == "as-given":
+            task = with_pelvis_as_given(task)
         output = plan_output(output_options, task.slug)
         candidates = _candidates(options, task)
     results = evaluate_all(candidates, task, output, flip=options.flip, lookaheads=lookaheads)

@@ -175,15 +175,25 @@ def performer(case: Case) -> Array:
         largest = np.exp(w @ x).max()
         return (np.exp(w @ x) + 1e-6 * largest) * np.exp(-x @ x / 2)
 
+    before = case.form.options.get("rotation") != "numerator"
     out = np.zeros_like(case.x)
+
+    def features(x: Array, frame: int, h: int) -> Array:
+        turned = case.turned(case.head(x[frame], h), frame)
+        return phi(np.concatenate([turned.real, turned.imag]) if before else case.head(x[frame], h))
+
     for t in case.frames:
         for h in range(HEADS):
             seen = case.seen(t, lambda t, s: s <= t if case.form.causal else True)
-            query, keys = phi(case.head(q[t], h)), [phi(case.head(k[s], h)) for s in seen]
-            tops = [
-                (case.turned(query, t) * case.turned(key, s).conj()).real.sum()
-                for key, s in zip(keys, seen, strict=True)
-            ]
+            query, keys = features(q, t, h), [features(k, s, h) for s in seen]
+            tops = (
+                [query @ key for key in keys]
+                if before
+                else [
+                    (case.turned(query, t) * case.turned(key, s).conj()).real.sum()
+                    for key, s in zip(keys, seen, strict=True)
+                ]
+            )
             total = sum(query @ key for key in keys)
             for s, top in zip(seen, tops, strict=True):
                 out[t, h * K : (h + 1) * K] += top / total * case.head(v[s], h)
