@@ -124,7 +124,7 @@ def receivers() -> None:
     def lsl():
         import pylsl
 
-        found = pylsl.resolve_byprop("name", "pose-person-1", timeout=5)
+        found = pylsl.resolve_byprop("name", "pose_person_1", timeout=5)
         inlet = pylsl.StreamInlet(found[0], max_buflen=5)
         while True:
             inlet.pull_sample(timeout=0.5)

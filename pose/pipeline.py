@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.config import (
-    FIXED_CAMERA,
     PipelineConfig,
     choose_detector,
     choose_networks,
@@ -30,30 +29,25 @@ from pose.networks.faces import WEIGHT as FACE_WEIGHT
 from pose.networks.faces import FaceNetwork
 from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
 from pose.networks.hands import HandNetwork, PalmDetector
-from pose.networks.input import shared_uploads
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
+from pose.session import Session
 from pose.structures.camera import Camera, intrinsics_from_focal
-from pose.structures.incoming import IncomingFrames
 from pose.structures.skeletons import Skeleton, get_skeleton
-from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
-from pose.structures.types import U8, Frame, FrameResult, People
+from pose.structures.stages import Detector, LifterStage, PeopleStage
+from pose.structures.types import FrameResult
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.warm_up import warm_up_lifter
-from pose.utils.device import resolve_device, seed_torch, torch_threads
+from pose.utils.device import resolve_device, seed_torch
 from pose.utils.prefetch import prefetch
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
-from pose.world.camera_motion.measure import BackgroundMotion
 
 if TYPE_CHECKING:
     from pose.lifting.predict import Lifter
     from pose.result import Result
-    from pose.view.overlay import Overlay
-
-LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisation than they compute
 
 
 class Pipeline:
@@ -250,7 +244,7 @@ class Pipeline:
             fit=config.fit, log=self.fits,
         )  # fmt: skip
 
-    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Session:
         """Start a stream of images of one size, (width, height) px, with its own track ids; see `camera`."""
         return Session(self, image_size, focal_35mm)
 
@@ -338,113 +332,3 @@ class Pipeline:
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
             )  # fmt: skip
             return Result.of(stack.enter_context(run))
-
-
-class Session:
-    """One stream of frames, with the state of its tracker and lifter.
-
-    `push` calls `track`, then `lift`. To run the two in parallel, call each from a thread of its own.
-
-    Attributes:
-        camera: Camera whose frame is the coordinate frame of the 3D poses.
-    """
-
-    def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
-        self._times = pipeline.times
-        self._network_lock = pipeline.network_lock
-        self._incoming = IncomingFrames(image_size)
-        self._skeleton = pipeline.skeleton
-        self._overlays: dict[tuple[bool, bool], Overlay] = {}
-        self._pipeline = pipeline
-        self.camera = pipeline.camera(image_size, focal_35mm)
-
-    @cached_property
-    def _people(self) -> PeopleStage:
-        return self._pipeline.people_stage()
-
-    @cached_property
-    def _hands_and_faces(self) -> tuple[HandTracker | None, FaceTracker | None]:
-        return self._pipeline.hand_tracker(), self._pipeline.face_tracker()
-
-    @cached_property
-    def _lifter(self) -> LifterStage:
-        return self._pipeline.lifter_stage(self.camera)
-
-    @cached_property
-    def _background(self) -> BackgroundMotion | None:
-        if self._pipeline.config.camera == FIXED_CAMERA:
-            return None
-        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
-
-    def push(self, frame: Frame) -> list[FrameResult]:
-        """Process the next frame; return the frames that are now final, oldest first.
-
-        Raises:
-            UsageError: If the image size differs from that of the session, or the time does not increase.
-        """
-        return self.lift(self.track(frame))
-
-    def track(self, frame: Frame) -> People:
-        """Detect and track the people of the next frame in 2D.
-
-        Raises:
-            UsageError: If the image size differs from that of the session, or the time does not increase.
-        """
-        self._incoming.check(frame)
-        with self._network_lock, self._times.measure("track"), shared_uploads():
-            people = self._people.step(frame.image, frame.index, frame.time)
-            hands, faces = self._hands_and_faces
-            if hands is not None:
-                with self._times.measure("hands"):
-                    people = replace(people, hands=hands.step(frame.image, people))
-            if faces is not None:
-                with self._times.measure("faces"):
-                    people = replace(people, faces=faces.step(frame.image, people))
-            if self._background is None:
-                return people
-            with self._times.measure("camera motion"):
-                return replace(people, background=self._background.step(frame.image, people))
-
-    def lift(self, people: People) -> list[FrameResult]:
-        """Lift the people of the next frame; return the frames that are now final, oldest first."""
-        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
-            return self._lifter.push(people)
-
-    @property
-    def refines(self) -> bool:
-        """Whether `take_refined` returns each frame a second time, as a live session with a sliding lifter does."""
-        return isinstance(self._lifter, Refining) and self._lifter.refines
-
-    def take_refined(self) -> list[FrameResult]:
-        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
-        return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
-
-    def draw(
-        self, frame: Frame, result: FrameResult, *, inset: bool = False, body: bool = False, bgr: bool = False
-    ) -> U8:
-        """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
-
-        Args:
-            frame: Frame with the image.
-            result: Result of the same frame.
-            inset: Whether to draw the 3D view: in a corner of a landscape image, else beside the image, which becomes
-                wider.
-            body: Whether to draw shaded bodies under the skeletons.
-            bgr: Whether to return the channel order of OpenCV instead of RGB.
-
-        Raises:
-            UsageError: If the result belongs to another frame.
-        """
-        if result.index != frame.index:
-            raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
-        if (inset, body) not in self._overlays:
-            from pose.view.mesh_overlay import make_overlay
-
-            self._overlays[inset, body] = make_overlay(self.camera, self._skeleton, inset=inset, body=body)
-        drawn = self._overlays[inset, body].draw(frame.image, result)
-        return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
-
-    def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames, oldest first."""
-        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
-            return self._lifter.flush()

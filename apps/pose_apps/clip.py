@@ -71,6 +71,9 @@ class RunConfig(WorldConfig):
     stills: bool = option(False, "process each image on its own")
     start: float = option(0.0, "start at this second of the video", minimum=0.0)
     end: float = option(math.inf, "stop at this second of the video", minimum=0.0)
+    stream: int | None = option(
+        None, "video stream of a file with several, numbered from 0; default: the largest", minimum=0
+    )
     image_fps: float = option(IMAGE_FPS, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
     intrinsics: str | None = option(
         None,
@@ -94,17 +97,24 @@ class RunConfig(WorldConfig):
         if self.analyse and not self.world:
             raise UsageError("analyse: needs world coordinates; leave out --no-world")
 
+    def opened(self, video: str, *, keep: bool = False) -> "Source":
+        """Open a video as the options say."""
+        from pose.video import open_source
+
+        span = {"start": self.start, "end": self.end}
+        return open_source(video, **span, image_fps=self.image_fps, keep=keep, stream=self.stream)
+
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process the input of `pose-run` as one video, or as single images."""
     # Images are single if `config.stills` is set, if there is one file, or if they differ in size. `networks` may be
     # called twice.
-    from pose.video.images import SUFFIXES, SizesDifferError
+    from pose.video.images import SizesDifferError, is_still
     from pose_apps.stills import ImagesRequest, run_stills
 
     assert config.video is not None
     one = Path(config.video)
-    if not config.stills and not (one.suffix.lower() in SUFFIXES and one.is_file()):
+    if not config.stills and not is_still(one):
         try:
             return run_clip(config, networks, context)
         except SizesDifferError:
@@ -125,14 +135,13 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunC
 
 def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process one video and write its result files; networks load once it is open and the folder exists."""
-    from pose.video import open_source
     from pose.video.images import SizesDifferError
 
     assert config.video is not None
     wanted = planned_outputs(config, [config.video], context)
     keep = wanted.overlay is not None
     with (
-        open_source(config.video, start=config.start, end=config.end, image_fps=config.image_fps, keep=keep) as source,
+        config.opened(config.video, keep=keep) as source,
         wanted.ready_folder() as written,
     ):
         pipeline, tally = networks(), Tally()
@@ -204,6 +213,8 @@ def _process(
     from pose.run import record_video
 
     times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
+    if config.stream is not None:
+        settings["stream"] = config.stream
     with Interrupts(context.handles_interrupts) as interrupts, hidden_progress(config.quiet):
         stop = interrupts.stop
 

@@ -102,7 +102,7 @@ def play(poses: Path, send: str, speed: float, again: bool) -> None:
     finally:
         for link in links:
             link.close()
-    failures = [f"--send {link.name} ended early: {link.problem}" for link in links if link.problem is not None]
+    failures = [f"--send {link.name}: {link.problem}" for link in links if link.problem is not None]
     if failures:
         raise PoseError("; ".join(failures))
 

@@ -54,6 +54,7 @@ def _columns(part: Rows, recording: Selection, pyarrow: Any) -> dict[str, Any]:
         "y": y,
         "z": z,
         "sigma_mm": sigma,
+        "root_sigma_mm": np.repeat(part.root_sigma.astype(np.float32), len(part.names)),
         "score": score,
         "filled": part.filled.reshape(count),
         "doubtful": np.repeat(np.isin(part.person, recording.table.doubtful_ids), len(part.names)),

@@ -24,6 +24,8 @@ from pose.world.clean import Steps
 from pose.world.placing import place_run
 from pose.world.run import PlacedRun, doubtful_tracks
 
+MAX_RATE_ERROR = 0.02  # maximum relative difference of a declared frame rate from the average
+
 
 class RecordedRun:
     """Results of a run; must be closed.
@@ -52,6 +54,7 @@ class RecordedRun:
         self.lifted, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
         self._stack.callback(self.lifted.close)
         self.results: Iterable[FrameResult] = self.lifted
+        self._covered = 0, 0.0, 0.0  # number of frames, and times in s of the first and the last one
         self.decision: Decision | None = None
         self.world: PlacedRun | None = None
         self.error: BaseException | None = None
@@ -76,6 +79,8 @@ class RecordedRun:
         Raises:
             PoseError: If it cannot be stored, for example because the disk is full.
         """
+        count, first, _ = self._covered
+        self._covered = count + 1, first if count else result.time, result.time
         self.lifted.write(result)
         self._log.add(result.people)
 
@@ -88,7 +93,8 @@ class RecordedRun:
             images: Function that returns an iterator over the same frames again, which serve to estimate the
                 translation of a carried camera; None if they are not available.
         """
-        info, camera = self.info, str(self.info.settings.get("camera", AUTO))
+        info = replace(self.info, fps=average_rate(self.info.fps, *self._covered))
+        camera = str(info.settings.get("camera", AUTO))
         if steps is None:
             self.decision = decide(self._log, camera)
         else:
@@ -151,6 +157,14 @@ def record(
         recorded.close()
         raise
     return recorded
+
+
+def average_rate(declared: float, count: int, first: float, last: float) -> float:
+    """Return the average rate of `count` frames from `first` to `last` (s), or the declared one if it agrees."""
+    if count < 2:
+        return declared
+    average = (count - 1) / (last - first)
+    return declared if abs(average / declared - 1) <= MAX_RATE_ERROR else average
 
 
 def write_results(

@@ -160,6 +160,12 @@ class RunInfo:
         """Whether faces were estimated."""
         return self.settings.get("face") is True
 
+    @property
+    def stream(self) -> int | None:
+        """Number of the video stream that was chosen; None for the largest."""
+        stream = self.settings.get("stream")
+        return stream if isinstance(stream, int) and stream >= 0 else None
+
     def __post_init__(self) -> None:
         """Convert names that are not valid UTF-8 to text that every format supports."""
         object.__setattr__(self, "source", in_utf8(self.source))

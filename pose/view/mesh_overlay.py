@@ -16,6 +16,7 @@ from pose.body.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_ro
 from pose.body.space import CAMERA_SPACE
 from pose.structures import rotations
 from pose.structures.camera import Camera
+from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
@@ -24,7 +25,6 @@ from pose.view.insets import AUTO, OFF
 from pose.view.overlay import Overlay
 
 BATCH_FRAMES = 32  # frames per batch
-_MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
 _MIN_DEPTH_M = 0.15  # triangles nearer to the camera are not drawn
 # Direction to the light (x right, y up, z towards the camera): mostly above, and on the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
@@ -67,7 +67,7 @@ class BodyMeshes:
         self._meshes_by_frame.update({result.index: [] for result in results})
         by_person: dict[int, list[tuple[FrameResult, int]]] = {}
         for result in results:
-            visible = visible_rows(result, _MIN_SCORE)
+            visible = visible_rows(result, DRAWN_SCORE)
             for row in nearest_rows(result, visible) if self._live else visible:
                 by_person.setdefault(int(result.people.ids[row]), []).append((result, row))
         for track_id, observations in by_person.items():

@@ -29,7 +29,7 @@ def test_lsl_streams_carry_joints_at_capture_times(rng):
     try:
         frame = builder.build(live_result(body))
         link.send(frame)  # opens the outlet
-        (info,) = pylsl.resolve_byprop("name", "pose-person-1", timeout=20)
+        (info,) = pylsl.resolve_byprop("name", "pose_person_1", timeout=20)
         inlet = pylsl.StreamInlet(info)
         inlet.open_stream(timeout=20)
         full = inlet.info(timeout=20)

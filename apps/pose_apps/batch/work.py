@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, without_credentials
+from pose.results.recorded import average_rate
 from pose_apps.batch.clips import BatchClip
 from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
 from pose_apps.cameras.command import check_several, process_cameras
@@ -171,12 +172,11 @@ class Worker:
     def _key(self, clip: BatchClip) -> str:
         """Return a hash of settings, weights and content of the clip, or of all videos of a group."""
         from pose.results.cache.keys import hash_of
-        from pose.video import open_source
 
         run = self._job.run
         keys = []
         for video in clip.videos or [clip.path]:
-            with open_source(video, start=run.start, end=run.end, image_fps=run.image_fps) as source:
+            with run.opened(video) as source:
                 keys.append(self._key_of(source))
         return hash_of(keys) if clip.videos else keys[0]
 
@@ -222,6 +222,8 @@ def _progress_reporter(
 def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
     """Return the properties of a video. `tally` is None for single images."""
     duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
+    if tally is not None:
+        fps = average_rate(fps, tally.frames, tally.first_time, tally.last_time)
     return {"width": size[0], "height": size[1], "fps": round(fps, 6), "duration": round(duration, 6)}
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from pose.live.links.frames import LinkFrame
 
 
-class Link(Protocol):
+class LinkSender(Protocol):
     """Sender of frames in one protocol."""
 
     @property
@@ -43,7 +43,7 @@ class Address:
 class LinkKind:
     """A protocol that `--send` knows."""
 
-    open: Callable[[Address], Link]  # raises PoseError if the link cannot be opened
+    open: Callable[[Address], LinkSender]  # raises PoseError if the link cannot be opened
     about: str  # receivers, in a few words
     extra: str  # extra of this package that installs the modules
     modules: tuple[str, ...]  # modules that the link requires

@@ -26,7 +26,7 @@ _HOLD_S = 0.3  # time for which a new posture must last
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LinkEvent:
     """Something that happened in a frame."""
 
     kind: str  # 'entered', 'left', 'repetition', 'foot_contact', 'foot_release' or 'possible_fall'
@@ -63,7 +63,7 @@ class EventWatch:
 
     def update(
         self, live: LiveResult, ids: list[int], joints: F64, contacts: F32 | None, rows: list[int]
-    ) -> tuple[dict[int, State], tuple[Event, ...]]:
+    ) -> tuple[dict[int, State], tuple[LinkEvent, ...]]:
         """Process the people of the next frame, and return their states and the events.
 
         Args:
@@ -78,34 +78,34 @@ class EventWatch:
         gone = [one for one, state in self._people.items() if restarted or time - state.seen > GONE_S]
         for number in gone:
             del self._people[number]
-            events.append(Event(LEFT, number))
+            events.append(LinkEvent(LEFT, number))
         for at, number in enumerate(ids):
             state = self._people.get(number)
             if state is None:
                 state = self._people[number] = State()
-                events.append(Event(ENTERED, number))
+                events.append(LinkEvent(ENTERED, number))
             state.seen = time
             if contacts is not None:
                 events += _foot_events(state, number, contacts[rows[at]])
             count = live.counts.get(number)
             if count is not None and count.count > state.repetitions:
-                events.append(Event(REPETITION, number, count.movement, count.count))
+                events.append(LinkEvent(REPETITION, number, count.movement, count.count))
             state.repetitions = 0 if count is None else count.count
             if _update_posture(state, joints[at], time):
-                events.append(Event(FALL, number))
+                events.append(LinkEvent(FALL, number))
         return {number: self._people[number] for number in ids}, tuple(events)
 
 
-def _foot_events(state: State, number: int, contacts: F32) -> list[Event]:
+def _foot_events(state: State, number: int, contacts: F32) -> list[LinkEvent]:
     events = []
     for foot, side in enumerate(("left", "right")):
         probability = float(contacts[foot])
         if not state.feet[foot] and probability > _CONTACT_ON:
             state.feet[foot] = True
-            events.append(Event(CONTACT, number, side))
+            events.append(LinkEvent(CONTACT, number, side))
         elif state.feet[foot] and probability < _CONTACT_OFF:
             state.feet[foot] = False
-            events.append(Event(RELEASE, number, side))
+            events.append(LinkEvent(RELEASE, number, side))
     return events
 
 

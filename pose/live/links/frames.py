@@ -12,7 +12,7 @@ from pose.body.joint_angles import NAMES as ANGLE_NAMES
 from pose.body.joint_angles import joint_angles
 from pose.body.skeleton import NAMES, PARENTS
 from pose.body.space import CAMERA_SPACE
-from pose.live.links.events import Event, EventWatch
+from pose.live.links.events import EventWatch, LinkEvent
 from pose.live.result import LiveResult
 from pose.live.rigid import RigidBodies
 from pose.structures.face_points import MEASURES, measures
@@ -71,7 +71,7 @@ class LinkFrame:
     live: LiveResult  # the result, with image and 2D keypoints
     space: str  # 'world' or 'camera': the space of the people's joints
     people: tuple[LinkPerson, ...]
-    events: tuple[Event, ...]
+    events: tuple[LinkEvent, ...]
 
     @property
     def camera(self) -> tuple[F64, F64]:

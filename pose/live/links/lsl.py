@@ -4,7 +4,10 @@ Streams have the type MoCap with the channel meta-data that the XDF project reco
 times of the frames, converted from `time.monotonic` to the clock of LSL.
 """
 
+import os
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,11 +30,14 @@ class LslLink:
         """Open the outlet of the events."""
         import pylsl
 
+        if not any(path.is_file() for path in _config_files()):
+            with suppress(AttributeError, NotImplementedError):  # older versions print their settings to stderr
+                pylsl.util.set_config_content("[log]\nlevel = -2\n")
         self._lsl: Any = pylsl
         self._outlets: dict[int, Any] = {}
         self._run = f"pose-{time.time_ns():x}"
         info = pylsl.StreamInfo(
-            "pose-events", "Markers", 1, pylsl.IRREGULAR_RATE, pylsl.cf_string, f"{self._run}-events"
+            "pose_events", "Markers", 1, pylsl.IRREGULAR_RATE, pylsl.cf_string, f"{self._run}-events"
         )
         self._events = pylsl.StreamOutlet(info)
         self._offset, self._measured = clock_offset(pylsl.local_clock), time.monotonic()
@@ -60,7 +66,7 @@ class LslLink:
     def _open(self, person: LinkPerson) -> Any:
         lsl = self._lsl
         info = lsl.StreamInfo(
-            f"pose-person-{person.id}", "MoCap", 4 * len(H36M17), lsl.IRREGULAR_RATE, lsl.cf_float32,
+            f"pose_person_{person.id}", "MoCap", 4 * len(H36M17), lsl.IRREGULAR_RATE, lsl.cf_float32,
             f"{self._run}-{person.id}",
         )  # fmt: skip
         description = info.desc()
@@ -75,6 +81,13 @@ class LslLink:
                 ):  # fmt: skip
                     channel.append_child_value(key, value)
         return lsl.StreamOutlet(info)
+
+
+def _config_files() -> list[Path]:
+    """Return the paths at which liblsl looks for a configuration of the user, which must stay in force."""
+    given = os.environ.get("LSLAPICFG")
+    name = "lsl_api.cfg"
+    return [Path(given or name), Path(name), Path.home() / "lsl_api" / name, Path("/etc/lsl_api", name)]
 
 
 def clock_offset(local_clock: Any) -> float:

@@ -2,7 +2,7 @@
 
 import threading
 
-from pose.live.links.base import Link
+from pose.live.links.base import LinkSender
 from pose.live.links.frames import FrameBuilder, LinkFrame
 from pose.live.links.table import LINKS, parse_links
 from pose.live.mailbox import Mailbox
@@ -19,7 +19,7 @@ class LinkSink:
         problem: Error that ended the link for good; None without one.
     """
 
-    def __init__(self, name: str, link: Link, capacity: int) -> None:
+    def __init__(self, name: str, link: LinkSender, capacity: int) -> None:
         """Start the thread of the link."""
         self.name = name
         self._error: str | None = None
@@ -94,7 +94,7 @@ def open_links(publisher: Publisher, text: str) -> list[LinkSink]:
         UsageError: If the text is invalid.
         PoseError: If a link cannot be opened, for example because its port is in use.
     """
-    opened: list[tuple[str, Link]] = []
+    opened: list[tuple[str, LinkSender]] = []
     try:
         for name, address in parse_links(text):
             opened.append((name, LINKS[name].open(address)))

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import Any, Literal, Protocol
 
 from pose.errors import PoseError
+from pose.lifting.between import fill_between
 from pose.results.cache.checks import check_people, check_poses, entry_parts
 from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry
@@ -22,8 +23,8 @@ class CachedStream(Protocol):
     def lift(self, people: People) -> list[FrameResult]:
         """Lift the people of the next frame; return the frames that are now final."""
 
-    def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames."""
+    def lift_end(self) -> list[FrameResult]:
+        """End the 3D of the stream; return all remaining frames."""
 
 
 class CachedPipeline(Computes, Protocol):
@@ -99,7 +100,10 @@ class CachedRun:
         with ExitStack() as stack:
             for entry in self._entries:
                 stack.callback(entry.close)
-            yield from self._cached(self._stored) if self.found == "everything" else self._lifted(self._stored)
+            if self.found == "everything":
+                yield from self._cached(self._stored)
+            else:
+                yield from fill_between(self._lifted(self._stored))
             if not self._stop.is_set():
                 self._restore_problems(self._entries[0].metadata)
 
@@ -117,8 +121,8 @@ class CachedRun:
         for people in stored.people():
             if self._stop.is_set():
                 break
-            yield from session.lift(people)
-        yield from session.flush()
+            yield from session.lift(people[~people.interpolated] if people.interpolated.any() else people)
+        yield from session.lift_end()
 
     def _restore_problems(self, metadata: Mapping[str, Any]) -> None:
         """Set the warnings of the source, which name another file with the same content."""
