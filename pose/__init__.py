@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
     from pose.errors import PoseError, UsageError
-    from pose.functions import analyse, convert, lift
+    from pose.functions import analyse, convert, lift, several
     from pose.pipeline import Pipeline
     from pose.result import Result, load
-    from pose.run import several
 
 __all__ = [
     "JointAngles",
@@ -43,7 +42,7 @@ _MODULES = {
     "convert": "pose.functions",
     "lift": "pose.functions",
     "load": "pose.result",
-    "several": "pose.run",
+    "several": "pose.functions",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home
