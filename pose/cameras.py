@@ -31,6 +31,7 @@ from pose.video.recorded import recorded_at
 from pose.video.waveform import read_waveform
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
+from pose.world.given import check_heights
 
 MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
 MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
@@ -226,11 +227,17 @@ def several(
         UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
             videos, or if both `cameras` and `height` are given.
     """
+    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+        raise UsageError("videos: expected a list of paths, one for each camera")
     paths = [Path(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
     if offsets is not None and len(offsets) != len(paths):
         raise UsageError(f"offsets: got {len(offsets)} for {len(paths)} videos; give one per video")
+    if offsets is not None and not np.isfinite(np.asarray(offsets, np.float64)).all():
+        raise UsageError("offsets: expected finite seconds")
+    if height is not None:
+        check_heights({None: height})
     if height is not None and cameras is not None:
         raise UsageError(f"height: the calibration in {cameras} already sets the scale; leave out one of the two")
     names = unique_names([path.stem for path in paths])

@@ -36,7 +36,7 @@ from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.input import shared_uploads
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
-from pose.structures.camera import Camera, intrinsics_from_focal
+from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.incoming import IncomingFrames
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
@@ -100,7 +100,7 @@ class Pipeline:
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.fallback_reason = choose_detector(config)
-        self._intrinsics = intrinsics
+        self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -210,7 +210,9 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
-        if self._intrinsics is None and focal_35mm is not None:
+        if self._intrinsics is not None:
+            _checked_intrinsics(self._intrinsics, image_size)
+        elif focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
 
@@ -448,3 +450,13 @@ class Session:
 def _height_text(heights: Mapping[int | None, float]) -> str | None:
     """Format heights as a value of the option --height; return None if there are no heights."""
     return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
+
+
+def _checked_intrinsics(intrinsics: NDArray[np.float64], size: tuple[int, int] | None = None) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(intrinsics, np.float64)
+        check_intrinsics(matrix, size)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise UsageError(text if text.startswith("intrinsics") else "intrinsics: expected (3, 3) numbers") from error
+    return matrix

@@ -207,10 +207,10 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
 def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
     """Write the 3D poses of one person to an .npz file, in which arrays of `placed` replace others."""
     from pose.utils.archives import write_arrays
-    from pose.utils.whole_file import file_errors
+    from pose.utils.whole_file import file_errors, make_folder
 
     with file_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     arrays: dict[str, Array] = {
         "joints3d": answer.joints,
         "root": answer.root,

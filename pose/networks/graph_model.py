@@ -56,7 +56,7 @@ def convert(graph: Path, weights: Path) -> bytes:
     """
     try:
         import onnx  # noqa: F401
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise PoseError("movenet-multipose needs the package onnx: pip install 'pose-run[multipose]'") from error
     try:
         content = json.loads(graph.read_bytes())

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.utils.shown import shown
-from pose.utils.whole_file import SPECIAL, file_errors, is_special, write_whole
+from pose.utils.whole_file import SPECIAL, file_errors, is_special, make_folder, write_whole
 
 RECORD = ".pose-run-files.json"
 KEPT = ".kept"  # suffix of the user's files that were renamed
@@ -191,7 +191,7 @@ def writing(
     folders = dict.fromkeys(path.parent for path in paths)
     for folder in folders:
         with file_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         record = WrittenFiles(folder, warn)
         for path in paths:
             if rename and path.parent == folder:

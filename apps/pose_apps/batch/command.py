@@ -13,6 +13,7 @@ from pose.config import PipelineConfig, choose_detector, choose_networks, model_
 from pose.errors import PoseError, UsageError, without_credentials
 from pose.utils.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
+from pose.utils.whole_file import make_folder
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
@@ -241,7 +242,7 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
 
 def _make_folder(out: Path) -> None:
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
     except (FileExistsError, NotADirectoryError) as error:
         raise PoseError(f"{out}: is not a folder; choose another with --out") from error
     except OSError as error:
