@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,6 @@ from pose.utils.whole_file import make_folder
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import counted
@@ -71,8 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
-    with signals_as_interrupt():
-        return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
+    return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
 
 
 def run(
@@ -195,6 +194,8 @@ def _process_tasks(
     if not tasks:
         return []
     lines: list[Line] = []
+    folders = [job.out / task.clip.name for task in tasks]
+    new = [folder for folder in folders if not folder.exists()]
     engine = _engine(config, job, len(tasks))
     try:
         with BatchProgress(len(tasks), engine.workers, hidden=config.quiet) as progress:
@@ -213,7 +214,23 @@ def _process_tasks(
         raise PoseError(f"no worker could start: {error}") from error
     finally:
         engine.close()
+        _remove_leftovers([*folders, Path(job.run.cache)], new)
     return lines
+
+
+def _remove_leftovers(folders: list[Path], new: list[Path]) -> None:
+    """Remove what killed workers left in folders, and those of the new folders that are empty."""
+    from pose.utils.whole_file import WholeFile
+    from pose.utils.work_folder import remove_leftovers
+    from pose_apps.support.outputs import is_result
+
+    for folder in folders:
+        with suppress(OSError):
+            remove_leftovers(folder)
+            WholeFile.remove_leftovers(folder, is_result)
+    for folder in new:
+        with suppress(OSError):  # not empty
+            folder.rmdir()
 
 
 def default_workers(job: "Job") -> int:

@@ -15,7 +15,7 @@ from pose.utils.written_files import check_target, writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import Interrupts, signals_as_interrupt
+from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser("pose-calibrate", purpose, CalibrateConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(CalibrateConfig, parsed)
-    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
+    with StatusLine("loading the networks", hidden=config.quiet) as status:
         return calibrate(config, config_of(PipelineConfig, parsed), status.end)
 
 

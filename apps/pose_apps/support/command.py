@@ -20,6 +20,7 @@ from pose.utils.plugins import without_plugins
 from pose.utils.shown import shown
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help, subcommands_of
+from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.values import unknown
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def run_command(function: Main) -> Callable[..., int]:
                     sys.argv[1:] = words
                 else:
                     argv = words
-            status = function(argv) or 0
+            with signals_as_interrupt():  # so that temporary files are removed
+                status = function(argv) or 0
             sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status
         except PoseError as error:

@@ -61,7 +61,7 @@ class Outputs:
                     f"{self.folder}: another run is writing to it; wait until it ends, or choose another with --out"
                 )
             if alone:
-                WholeFile.remove_leftovers(self.folder, _is_result)
+                WholeFile.remove_leftovers(self.folder, is_result)
             written = self._in_subfolder(hidden.name)
             try:
                 yield written
@@ -106,7 +106,7 @@ class Outputs:
         """Return whether a file of an earlier run does not belong to the new results, whose file names are `new`."""
         if name in new:
             return False
-        return _is_result(name) or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
+        return is_result(name) or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
 
     def _in_subfolder(self, folder: str) -> "Outputs":
         files = {name: self.folder / folder / path.name for name, path in self.files.items()}
@@ -133,7 +133,7 @@ def is_export(name: str, formats: list[str]) -> bool:
     return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(LIST)})?", name) is not None
 
 
-def _is_result(name: str) -> bool:
+def is_result(name: str) -> bool:
     """Return whether `pose-run` may write a file with this name, in any format."""
     from pose.export import FORMATS
 
