@@ -101,6 +101,10 @@ def whole_file(target: Path) -> Iterator[Path]:
         with file_errors(target):
             yield file.path
         file.commit()
+    except PoseError as error:
+        if file.path.name not in str(error):
+            raise
+        raise type(error)(str(error).replace(file.path.name, target.name)) from error
     finally:
         file.discard()
 

@@ -1,6 +1,7 @@
 """`pose-batch`: process folders of clips like `pose-run`."""
 
 import math
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,6 +99,10 @@ def run(
         raise UsageError("--address: applies only to Ray; add --engine ray")
     shard = None if config.shard is None else read_shard(config.shard)
     plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises an error if it is not available
+    if not clip_config.end > clip_config.start:
+        raise UsageError(f"--end {clip_config.end:g}: is not after the start, {clip_config.start:g} s")
+    if config.cache not in (None, "off") and os.path.lexists(config.cache) and not Path(config.cache).is_dir():
+        raise UsageError(f"--cache {config.cache}: is a file; give a folder, or off")
     out = Path(config.out)
     with StatusLine("checking clips and weights", hidden=config.quiet):
         clips = find_clips(config.inputs, out, grouped=cameras != NO_CAMERAS)
@@ -191,9 +196,12 @@ def _process_tasks(
     from pose_apps.batch.report import BatchProgress
     from pose_apps.batch.schedule import Schedule, StartError
 
+    lines = [_missing_line(task, job) for task in tasks if _is_missing(task.clip)]
+    tasks = [task for task in tasks if not _is_missing(task.clip)]
+    for line in lines:  # without a worker, because a list may contain many
+        manifest.add(line)
     if not tasks:
-        return []
-    lines: list[Line] = []
+        return lines
     folders = [job.out / task.clip.name for task in tasks]
     new = [folder for folder in folders if not folder.exists()]
     engine = _engine(config, job, len(tasks))
@@ -216,6 +224,20 @@ def _process_tasks(
         engine.close()
         _remove_leftovers([*folders, Path(job.run.cache)], new)
     return lines
+
+
+def _is_missing(clip: "BatchClip") -> bool:
+    return not clip.videos and "://" not in clip.path and not os.path.lexists(clip.path)
+
+
+def _missing_line(task: "BatchTask", job: "Job") -> "Line":
+    from pose_apps.batch.manifest import Line
+
+    clip = task.clip
+    path = without_credentials(clip.path)
+    return Line(
+        path=path, name=clip.name, key=None, status="failed", error=f"cannot read {path}: no such file", job=job.key
+    )
 
 
 def _remove_leftovers(folders: list[Path], new: list[Path]) -> None:

@@ -29,7 +29,9 @@ class CalibrateConfig(CamerasConfig):
 
     videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them", metavar="VIDEO")
     cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")
-    out: str | None = option(None, "the file to write; default: cameras.json beside the first video", metavar="FILE")
+    out: str | None = option(
+        None, "the file to write, or a folder for cameras.json; default: beside the first video", metavar="FILE"
+    )
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
     cache: str = same_option(RunConfig, "cache")
     cache_size: float = same_option(RunConfig, "cache_size")
@@ -62,6 +64,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         raise UsageError("no videos: give 2 to 8 videos of the same moment, or a folder of them")
     videos = camera_videos(config.videos, "auto" if Path(config.videos[0]).is_dir() else None)
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
+    target = target / CAMERAS_FILE if target.is_dir() else target
     check_target(target, videos, overwrite=config.overwrite)
     from pose.cameras import camera_workers, with_threads
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pose.errors import PoseError, UsageError
 from pose.structures.defaults import STEM
+from pose.utils.shown import shown
 from pose.utils.whole_file import WholeFile
 from pose.utils.work_folder import folder_lock, work_folder
 from pose.utils.written_files import RECORD, WrittenFiles, print_warning
@@ -150,7 +151,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
 
         for name in exports:
             if name not in EXPORTS:
-                raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
+                raise UsageError(f"--formats: {shown(name, 60)!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
         wanted = [name for name in files if name in wanted or name == "npz"]  # exports are made from the npz
     if npz and "npz" not in wanted:
         wanted.append("npz")

@@ -182,7 +182,10 @@ class WebServer:
             raise web.HTTPNotFound
         recording, path = found
         response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-        await response.prepare(request)  # sends the whole file
+        try:
+            await response.prepare(request)  # sends the whole file
+        except ConnectionError:  # the browser aborted the download
+            return response
         if request.method == "GET" and response.status == 200:
             recording.downloaded.add(name)
         return response
@@ -192,7 +195,7 @@ class WebServer:
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_INTERVAL_S,
             compress=False,
-            max_msg_size=messages.MAX_MESSAGE_BYTES,
+            max_msg_size=messages.MAX_MESSAGE_BYTES + 1,  # some versions of aiohttp refuse the limit itself
             timeout=SHUTDOWN_SECONDS,
         )
         browser = self._guard.browser_id(request)
