@@ -182,10 +182,7 @@ class WebServer:
             raise web.HTTPNotFound
         recording, path = found
         response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-        try:
-            await response.prepare(request)  # sends the whole file
-        except ConnectionError:  # the browser aborted the download
-            return response
+        await response.prepare(request)  # sends the whole file
         if request.method == "GET" and response.status == 200:
             recording.downloaded.add(name)
         return response
