@@ -64,9 +64,9 @@ def test_animated_images_are_videos(tmp_path, name):
     animation.frames = [np.dstack([image, np.full(image.shape[:2], 255, np.uint8)]) for image in images]
     animation.durations = np.array([40, 50, 60, 70, 80, 90], np.int32)
     assert cv2.imwriteanimation(str(path), animation)
-    if name == "a.webp" and int(av.__version__.partition(".")[0]) < 19:  # an FFmpeg that cannot
-        with pytest.raises(PoseError, match="cannot read"):
-            open_source(path)
+    if name == "a.webp" and int(av.__version__.partition(".")[0]) < 19:  # FFmpeg before 8 cannot decode it
+        with pytest.raises(PoseError):
+            list(open_source(path))
         return
     with open_source(path) as source:
         frames = list(source)

@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pose.errors import PoseError, UsageError
-from pose.structures.defaults import STEM
+from pose.structures.defaults import RESULT_JSON, RESULT_NPZ, STEM
+from pose.utils.archives import open_arrays
 from pose.utils.shown import shown
 from pose.utils.whole_file import WholeFile
 from pose.utils.work_folder import folder_lock, work_folder
@@ -77,7 +78,8 @@ class Outputs:
         """Move the written files to their final places; incomplete ones do not replace an older result."""
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._existing()
-        target = self if complete or not old else self._in_subfolder(UNFINISHED)
+        keeps = complete or not old or not self._holds_complete_result()
+        target = self if keeps else self._in_subfolder(UNFINISHED)
         if not new:
             return target
         if target is not self and not (target.folder.is_dir() and not target.folder.is_symlink()):
@@ -97,6 +99,18 @@ class Outputs:
             record.confirm(path.name)
         record.save()
         return target
+
+    def _holds_complete_result(self) -> bool:
+        """Return whether the folder has a result of a whole video, or one that does not tell."""
+        for path in (self.folder / RESULT_JSON, self.folder / RESULT_NPZ):
+            with suppress(OSError, PoseError, KeyError, ValueError):
+                if path.suffix == ".json":
+                    with path.open("rb") as file:
+                        file.seek(max(0, path.stat().st_size - 100))
+                        return b'"complete": false' not in file.read()
+                with open_arrays(path) as arrays:
+                    return bool(arrays["complete"])
+        return True
 
     def discard(self) -> None:
         """Delete the files in the hidden folder of `ready_folder`."""
