@@ -47,7 +47,7 @@ CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
-    "ensemble", "mirror",
+    "ensemble", "mirrored_crops",
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ class PipelineConfig:
         "further 2D networks, joined by +, whose joints are averaged with those of the estimator, such as "
         "movenet-thunder",
     )
-    mirror: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
+    mirrored_crops: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
     keypoint_rate: float = option(
         DEFAULT_KEYPOINT_RATE,
         "samples of the 2D keypoints per second, more where motion is fast; other frames are interpolated; "
@@ -271,7 +271,7 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["ensemble"] = unused["mirror"] = f"{name} finds people and joints in one pass"
+        unused["ensemble"] = unused["mirrored_crops"] = f"{name} finds people and joints in one pass"
         unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
     choice = detector_choice(config.detector)
@@ -387,9 +387,9 @@ def people_stages(
     if detector is None:
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
-    if config.ensemble is not None or config.mirror:
+    if config.ensemble is not None or config.mirrored_crops:
         further = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
-        estimator = Ensemble([estimator, *further], mirror=config.mirror)
+        estimator = Ensemble([estimator, *further], mirror=config.mirrored_crops)
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
