@@ -51,6 +51,7 @@ class Recording:
         heights: Mapping[int | None, float] | None = None,
         trim: bool = True,
         rig: str = RIGS[0],
+        z_up: bool = False,
     ) -> None:
         """Select the part of a result to export.
 
@@ -66,12 +67,13 @@ class Recording:
                 distances from the camera, are scaled accordingly.
             trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
             rig: Bone names of characters, one of `RIGS`.
+            z_up: Whether points of world coordinates are written with z upward (x, -z, y) instead of y.
 
         Raises:
-            UsageError: If the part is empty, no person has an id of `heights`, or world coordinates are selected but
-                camera motion is not compensated.
+            UsageError: If the part is empty, no person has an id of `heights`, world coordinates are selected but
+                camera motion is not compensated, or `z_up` is selected without world coordinates.
         """
-        self._up, self._trim, self.rig = up, trim, rig
+        self._up, self._trim, self.rig, self.z_up = up, trim, rig, z_up
         self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
@@ -89,6 +91,8 @@ class Recording:
             space = CAMERA if table.world_info is None and up is None else WORLD
         if space != CAMERA and (problem := without_world(table)):
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
+        if z_up and space == CAMERA:
+            raise UsageError(f"z_up: the camera frame has no vertical; give --space {WORLD}")
         self._space_name = space
         self._read = 0  # rows read since pages were released
         # Bone rotations, cached for the next format, by person, whether resampled, first frame, number of frames.
@@ -425,6 +429,7 @@ def open_recording(
     heights: Mapping[int | None, float] | None = None,
     trim: bool = True,
     rig: str = RIGS[0],
+    z_up: bool = False,
 ) -> Recording:
     """Open a result file of `pose-run`, the live demo or `pose-lift`. `Recording.__init__` describes the options.
 
@@ -439,5 +444,6 @@ def open_recording(
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
     return Recording(
-        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim, rig=rig
-    )
+        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim,
+        rig=rig, z_up=z_up,
+    )  # fmt: skip

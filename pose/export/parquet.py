@@ -54,6 +54,7 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
         "y": y,
         "z": z,
         "sigma_mm": sigma,
+        "root_sigma_mm": np.repeat(part.root_sigma.astype(np.float32), len(part.names)),
         "score": score,
         "filled": part.filled.reshape(count),
         "doubtful": np.repeat(np.isin(part.person, recording.table.doubtful_ids), len(part.names)),
@@ -62,4 +63,4 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     }
 
 
-FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",))
+FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",), options=("z_up",))

@@ -128,6 +128,7 @@ def test_csv_has_one_row_per_joint_with_result_values(recorded, tmp_path):
         "y",
         "z",
         "sigma_mm",
+        "root_sigma_mm",
         "score",
         "filled",
         "doubtful",
