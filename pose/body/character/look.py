@@ -93,7 +93,8 @@ class CharacterMotion:
                 hands = self._hands(at) if self.hands else None
                 faces = face_directions(self._track, at, self._space)
                 feet = smooth_feet(self._track, at, self._space)
-                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
+                times = span.times[span.known]
+                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at), times)
                 root[span.known], quaternions[span.known] = posed.root, posed.quaternions
                 self.distances.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, SkeletonMotion(root, quaternions)
