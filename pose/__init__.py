@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
-    from pose.cameras import several
     from pose.errors import PoseError, UsageError
     from pose.functions import analyse, convert, lift
     from pose.pipeline import Pipeline
     from pose.result import Result, load
+    from pose.run import several
 
 __all__ = [
     "JointAngles",
@@ -43,7 +43,7 @@ _MODULES = {
     "convert": "pose.functions",
     "lift": "pose.functions",
     "load": "pose.result",
-    "several": "pose.cameras",
+    "several": "pose.run",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home

@@ -41,11 +41,13 @@ _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
+DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
+    "ensemble", "mirror",
 )  # fmt: skip
 
 
@@ -74,6 +76,19 @@ class PipelineConfig:
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name (pose-weights list)")
     tracker: str = option(
         _TRACKING.tracker, "re-identification of people who come back into view", choices=tuple(BOX_TRACKERS)
+    )
+    ensemble: str | None = option(
+        None,
+        "further 2D networks, joined by +, whose joints are averaged with those of the estimator, such as "
+        "movenet-thunder",
+    )
+    mirror: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
+    keypoint_rate: float = option(
+        DEFAULT_KEYPOINT_RATE,
+        "samples of the 2D keypoints per second, more where motion is fast; other frames are interpolated; "
+        "0: every frame (offline)",
+        minimum=0.0,
+        maximum=1000.0,
     )
     lifter: str = option(
         AUTO_LIFTER,
@@ -133,10 +148,19 @@ class PipelineConfig:
         check_options(self)
         if self.detector_size is not None and not detector_choice(self.detector).sized:
             raise UsageError(f"detector_size: {self.detector} has a fixed input size; leave it out")
+        for name in self.further_estimators:
+            if name not in ESTIMATORS or ESTIMATORS[name].own_file:
+                known = ", ".join(name for name, choice in ESTIMATORS.items() if not choice.own_file)
+                raise UsageError(f"ensemble: {name!r} is unknown; known: {known}")
         defaults = {entry.name: entry.default for entry in fields(self)}
         for key, reason in unused_keys(self).items():
             if getattr(self, key) != defaults[key]:
                 raise UsageError(f"{key}: {reason}; leave it out")
+
+    @property
+    def further_estimators(self) -> list[str]:
+        """Names of the estimators in `ensemble`."""
+        return [] if self.ensemble is None else self.ensemble.split("+")
 
     @property
     def stage_options(self) -> StageOptions:
@@ -247,6 +271,8 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
+        unused["ensemble"] = unused["mirror"] = f"{name} finds people and joints in one pass"
+        unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
     choice = detector_choice(config.detector)
     if choice.weight is None and not choice.own_file:
@@ -272,7 +298,10 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
         ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
         ("estimator", config.estimator, weight_file(estimator_choice(config.estimator), *estimator)),
     )
-    return [(role, name, file) for role, name, file in files if file is not None]
+    further = [
+        ("estimator", name, weight_file(ESTIMATORS[name], None, "ensemble")) for name in config.further_estimators
+    ]
+    return [(role, name, file) for role, name, file in (*files, *further) if file is not None]
 
 
 def presets_folder() -> Path:
@@ -339,6 +368,7 @@ def people_stages(
     config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, warm: bool = False
 ) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
     """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
+    from pose.networks.estimators.ensemble import Ensemble
     from pose.tracking.one_pass import OnePassPeople
     from pose.tracking.people_tracker import PeopleTracker
     from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
@@ -357,6 +387,9 @@ def people_stages(
     if detector is None:
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
+    if config.ensemble is not None or config.mirror:
+        further = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+        estimator = Ensemble([estimator, *further], mirror=config.mirror)
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,12 @@ from pose.export import Written, check_formats, export_all, targets
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
+from pose.results.recorded import RecordedRun, record
 from pose.structures.defaults import STEM
 from pose.structures.incoming import check_units
-from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
-from pose.utils.json_values import Json
 from pose.utils.shown import shown
 from pose.utils.whole_file import file_errors
 from pose.world.clean import Steps
@@ -83,36 +84,61 @@ def lift(
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
-    name, people = _read(keypoints, fps, image_size)
-    network = load_lifter(lifter, resolve_device(device))
+    name, people = read_people(keypoints, fps, image_size)
+    options = LiftOptions(lifter, lookahead, repair, constant_bones, fit, world)
+    steps = Steps(fill=False, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}) if world else None
+    with record_keypoints(name, people, load_lifter(lifter, resolve_device(device)), options, steps) as recorded:
+        return Result.of(recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class LiftOptions:
+    """Options of a run of keypoints; see `lift`."""
+
+    lifter: str
+    lookahead: int
+    repair: bool
+    constant_bones: bool
+    fit: bool
+    world: bool
+
+
+def record_keypoints(
+    name: str,
+    people: Mapping[int, Sequence2D],
+    lifter: "Lifter",
+    options: LiftOptions,
+    steps: Steps | None,
+    log: "FitLog | None" = None,
+) -> RecordedRun:
+    """Lift the 2D keypoints of people, and transform the people to the world; the caller closes the run.
+
+    Args:
+        name: Name of the source, for the metadata.
+        people: Sequences of one camera by id.
+        steps: Settings of the transformation to the world; None keeps camera coordinates.
+        log: Statistics of the fits to the 2D keypoints.
+
+    Raises:
+        UsageError: If `lookahead` is above 0 and the lifter does not stream.
+    """
     sequences, lifted = lift_sequences(
-        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones, fit=fit
-    )
-    times = np.unique(np.concatenate([one.times for one in sequences]))
-    settings: dict[str, Json] = {
-        "lifter": lifter, "lookahead": lookahead, "repair": repair, "constant_bones": constant_bones, "fit": fit,
-        "world": world,
-    }  # fmt: skip
-    steps = Steps(
-        bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
-        camera_known=all(one.camera.known for one in sequences),
-        up=up, heights=heights or {},
+        lifter, list(people.values()), options.lookahead, repair=options.repair,
+        constant_bones=options.constant_bones, fit=options.fit, log=log,
     )  # fmt: skip
-    frames = _frames(list(people), sequences, lifted, times)
-    return Result.of(frames, _info(name, network, sequences[0], times, settings), steps if world else None, join=False)
-
-
-def _info(name: str, network: "Lifter", sequence: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
-    """Return the metadata of the result of `lift`."""
-    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
-    return RunInfo(
+    times = np.unique(np.concatenate([one.times for one in sequences]))
+    info = RunInfo(
         source=name,
         fps=(len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0,
-        camera=sequence.camera,
-        skeleton=get_skeleton(sequence.skeleton),
-        models=models,
-        settings=settings,
+        camera=sequences[0].camera,
+        skeleton=get_skeleton(sequences[0].skeleton),
+        models=() if lifter.sha256 is None else (ModelInfo("lifter", lifter.name, lifter.sha256),),
+        settings=asdict(options),
     )
+    if steps is not None:
+        known = all(one.camera.known for one in sequences)
+        steps = replace(steps, bones=options.constant_bones, camera_known=known)
+    return record(_frames(list(people), sequences, lifted, times), info, steps, join=False)
 
 
 def lift_sequences(
@@ -132,6 +158,7 @@ def lift_sequences(
     """
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
+    sequences = [straightened(sequence) for sequence in sequences]
     if repair:
         from pose.lifting.repair.person import repair as repaired
 
@@ -148,16 +175,16 @@ def lift_sequences(
     return sequences, lifted
 
 
-def _read(
+def read_people(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
 ) -> tuple[str, dict[int, Sequence2D]]:
     """Return the name of the source, and the validated sequences of its people by id."""
     if isinstance(keypoints, str | Path):
         path = Path(keypoints)
         if path.is_dir() or path.suffix.lower() == ".json":
-            from pose.results.keypoints_json import read_people
+            from pose.results import keypoints_json
 
-            return path.name, read_people(path, fps, size)
+            return path.name, keypoints_json.read_people(path, fps, size)
         from pose.results.keypoints import read_keypoints
 
         return path.name, {1: read_keypoints(path)}

@@ -5,8 +5,7 @@
 
 import math
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +16,21 @@ from pose.body.soles import row_ankles, world_feet
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
 from pose.export.table import OBSERVERS, columns, observer_names, rows
-from pose.results import PoseTable, RunInfo, load_poses
+from pose.results import PoseTable, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
-from pose.results.recorded import RecordedRun, write_results
+from pose.results.recorded import write_results
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
-from pose.structures.types import F64, I64, FrameResult
+from pose.structures.types import F64, I64
 from pose.utils.written_files import saving
-from pose.world.carried import Images
-from pose.world.clean import Steps
 from pose.world.contacts import point_contacts
 
 if TYPE_CHECKING:
     import pandas
+
+    from pose.results.recorded import RecordedRun
+    from pose.run import RecordedCameras
 
 
 class Result:
@@ -48,36 +48,12 @@ class Result:
         self.table, self.name = table, name
 
     @classmethod
-    def of(
-        cls,
-        results: Iterable[FrameResult],
-        info: RunInfo,
-        steps: Steps | None = None,
-        *,
-        join: bool = True,
-        images: Images | None = None,
-    ) -> "Result":
-        """Make the result of a run.
-
-        Args:
-            results: Results of all frames, in order.
-            info: Metadata of the run.
-            steps: Settings of the transformation to world coordinates. With None, or if the camera motion is unknown,
-                the result has camera coordinates only.
-            join: Whether to join tracks of the same person and drop short ones; requires `steps`.
-            images: Function that returns an iterator over the same frames again. They serve to estimate the translation
-                of a carried camera.
-        """
-        with tempfile.TemporaryDirectory(prefix="pose-") as folder, ExitStack() as stack:
-            if info.world is None:
-                recorded = stack.enter_context(RecordedRun(info, Path(folder)))
-                for result in results:
-                    recorded.add(result)
-                recorded.place(steps, join=join, images=images)
-                results, info = recorded.results, recorded.info
+    def of(cls, run: "RecordedRun | RecordedCameras") -> "Result":
+        """Make the result of a run."""
+        with tempfile.TemporaryDirectory(prefix="pose-") as folder:
             path = Path(folder, "poses.npz")
-            write_results(results, info, {"npz": path})
-            return cls(load_poses(path), info.source)
+            write_results(run.results, run.info, {"npz": path})
+            return cls(load_poses(path), run.info.source)
 
     @property
     def people(self) -> tuple[int, ...]:

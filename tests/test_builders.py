@@ -41,7 +41,7 @@ def test_detectors_are_built_by_name_with_default_weights(name):
     assert len(detector.detect([picture()])) == 1
 
 
-@pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet"])
+@pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet", "movenet-thunder"])
 def test_estimators_are_built_by_name_with_default_weights(name):
     estimator = build(ESTIMATORS, name, config().stage_options)
     boxes = build(DETECTORS, "full-frame", config().stage_options).detect([picture()])

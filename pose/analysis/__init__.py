@@ -19,7 +19,7 @@ from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_me
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.plausible import plausible, with_norm_quality
-from pose.analysis.quality import VISIBLE_SCORE, with_interval_quality
+from pose.analysis.quality import with_interval_quality
 from pose.analysis.unsupported import (
     id_switches,
     no_world_reason,
@@ -32,6 +32,7 @@ from pose.analysis.walking import gait_metrics
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
 from pose.results import PoseTable
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.types import F64
 
 __all__ = [
@@ -92,7 +93,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = DEFAULT_GROUPS, inputs: In
     if table.placed is None:
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
-    visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
+    visible = (table.joint_scores(slice(None)) >= SEEN_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial

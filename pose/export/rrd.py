@@ -162,6 +162,7 @@ def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
     """Log the images of the recording's video, and of the other cameras if their files are available."""
     first, last = float(recording.times[0]), float(recording.times[-1])
     cameras = result_cameras(recording.table.run)
+    chosen = None if recording.table.run is None else recording.table.run.stream
     videos = [recording.video, *(camera.file for camera in cameras[1:])]
     for number, video in enumerate(videos, 1):
         if video is None:
@@ -172,7 +173,7 @@ def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
             continue
         from pose.video import open_source  # loads PyAV, which other formats do without
 
-        with open_source(str(video), start=max(start, 0.0), end=np.nextafter(end, np.inf)) as source:
+        with open_source(str(video), start=max(start, 0.0), end=np.nextafter(end, np.inf), stream=chosen) as source:
             for frame in source:
                 time = frame.time if clock is None else clock.result_time(frame.time)
                 stream.set_time(TIMELINE, duration=time)

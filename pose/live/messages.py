@@ -22,7 +22,7 @@ def messages(live: LiveResult) -> list[str]:
     result = live.result
     head: dict[str, object] = {
         "format": FORMAT, "version": VERSION, "frame": result.index, "time": round(result.time, 6),
-        "final": live.final, "clock": round(_clock(live.captured), 6), "latency_ms": round(1000 * live.latency, 1),
+        "final": live.final, "clock": round(clock(live.captured), 6), "latency_ms": round(1000 * live.latency, 1),
         "size": live.size, "ids": result.people.ids.tolist(),
     }  # fmt: skip
     if live.motion:
@@ -62,6 +62,6 @@ def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
     return {"height": round(height, 3), "height_sigma": round(sigma, 3)}
 
 
-def _clock(monotonic: float) -> float:
+def clock(monotonic: float) -> float:
     """Convert a time of the clock `time.monotonic` to Unix time in s."""
     return time.time() - (time.monotonic() - monotonic)

@@ -23,8 +23,8 @@ _BACKGROUND = [
 ]
 FRAME: "np.dtype[Any]" = np.dtype(
     [
-        ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("measured", "?"),
-        ("hands", "?"), ("faces", "?"), ("background", _BACKGROUND),
+        ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("sampled", "?"),
+        ("measured", "?"), ("hands", "?"), ("faces", "?"), ("background", _BACKGROUND),
     ]
 )  # fmt: skip
 _STORED: "np.dtype[Any]" = np.dtype([("frame", FRAME), ("first", "<i8", 4)])  # numbers of the first rows of the parts
@@ -35,7 +35,7 @@ def frame_of(people: People) -> Rows:
     """Return what describes a frame as a whole as one row (1,) of the type `FRAME`."""
     frame = np.zeros(1, FRAME)
     frame["index"], frame["time"], frame["people"] = people.index, people.time, len(people)
-    frame["untracked"], frame["cut"] = people.untracked, people.cut
+    frame["untracked"], frame["cut"], frame["sampled"] = people.untracked, people.cut, people.sampled
     frame["hands"], frame["faces"] = people.hands is not None, people.faces is not None
     if people.background is not None:
         frame["measured"] = True
@@ -52,7 +52,7 @@ def people_of(frame: np.void, columns: dict[str, Any], hands: Hands | None, face
         background = Background(links.copy(), int(features), *map(float, numbers))
     return People(
         int(frame["index"]), float(frame["time"]), **columns, untracked=int(frame["untracked"]),
-        cut=bool(frame["cut"]), background=background, hands=hands, faces=faces,
+        cut=bool(frame["cut"]), sampled=bool(frame["sampled"]), background=background, hands=hands, faces=faces,
     )  # fmt: skip
 
 

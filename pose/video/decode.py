@@ -21,7 +21,15 @@ import av
 from pose.errors import PoseError, UsageError
 from pose.structures.types import Frame
 from pose.video.arrival import BacklogFilter, LiveTimeline
-from pose.video.container import Target, declared_seconds, has_time_stamps, reason, time_base_of, video_stream
+from pose.video.container import (
+    Target,
+    declared_seconds,
+    has_time_stamps,
+    moving_streams,
+    reason,
+    time_base_of,
+    video_stream,
+)
 from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
@@ -146,6 +154,9 @@ class StreamSource(Source):
         if first is None:
             raise PoseError(f"cannot read {self.name}: it contains no frame that can be decoded")
         stream, container = decoding.stream, decoding.container
+        streams = moving_streams(container)
+        self._number = streams.index(stream)
+        self.problems = self._several_streams(streams) if self._target.stream is None else []
         # AVI stores no presentation times; FFmpeg reports the storage order instead.
         self.has_clock = has_time_stamps(container)
         self._uses_dts = "avi" in container.format.name.split(",")
@@ -170,6 +181,16 @@ class StreamSource(Source):
             shown = 0.0 if self._uses_dts else float(self._origin * decoding.time_base)
             self.sound = Sound(self._target, shown, self._span)
         return chain([first], frames)
+
+    def _several_streams(self, streams: "list[VideoStream]") -> list[str]:
+        """Return a message that says which of several streams is read."""
+        if len(streams) == 1:
+            return []
+        sizes = ", ".join(f"{number}: {one.width}x{one.height}" for number, one in enumerate(streams))
+        return [
+            f"{self.name}: stream {self._number}, the largest of {len(streams)} video streams ({sizes}), is read; "
+            "choose another with stream"
+        ]
 
     def __iter__(self) -> Iterator[Frame]:
         decoding = self._claim_pass()
@@ -339,6 +360,8 @@ class StreamSource(Source):
         with open(self._target.display_name, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(repr(self._span).encode())
+        if self._number:
+            digest.update(f"stream {self._number}".encode())
         return digest.hexdigest()
 
     def close(self) -> None:

@@ -57,3 +57,8 @@ def _check_number(name: str, value: object, least: float, most: float, unit: str
         raise UsageError(f"{name}: expected a number of {unit}, got {type(value).__name__}")
     if not least <= value <= most:
         raise UsageError(f"{name}: {value:g} {unit} is out of range; allowed: {least:g} to {most:g}")
+
+
+def height_text(heights: Mapping[int | None, float]) -> str | None:
+    """Format heights as a value of the option --height; return None if there are no heights."""
+    return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None

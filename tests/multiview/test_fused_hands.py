@@ -153,7 +153,7 @@ def filmed(scene, swapped=()):
     return streams
 
 
-@pytest.mark.parametrize("swapped", [(), (0,), (1,)])
+@pytest.mark.parametrize("swapped", [*(pytest.param(of, marks=pytest.mark.slow) for of in ((), (0,))), (1,)])
 def test_hands_and_faces_reach_every_file(scene, tmp_path, swapped):
     _, _, rig, line, motions, plain, info = scene
     info = replace(info, settings={"hands": True, "face": True})

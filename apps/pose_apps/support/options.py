@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -80,6 +80,13 @@ def add_subcommand(
         add_options(command, config)
     commands.add_subcommand(name, command, help=purpose)
     return command
+
+
+def named_subcommands(names: Iterable[str], argv: Sequence[str] | None) -> list[str]:
+    """Return the subcommands that the arguments may name; the parser needs the options of no others."""
+    words = sys.argv[1:] if argv is None else argv
+    is_completion = any(word.startswith("--print-completion") for word in words)
+    return [name for name in names if is_completion or name in words]
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:

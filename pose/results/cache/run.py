@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Literal, Protocol
 
+from pose.lifting.between import fill_between
 from pose.results.cache.checks import check_people, check_poses
 from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry, NewEntry
@@ -19,14 +20,17 @@ from pose.video import Source
 class CachedStream(Protocol):
     """One stream of frames in a pipeline."""
 
-    def track(self, frame: Frame) -> People:
-        """Detect and track the people of the next frame in 2D."""
+    def observe(self, frame: Frame) -> list[People]:
+        """Detect and track the people of the next frame; return the frames that are now final in 2D."""
+
+    def observe_end(self) -> list[People]:
+        """End the 2D of the stream; return all remaining frames."""
 
     def lift(self, people: People) -> list[FrameResult]:
         """Lift the people of the next frame; return the frames that are now final."""
 
-    def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames."""
+    def lift_end(self) -> list[FrameResult]:
+        """End the 3D of the stream; return all remaining frames."""
 
 
 class CachedPipeline(Computes, Protocol):
@@ -127,12 +131,12 @@ class CachedRun:
                 if entry is not None:
                     stack.callback(entry.close)
             if self._people is not None and self._poses is not None:
-                yield from self._cached(self._people, self._poses, stop)
+                yield from fill_between(self._cached(self._people, self._poses, stop))
                 return
             session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
             people = self._tracked(session, stop) if self._people is None else self._cached_people(self._people, stop)
             new_entry = stack.enter_context(self._cache.create(self._poses_key))
-            yield from self._lifted(session, people, new_entry, stop)
+            yield from fill_between(self._lifted(session, people, new_entry, stop))
 
     def _cached(self, people: Entry, poses: Entry, stop: threading.Event) -> Iterator[FrameResult]:
         records = PosesRecords()
@@ -159,9 +163,14 @@ class CachedRun:
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
         records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0
-        with self._cache.create(self._people_key) as new_entry:
+
+        def observed() -> Iterator[People]:
             for frame in prefetch(source, times, stop):
-                people = session.track(frame)
+                yield from session.observe(frame)
+            yield from session.observe_end()
+
+        with self._cache.create(self._people_key) as new_entry:
+            for people in observed():
                 with times.measure("cache"):
                     new_entry.write(records.to_bytes(people))
                 frames += 1
@@ -186,6 +195,6 @@ class CachedRun:
 
         for person in people:
             yield from keep(session.lift(person))
-        yield from keep(session.flush())
+        yield from keep(session.lift_end())
         if not stop.is_set():
             new_entry.commit({"frames": frames})

@@ -116,7 +116,7 @@ def visible(store: Store) -> list[str]:
 
 def test_catalogue_matches_the_real_files(weights_dir):
     checked = [w for w in WEIGHTS.values() if (weights_dir / w.file).is_file()]
-    assert len(checked) == 7
+    assert len(checked) == 9
     for weight in checked:
         content = (weights_dir / weight.file).read_bytes()
         assert (len(content), sha256(content)) == (weight.size, weight.sha256), weight.name
