@@ -293,4 +293,4 @@ def _add_camera(eye: _Camera, number: int, nodes: list[dict[str, Json]], animati
         animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields_of_view)
 
 
-FORMAT = SceneFormat(".glb", write, options=("rig",))
+FORMAT = SceneFormat(".glb", write, options=("rig", "foot_lock"))
