@@ -316,7 +316,7 @@ def convert(
     if stem in ("", ".", "..") or Path(stem).name != stem:
         raise UsageError(f"stem: {shown(stem, 60)!r} is not the start of a file name; give the folder with out")
     one = result if isinstance(result, Result) else load(result)
-    recording, folder = one.recording(space, heights), Path(out)
+    recording, folder = one.selection(space, heights), Path(out)
     chosen = recording.people if people is None else list(people)
     if missing := set(chosen) - set(recording.people):
         raise UsageError(f"people: unknown id {min(missing)}")

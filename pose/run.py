@@ -28,7 +28,7 @@ from pose.pipeline import Pipeline
 from pose.result import Result
 from pose.results import RunInfo
 from pose.results.cache import Cache
-from pose.results.cache.run import Found, cached_results
+from pose.results.cache.run import CachedRun, Found
 from pose.results.recorded import RecordedRun, record
 from pose.structures.frame_store import ResultStore
 from pose.structures.types import F64, U8, Frame, FrameResult
@@ -104,24 +104,24 @@ def record_video(
     Raises:
         PoseError: If the source cannot be read, or the disk is full.
     """
-    stop, cached = stop or threading.Event(), list[Found]()
+    stop = stop or threading.Event()
     info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
     part = {"start": span[0], "end": span[1] if math.isfinite(span[1]) else None}
     info = replace(info, settings={**part, **info.settings, **settings})
     if steps is not None:
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
+    run = CachedRun(pipeline, source, cache, stop)
+
     def results() -> Iterator[FrameResult]:
         with pipeline.times.rest("threads of networks and codecs"):
-            found, part_found = cached_results(pipeline, source, cache, stop)
-            cached.append(part_found)
-            yield from progress(found, source, "poses")
+            yield from progress(run.results(), source, "poses")
 
     recorded = record(
         results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
-        folder=folder, keep=keep,
+        folder=folder, keep=keep, collected=run.keep,
     )  # fmt: skip
-    recorded.cached, recorded.cut_short = cached[0], source.cut_short
+    recorded.cached, recorded.cut_short = run.found, source.cut_short
     return recorded
 
 
@@ -334,12 +334,13 @@ class RecordedCameras:
             recorded = recorded_at(Target(f"file:{video}", video))
             camera = pipeline.camera(source.info.size, source.info.focal_35mm)
             times = []
-            results, cached = cached_results(pipeline, source, self._cache, self.stop)
-            for result in self._progress(results, source, f"camera {row + 1}"):
+            cached = CachedRun(pipeline, source, self._cache, self.stop)
+            for result in self._progress(cached.results(), source, f"camera {row + 1}"):
                 spool.write(result)
                 motion.add(result.people)
                 times.append(result.time)
             problems, cut_short = list(source.problems), source.cut_short
+            cached.keep(spool)
         if not times and self.stop.is_set():
             return None
         if not times:
@@ -350,7 +351,7 @@ class RecordedCameras:
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
         tracks = collect_tracks(spool, pipeline.skeleton, row, self._folder)
         run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
-        return CameraResults(row, spool, run, problems, cached, cut_short)
+        return CameraResults(row, spool, run, problems, cached.found, cut_short)
 
 
 def check_static(video: str, motion: CameraMotion) -> None:
