@@ -41,13 +41,14 @@ _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
+DEFAULT_ENSEMBLE_RATE = 7.5  # Hz
 DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
-    "ensemble", "mirror",
+    "ensemble", "ensemble_rate", "mirror",
 )  # fmt: skip
 
 
@@ -81,6 +82,13 @@ class PipelineConfig:
         None,
         "further 2D networks, joined by +, whose joints are averaged with those of the estimator, such as "
         "movenet-thunder",
+    )
+    ensemble_rate: float = option(
+        DEFAULT_ENSEMBLE_RATE,
+        "frames per second for the networks in ensemble; their difference from the estimator is interpolated; "
+        "0: every sample (offline)",
+        minimum=0.0,
+        maximum=1000.0,
     )
     mirror: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
     keypoint_rate: float = option(
@@ -271,7 +279,7 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["ensemble"] = unused["mirror"] = f"{name} finds people and joints in one pass"
+        unused["ensemble"] = unused["ensemble_rate"] = unused["mirror"] = f"{name} finds people and joints in one pass"
         unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
     choice = detector_choice(config.detector)
@@ -365,10 +373,10 @@ def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
 
 
 def people_stages(
-    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, warm: bool = False
+    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, live: bool = False
 ) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
     """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
-    from pose.networks.estimators.ensemble import Ensemble
+    from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
     from pose.tracking.one_pass import OnePassPeople
     from pose.tracking.people_tracker import PeopleTracker
     from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
@@ -377,21 +385,24 @@ def people_stages(
     tracking = TrackingConfig(
         tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
     )
-    if warm:
+    if live:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
         network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
-        if warm:
+        if live:
             warm_up_one_pass(network)
         return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
     if detector is None:
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
-    if config.ensemble is not None or config.mirror:
-        further = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
-        estimator = Ensemble([estimator, *further], mirror=config.mirror)
-    if warm:
+    others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+    further = None
+    if others and not live:
+        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirror), []
+    if others or config.mirror:
+        estimator = Ensemble([estimator, *others], mirror=config.mirror)
+    if live:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
     tracking = replace(tracking, min_presence=presence)
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times, further=further)

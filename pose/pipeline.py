@@ -154,7 +154,7 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = people_stages(self.config, self.times, self._own_detector, warm=self.live)
+        stages = people_stages(self.config, self.times, self._own_detector, live=self.live)
         seed_torch(self.config.seed)
         return stages
 
