@@ -18,7 +18,7 @@ from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
 from pose.structures.defaults import STEM
 from pose.structures.incoming import check_units
-from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.utils.shown import shown
@@ -158,6 +158,7 @@ def lift_sequences(
     """
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
+    sequences = [straightened(sequence) for sequence in sequences]
     if repair:
         from pose.lifting.repair.person import repair as repaired
 

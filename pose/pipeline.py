@@ -1,8 +1,4 @@
-"""The pipeline: runs all stages in order, for files and live sources.
-
-for result in Pipeline.from_preset("fast").run("clip.mp4"):
-    print(result.time, result.people.ids, result.poses.root)
-"""
+"""The pipeline: runs all stages in order, for files and live sources."""
 
 import math
 import threading
@@ -28,6 +24,7 @@ from pose.config import (
 from pose.errors import UsageError
 from pose.lifting.fit.log import FitLog
 from pose.lifting.predict import checkpoint_path
+from pose.lifting.straight import StraightLifter
 from pose.networks.faces import WEIGHT as FACE_WEIGHT
 from pose.networks.faces import FaceNetwork
 from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
@@ -70,7 +67,7 @@ class Pipeline:
         self,
         config: PipelineConfig | None = None,
         *,
-        intrinsics: NDArray[np.float64] | None = None,
+        intrinsics: NDArray[np.float64] | Camera | None = None,
         live: bool = False,
         lazy: bool = False,
         detector: Detector | None = None,
@@ -79,7 +76,8 @@ class Pipeline:
 
         Args:
             config: Configuration; None uses the defaults of `PipelineConfig`.
-            intrinsics: (3, 3) camera matrix in px; None uses the video's metadata, or a field of view of 55 degrees.
+            intrinsics: (3, 3) camera matrix in px, or a camera with its lens; None uses the video's metadata, or a
+                field of view of 55 degrees.
             live: Whether to return every frame at once, or `config.lookahead` frames later, with a streaming lifter.
                 Every network is then run once here, so that the first frames are not delayed.
             lazy: Whether to load each network at its first use, for runs whose results may be cached.
@@ -115,7 +113,7 @@ class Pipeline:
         cls,
         name: str,
         *,
-        intrinsics: NDArray[np.float64] | None = None,
+        intrinsics: NDArray[np.float64] | Camera | None = None,
         live: bool = False,
         detector: Detector | str | None = None,
         **changes: Any,
@@ -229,6 +227,8 @@ class Pipeline:
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
         """Make a stage that lifts the people of one stream of images of `camera` to 3D, as configured."""
+        if camera.distorted:
+            return StraightLifter(self.lifter_stage(camera.straight), camera)
         config = self.config
         if self._lifter.streaming:
             from pose.lifting.refined import FinalResults

@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from pose.lifting.features import Lifted
-from pose.multiview.calibration_files import read_cameras
+from pose.multiview.calibration_files import read_camera, read_cameras
 from pose.structures.colours import SIDE_COLOURS
 from pose.structures.lenses import LENSES, FisheyeLens
 from pose.training.config import LossWeights
@@ -236,3 +236,5 @@ def test_a_lens_model_is_a_class_and_a_line(tmp_path, monkeypatch):
     for camera in read_cameras(path, ["a", "b"], [(640, 480)] * 2):
         x, y = camera.project(np.array([1.0, 0.0, 1.0]))
         assert (x, y) == pytest.approx((320 + 400 * np.pi / 4, 240))
+    path.write_text(json.dumps(values | {"lens": "equidistant"}))  # a single camera
+    assert read_camera(path).project(np.array([1.0, 0.0, 1.0]))[0] == pytest.approx(320 + 400 * np.pi / 4)

@@ -76,7 +76,8 @@ class RunConfig(WorldConfig):
     )
     image_fps: float = option(IMAGE_FPS, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
     intrinsics: str | None = option(
-        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
+        None,
+        "camera: fx,fy,cx,cy in px, or a file with a matrix or a calibration; default: assumed field of view",
     )
     cache: str = option(
         "off",

@@ -1,6 +1,5 @@
 """`pose-convert`: export a result to other formats."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,13 +8,14 @@ from typing import TYPE_CHECKING
 from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.structures.spaces import CAMERA, SPACES
-from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
+from pose.structures.spaces import CAMERA
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
+from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import SPACE_HELP, TRIM_HELP, read_heights, read_up
+from pose_apps.support.world import read_heights, read_up
 
 if TYPE_CHECKING:
     from pose.export import Recording, Written
@@ -30,15 +30,13 @@ class ConvertOptions(Options):
     out: str | None = option(None, "folder for the files; default: the folder of the result", metavar="DIR")
     person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
     fps: float | None = option(None, "resample the motion to this frame rate in frames/s")
-    start: float = option(0.0, "start at this second of the video")
-    end: float = option(math.inf, "stop at this second of the video")
-    space: str | None = option(None, SPACE_HELP, choices=SPACES)
-    pitch: float | None = option(
-        None, "pitch of the camera in degrees, positive if it looks up", minimum=-90, maximum=90
-    )
-    roll: float | None = option(None, "roll of the camera in degrees, clockwise", minimum=-180, maximum=180)
-    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
-    trim: bool = option(True, TRIM_HELP)
+    start: float = same_option(RunConfig, "start")
+    end: float = same_option(RunConfig, "end")
+    space: str | None = same_option(RunConfig, "space")
+    pitch: float | None = same_option(RunConfig, "pitch", "pitch of the camera in degrees, positive if it looks up")
+    roll: float | None = same_option(RunConfig, "roll", "roll of the camera in degrees, clockwise")
+    height: str | None = same_option(RunConfig, "height")
+    trim: bool = same_option(RunConfig, "trim")
     rig: str = option(
         RIGS[0],
         "bone names of the characters in glb, usd and fbx; sticks: the plain skeleton",

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
-from pose.utils.options import argument, option, overwrite_option, quiet_option, same_option
+from pose.utils.options import argument, check_options, option, overwrite_option, quiet_option, same_option
 from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
+from pose_apps.support.world import WorldConfig, read_heights, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.results.recorded import RecordedRun
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 class LiftConfig(WorldConfig):
     """Options of `pose-lift`."""
 
-    keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders", metavar="KEYPOINTS")
+    keypoints: list[str] = argument(
+        [],
+        ".npz, COCO or AlphaPose JSON files, OpenPose folders, or recordings of inertial sensors",
+        metavar="KEYPOINTS",
+    )
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
     lifter: str = option(DEFAULT_LIFTER, "offline, sliding, stream, or a checkpoint file")
     lookahead: int = same_option(PipelineConfig, "lookahead")
@@ -38,13 +43,23 @@ class LiftConfig(WorldConfig):
         PipelineConfig, "constant_bones", "keep bone lengths constant over time for each person (offline)"
     )
     fit: bool = same_option(PipelineConfig, "fit")
+    imu_heading: float | None = option(
+        None, "direction in degrees in which a person with inertial sensors faces while standing; default: estimated",
+        minimum=-360, maximum=360,
+    )  # fmt: skip
     world: bool = option(False, "for a fixed camera: world coordinates of all people; see docs/guides/world.md")
     device: str = same_option(PipelineConfig, "device")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
+        if self.keypoints and are_imus([Path(name) for name in self.keypoints]):
+            check_options(self)
+            read_heights(self.height)
+            return
         WorldConfig.__post_init__(self)
+        if self.imu_heading is not None:
+            raise UsageError("--imu-heading: applies only to recordings of inertial sensors")
 
 
 @run_command
@@ -56,8 +71,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = config_of(LiftConfig, parsed)
     if not config.keypoints:
         raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
+    inputs = [Path(name) for name in config.keypoints]
     with StatusLine("lifting", hidden=config.quiet) as status:
-        lift([Path(name) for name in config.keypoints], config, status.print)
+        if are_imus(inputs):
+            lift_imus(inputs, config, status.print)
+        else:
+            lift(inputs, config, status.print)
 
 
 def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
@@ -99,6 +118,25 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
                     shown(f"{target}: {len(arrays['timestamps'])} frames")
     if fits.line:
         shown(fits.line)
+
+
+def lift_imus(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
+    """Write the motion of one person for each recording of inertial sensors; all are read before any is written."""
+    from pose_apps.support.imus import imu_arrays
+
+    if config.fps is not None or config.image_size is not None:
+        raise UsageError("--fps and --image-size: apply only to JSON keypoints")
+    if nobody := unknown_heights(config, {1}):
+        raise UsageError(nobody)
+    targets = plan_targets(inputs, [[1] for _ in inputs], config)
+    heights = read_heights(config.height)
+    height = heights.get(1, heights.get(None))
+    results = [imu_arrays(path, height, config.imu_heading) for path in inputs]
+    with writing(targets):
+        for target, (arrays, line) in zip(targets, results, strict=True):
+            _write(target, arrays)
+            if not config.quiet:
+                log(f"{target}: {len(arrays['timestamps'])} frames; {line}")
 
 
 def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dict[str, Array]]":

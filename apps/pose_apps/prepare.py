@@ -12,8 +12,10 @@ from jsonargparse import ArgumentParser
 from pose_datasets.catalogue import preparations
 from pose_datasets.uses import Log, Preparation
 
+from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.utils.options import REQUIRED, option
+from pose.lifting.names import STREAM
+from pose.utils.options import REQUIRED, option, same_option
 from pose.utils.written_files import WrittenFiles
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of, named_subcommands
@@ -55,8 +57,8 @@ class ForecastPreparation(Preparation):
     source: str = option(REQUIRED, "one or more files of prepared clips, separated by commas")
     out: str = option(REQUIRED, "the .npz file to write", metavar="FILE")
     sequences: int = option(3072, "number of training motions of 3.2 s", minimum=1)
-    lifter: str = option("stream", "streaming lifter whose output the forecaster is trained on")
-    seed: int = option(0, "random seed", minimum=0)
+    lifter: str = option(STREAM, "streaming lifter whose output the forecaster is trained on")
+    seed: int = same_option(PipelineConfig, "seed")
 
     @property
     def sources(self) -> list[Path]:
@@ -90,7 +92,7 @@ class PersonPreparation(Preparation):
         log(f"wrote {self.out}: person {chosen}, seen in {frames} frames")
 
 
-# What is no data set, but is prepared with the same command.
+# Subcommands that prepare results of this project instead of a data set.
 OTHERS = {
     "forecast": ("Training data for forecasters: clips and the output of the streaming lifter.", ForecastPreparation),
     "sequence": ("2D keypoints of one person from a result of pose-run.", PersonPreparation),

@@ -170,7 +170,8 @@ def _check_lifter(recipe: "Namespace") -> object:
 def _source(recipe: "Namespace") -> TrainingData:
     for key, data in training_data().items():
         if getattr(recipe[key], data.files):
-            return data.source_class()(recipe[key], recipe.train.seed)
+            source: TrainingData = data.source_class()(recipe[key], recipe.train.seed)
+            return source
     raise UsageError(
         "--data.mocap is missing: give the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
     )

@@ -4,7 +4,6 @@ A new data set is a file with its reader and its classes of options, and a line 
 module and imported when a command needs them: a list of data sets needs neither NumPy nor the other data sets.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -21,7 +20,9 @@ class ToPrepare:
 
     def options(self) -> type[Preparation]:
         """Import the class of its options."""
-        return _load(self.preparation, Preparation)
+        options: type[Preparation] = _load(self.preparation)
+        assert issubclass(options, Preparation), self.preparation
+        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,9 @@ class ToEvaluate:
 
     def options(self) -> type[LabelledEvaluation]:
         """Import the class of its options."""
-        return _load(self.evaluation, LabelledEvaluation)
+        options: type[LabelledEvaluation] = _load(self.evaluation)
+        assert issubclass(options, LabelledEvaluation), self.evaluation
+        return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,11 @@ class ToTrain:
 
     def config_class(self) -> type:
         """Import the class of its configuration."""
-        return _load(self.config, object)
+        return _load(self.config)
 
-    def source_class(self) -> Callable[..., Any]:
+    def source_class(self) -> type:
         """Import the class of its data."""
-        return _load(self.source, object)
+        return _load(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,7 @@ def training_data() -> dict[str, ToTrain]:
     return {data.train.key: data.train for data in DATA_SETS.values() if data.train}
 
 
-def _load(name: str, base: type) -> Any:
+def _load(name: str) -> type[Any]:
     module, _, attribute = name.partition(":")
-    loaded = getattr(import_module(module if "." in module else f"pose_datasets.{module}"), attribute)
-    assert issubclass(loaded, base), name
+    loaded: type[Any] = getattr(import_module(module if "." in module else f"pose_datasets.{module}"), attribute)
     return loaded

@@ -118,8 +118,8 @@ def _projected(table: PoseTable, row: int) -> F64:
     """Project the lifted joints to the image, (17, 2) px."""
     assert table.camera is not None
     places = (table.joints3d[row] + table.root[row]).astype(np.float64)
-    pixels = places @ table.camera.matrix.T
-    return np.asarray(pixels[:, :2] / np.maximum(pixels[:, 2:], 1e-6))
+    places[:, 2] = np.maximum(places[:, 2], 1e-6)
+    return table.camera.project(places)
 
 
 def _draw_skeleton(canvas: U8, points: F64) -> None:

@@ -28,7 +28,8 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
-    return extract_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
+    keypoints = table.camera.undistort(table.keypoints[rows])
+    return extract_feet(table.skeleton, keypoints, table.scores[rows], table.swapped[rows], focal)
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:

@@ -102,7 +102,10 @@ def _scale_branches(network: Network, scale: float) -> None:
 
 
 def _values_and_output(mixer: nn.Module) -> list[nn.Linear]:
-    linears = {name.rpartition(".")[2]: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
+    linears: dict[str, nn.Linear] = {}
+    for name, module in mixer.named_modules():
+        if isinstance(module, nn.Linear):
+            linears.setdefault(name.rpartition(".")[2], module)  # outer layers come first
     if linears and "out_proj" not in linears:
         raise ValueError(
             f"init: T-Fixup scales the layer out_proj of a mechanism, but {type(mixer).__name__} has no out_proj. "

@@ -14,7 +14,6 @@ from pose.results.npz import FORMAT_VERSION
 from pose.results.run_info import RunInfo, WorldInfo
 from pose.results.schema import FRAME_COLUMNS, FRAME_NAMES, ROW_COLUMNS
 from pose.results.table import PoseTable
-from pose.structures.camera import Camera
 from pose.structures.columns import Array, columns_of
 from pose.structures.defaults import RESULT_NPZ
 from pose.structures.skeletons import H36M17, SKELETONS
@@ -122,7 +121,8 @@ def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
     except KeyError as error:
         raise ValueError(f"its array 'run' lacks {shown(str(error.args[0]), 80)!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)
-    camera = Camera(_shaped(arrays, "intrinsics", (3, 3), np.float64), run.camera.known, (int(width), int(height)))
+    matrix = _shaped(arrays, "intrinsics", (3, 3), np.float64)
+    camera = replace(run.camera, matrix=matrix, size=(int(width), int(height)))
     return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)), world=_world(run, arrays))
 
 

@@ -83,6 +83,14 @@ class LiftBatch:
     root: F32
 
 
+def straightened(sequence: Sequence2D) -> Sequence2D:
+    """Return the 2D sequence as a camera without distortion of the lens sees it."""
+    if not sequence.camera.distorted:
+        return sequence
+    keypoints = sequence.camera.undistort(sequence.keypoints).astype(np.float32)
+    return replace(sequence, keypoints=keypoints, camera=sequence.camera.straight)
+
+
 def mirror_observations(sequence: Sequence2D) -> Sequence2D:
     """Return the 2D sequence of the mirrored image: left and right joints swapped, and intrinsics mirrored."""
     order = list(get_skeleton(sequence.skeleton).flip_order)

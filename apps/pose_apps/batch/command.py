@@ -136,7 +136,7 @@ def make_job(
     from pose.networks.weights import sha256_of
     from pose.results.cache.keys import FILE_SETTINGS, hash_of
     from pose_apps.batch.work import Job
-    from pose_apps.support.intrinsics import read_intrinsics
+    from pose_apps.support.intrinsics import camera_values, read_intrinsics
 
     pipeline_config, fallback_reason = choose_detector(choose_networks(pipeline_config))
     if fallback_reason is not None and not config.quiet:
@@ -145,7 +145,7 @@ def make_job(
     run_config = replace(clip_config, overwrite=True, quiet=True, cache=cache)
     if cameras.file is not None and not cameras.file.is_file():
         raise UsageError(f"--cameras {cameras.file}: no such file")
-    camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
+    camera = None if clip_config.intrinsics is None else camera_values(read_intrinsics(clip_config.intrinsics))
     clip_settings = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
     clip_settings = clip_settings | {"intrinsics": camera, "end": str(clip_config.end)}
     settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILE_SETTINGS}

@@ -107,7 +107,8 @@ class CharacterMotion:
         table, rows = self._track.recording.table, self._track.rows(at)
         if table.camera is None:
             return None
-        seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
+        keypoints = table.camera.undistort(table.keypoints[rows])
+        seen = SeenHeads.of(table.skeleton, keypoints, table.scores[rows], focal_lengths(table, rows))
         if seen is None:
             return None
         joints, root = self._track.recording.poses(rows, in_first_camera=False)

@@ -207,6 +207,30 @@ def fnet(case: Case) -> Array:
     return (over_time @ case.x @ over_features).real / math.sqrt(length * DIM)
 
 
+def co_attention(case: Case) -> Array:
+    x, z = np.split(case.linear("v_proj", case.x), 2, axis=1)
+    alternating = case.form.options.get("order") == "alternating"
+
+    def attended(name: str, queries: Array, others: Array) -> Array:
+        q, k, v = (
+            case.linear(f"halves.{name}.{part}_proj", rows)
+            for part, rows in zip("qkv", (queries, others, others), strict=True)
+        )
+        out = np.zeros_like(queries)
+        for t in case.frames:
+            seen = case.seen(t, lambda t, s: True)
+            for h in range(HEADS // 2 if seen else 0):
+                scores = [
+                    (case.turned(case.head(q[t], h), t) * case.turned(case.head(k[s], h), s).conj()).real.sum()
+                    for s in seen
+                ]
+                out[t, h * K : (h + 1) * K] = softmax(np.array(scores) / math.sqrt(K)) @ case.head(v[seen], h)
+        return queries + case.linear(f"halves.{name}.out_proj", out)
+
+    new = attended("first", x, z)
+    return case.linear("out_proj", np.concatenate([new, attended("second", z, new if alternating else x)], axis=1))
+
+
 ORACLES: dict[str, Callable[[Case], Array]] = {
     "softmax": softmax_attention,
     "local": local,
@@ -224,4 +248,5 @@ ORACLES: dict[str, Callable[[Case], Array]] = {
     "multi-dimensional": multi_dimensional,
     "key-value": key_value,
     "key-value-predict": key_value_predict,
+    "co-attention": co_attention,
 }

@@ -104,6 +104,7 @@ FORMS += [
     Form("multi-dimensional", True, {"memory": 5}),
     Form("key-value", True, {"window": 3}),
     Form("key-value-predict", True, {"window": 3}),
+    Form("co-attention", False, {"order": "alternating"}),
 ]
 CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]
