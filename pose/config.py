@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
-AUTO_LIFTER = "auto"
-DEFAULT_ENSEMBLE_RATE = 7.5  # Hz
+AUTO_LIFTER = AUTO_ENSEMBLE = "auto"
+DEFAULT_ENSEMBLE = "movenet-thunder"
+DEFAULT_ENSEMBLE_RATE = 5.0  # Hz; more is not more accurate (docs/studies/presets.md)
 DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
@@ -81,7 +82,7 @@ class PipelineConfig:
     ensemble: str | None = option(
         None,
         "further 2D networks, joined by +, whose joints are averaged with those of the estimator, such as "
-        "movenet-thunder",
+        "movenet-thunder; auto: movenet-thunder if its weights are available (offline)",
     )
     ensemble_rate: float = option(
         DEFAULT_ENSEMBLE_RATE,
@@ -168,7 +169,7 @@ class PipelineConfig:
     @property
     def further_estimators(self) -> list[str]:
         """Names of the estimators in `ensemble`."""
-        return [] if self.ensemble is None else self.ensemble.split("+")
+        return [] if self.ensemble in (None, AUTO_ENSEMBLE) else str(self.ensemble).split("+")
 
     @property
     def stage_options(self) -> StageOptions:
@@ -249,6 +250,35 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     )
 
 
+def choose_ensemble(config: PipelineConfig, *, live: bool = False) -> tuple[PipelineConfig, str | None]:
+    """Replace the ensemble `auto` by MoveNet Thunder, or by no network if live or without its weights.
+
+    Returns:
+        The configuration, and the reason if offline no network is used (else None).
+    """
+    if config.ensemble != AUTO_ENSEMBLE:
+        return config, None
+    if live:
+        return replace(config, ensemble=None), None
+    from pose.networks.weights import locate_if_reachable
+
+    for weight in (DEFAULT_ENSEMBLE, f"{DEFAULT_ENSEMBLE}-graph"):
+        found = locate_if_reachable(weight)
+        if not isinstance(found, Path):
+            return replace(config, ensemble=None), (
+                f"The joints are those of {config.estimator} alone, which is less accurate. MoveNet Thunder's weights "
+                f"are not available ({found}); `pose-weights fetch {weight}` tries again"
+            )
+    return replace(config, ensemble=DEFAULT_ENSEMBLE), None
+
+
+def choose_available(config: PipelineConfig, *, live: bool = False) -> tuple[PipelineConfig, str | None]:
+    """Replace detector and ensemble `auto` by networks with available weights; return the reasons of fallbacks."""
+    config, detector_reason = choose_detector(config)
+    config, ensemble_reason = choose_ensemble(config, live=live)
+    return config, ". ".join(filter(None, (detector_reason, ensemble_reason))) or None
+
+
 def is_one_pass(config: PipelineConfig) -> bool:
     """Return whether detector and estimator are one network, run once per frame."""
     models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
@@ -325,10 +355,10 @@ def preset_names() -> list[str]:
 
 
 def default_preset(device: str) -> str:
-    """Return the name of the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'fast'."""
+    """Return the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'standard'."""
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
-    return "fast"
+    return "standard"
 
 
 def preset_text(name: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pose.config import (
     PipelineConfig,
-    choose_detector,
+    choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
@@ -55,7 +55,7 @@ class Pipeline:
 
     Attributes:
         config: Configuration in which `auto` is replaced by the chosen networks.
-        fallback_reason: Reason why a fallback detector is used; None if the preferred one is used.
+        fallback_reason: Reason why fallback networks are used; None if the preferred ones are used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
@@ -92,7 +92,7 @@ class Pipeline:
         if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
-        self.config, self.fallback_reason = choose_detector(config)
+        self.config, self.fallback_reason = choose_available(config, live=live)
         self._intrinsics = intrinsics
         self.times = StageTimes()
         self.fits = FitLog()
