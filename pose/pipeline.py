@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pose.config import (
     PipelineConfig,
-    choose_detector,
+    choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
@@ -56,7 +56,7 @@ class Pipeline:
 
     Attributes:
         config: Configuration in which `auto` is replaced by the chosen networks.
-        fallback_reason: Reason why a fallback detector is used; None if the preferred one is used.
+        fallback_reason: Reason why fallback networks are used; None if the preferred ones are used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
@@ -93,7 +93,7 @@ class Pipeline:
         if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
-        self.config, self.fallback_reason = choose_detector(config)
+        self.config, self.fallback_reason = choose_available(config, live=live)
         self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
@@ -153,7 +153,7 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = people_stages(self.config, self.times, self._own_detector, warm=self.live)
+        stages = people_stages(self.config, self.times, self._own_detector, live=self.live)
         seed_torch(self.config.seed)
         return stages
 
