@@ -15,7 +15,8 @@ MATRIX = intrinsics_from_fov(SIZE)
 # Index of some landmarks in MediaPipe's documentation.
 INDICES = {
     "NOSE": 0, "LEFT_EYE": 2, "RIGHT_EAR": 8, "LEFT_SHOULDER": 11, "RIGHT_ELBOW": 14, "LEFT_WRIST": 15,
-    "LEFT_PINKY": 17, "RIGHT_INDEX": 20, "LEFT_HIP": 23, "RIGHT_KNEE": 26, "LEFT_ANKLE": 27, "RIGHT_HEEL": 30, "LEFT_FOOT_INDEX": 31,
+    "LEFT_PINKY": 17, "RIGHT_INDEX": 20, "LEFT_HIP": 23, "RIGHT_KNEE": 26, "LEFT_ANKLE": 27,
+    "RIGHT_HEEL": 30, "LEFT_FOOT_INDEX": 31,
 }  # fmt: skip
 
 
