@@ -8,13 +8,15 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.config import (
+    PipelineChanges,
     PipelineConfig,
+    PresetName,
     choose_available,
     choose_networks,
     default_skeleton,
@@ -112,12 +114,12 @@ class Pipeline:
     @classmethod
     def from_preset(
         cls,
-        name: str,
+        name: PresetName,
         *,
         intrinsics: NDArray[np.float64] | Camera | None = None,
         live: bool = False,
         detector: Detector | str | None = None,
-        **changes: Any,
+        **changes: Unpack[PipelineChanges],
     ) -> Self:
         """Make the pipeline of a preset.
 

@@ -37,6 +37,8 @@ class Selection:
         frames: (F,) indices of these frames in the video.
     """
 
+    bvh_skeleton = "plain"  # skeleton of BVH files, one of `pose.export.bvh_skeletons.BVH_SKELETONS`
+
     def __init__(
         self,
         table: Recording,
