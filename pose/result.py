@@ -49,7 +49,8 @@ class Result:
     @classmethod
     def of(cls, run: "RecordedRun | RecordedCameras") -> "Result":
         """Make the result of a run."""
-        return cls(Recording.of(run.results, run.info), run.info.source)
+        recording = Recording.of(run.results, run.info, complete=run.cut_short is None)
+        return cls(recording, run.info.source)
 
     @property
     def people(self) -> tuple[int, ...]:

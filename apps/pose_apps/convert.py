@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
+from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
 from pose.structures.spaces import CAMERA
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
@@ -43,7 +44,11 @@ class ConvertOptions(Options):
         choices=RIGS,
         metavar="NAME",
     )
+    foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
     z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
+    bvh_skeleton: str = option(
+        PLAIN, "names, axes and rest pose of bvh files, for other programs", choices=BVH_SKELETONS, metavar="NAME"
+    )
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
     quiet: bool = quiet_option()
@@ -100,6 +105,8 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         rig=options.rig,
         z_up=options.z_up,
     )
+    recording.foot_lock = options.foot_lock
+    recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
     if not options.overwrite:

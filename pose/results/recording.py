@@ -47,13 +47,16 @@ class Recording:
     format_version: int | None = None
 
     @classmethod
-    def of(cls, results: Iterable[FrameResult], info: RunInfo, folder: Path | None = None) -> "Recording":
+    def of(
+        cls, results: Iterable[FrameResult], info: RunInfo, folder: Path | None = None, *, complete: bool = True
+    ) -> "Recording":
         """Collect the results of all frames of a run.
 
         Args:
             results: Results of all frames, in order.
             info: Metadata of the run.
             folder: Folder for unnamed temporary files; None for the system's temporary folder.
+            complete: Whether these are all frames of the source.
 
         Raises:
             PoseError: If the disk is full.
@@ -66,8 +69,9 @@ class Recording:
         finally:
             files.close()
         return cls(
-            columns=columns, skeleton=info.skeleton, world_info=info.world, run=info, format_version=FORMAT_VERSION
-        )
+            columns=columns, skeleton=info.skeleton, world_info=info.world, run=info, complete=complete,
+            format_version=FORMAT_VERSION,
+        )  # fmt: skip
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name not in NAMES:
