@@ -285,3 +285,15 @@ def test_user_script_passes_mypy_strict(tmp_path):
     )
     said, problems, status = api.run(["--strict", "--no-incremental", "--config-file=", str(script)])
     assert status == 0, said + problems
+
+
+def test_process_reuses_a_cache_and_reports_progress(tmp_path, videos, tiny_lifter, monkeypatch):
+    seen, clip = [], videos / "dance.mp4"
+    options = {"end": 0.2, "world": False, "cache": tmp_path / "cache"}
+    first = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, **options)
+    monkeypatch.setattr("pose.session.Session.observe", None)  # nothing is computed again
+    again = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(
+        clip, **options, progress=lambda count, expected: seen.append((count, expected))
+    )
+    np.testing.assert_array_equal(again.joints(), first.joints())
+    assert seen == [(count, seen[0][1]) for count in range(1, len(first.times) + 1)]

@@ -158,6 +158,14 @@ def test_example_train_small_lifter_runs(run, tmp_path, capsys):
     assert "validation, detector 2D" in capsys.readouterr().out
 
 
+def test_example_own_loss_runs(run, tmp_path, capsys):
+    path = tmp_path / "clips.npz"
+    save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39")], path)
+    run("own_loss.py", path, tmp_path / "run", 2)
+    assert "step 2: " in capsys.readouterr().out
+    assert "symmetry" in (tmp_path / "run" / "training.csv").read_text()
+
+
 @pytest.mark.slow
 def test_example_batch_ray_runs(run, clip, tmp_path, capsys):
     pytest.importorskip("ray", reason="the extra [ray] is not installed")

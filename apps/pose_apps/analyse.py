@@ -7,7 +7,7 @@ from pathlib import Path
 from pose.errors import UsageError
 from pose.structures.defaults import RESULT_NPZ
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
-from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, write_analysis
+from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, summary_lines, write_analysis
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 
@@ -19,7 +19,9 @@ class AnalyseOptions(Options):
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
     out: str | None = option(None, "folder for the tables; default: the folder of the result", metavar="DIR")
     only: str = option(
-        "all", "groups of measures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
+        "gait,repetitions,jumps,sit-to-stand,angles",
+        "groups of measures, separated by commas, of these and ergonomics, or all",
+        metavar="GROUPS",
     )
     formats: str = option(
         "csv,json,html", "separated by commas: csv, json, parquet (tables), html (report), c3d (events)"
@@ -33,6 +35,7 @@ class AnalyseOptions(Options):
     coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", minimum=0, maximum=3)
     muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", minimum=0, maximum=1)
     overwrite: bool = overwrite_option("existing tables")
+    verbose: bool = option(False, "print every measure")
     quiet: bool = quiet_option()
 
 
@@ -56,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
     analysis, written = write_analysis(path, folder, formats, groups, inputs, video)
     if not options.quiet:
-        for line in [*analysis_lines(analysis), f"results: {', '.join(map(str, written))}"]:
+        details = analysis_lines(analysis) if options.verbose else []
+        for line in [*details, *summary_lines(analysis, written)]:
             print(line)
     return 0
 

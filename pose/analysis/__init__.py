@@ -1,4 +1,4 @@
-"""Movement analysis: gait, repetitions, jumps, sit-to-stand and ergonomics of lifted people, with intervals.
+"""Movement analysis: gait, repetitions, jumps, sit-to-stand, angles and ergonomics of lifted people, with intervals.
 
 from pose.analysis import analyse
 from pose.results import load_poses
@@ -18,7 +18,8 @@ from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
-from pose.analysis.quality import VISIBLE_SCORE, with_interval_quality
+from pose.analysis.plausible import plausible, with_norm_quality
+from pose.analysis.quality import with_interval_quality
 from pose.analysis.unsupported import (
     id_switches,
     no_world_reason,
@@ -30,12 +31,26 @@ from pose.analysis.unsupported import (
 from pose.analysis.walking import gait_metrics
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.types import F64
 
-__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
+__all__ = [
+    "DEFAULT_GROUPS",
+    "GROUPS",
+    "NEUTRAL",
+    "Analysis",
+    "Curve",
+    "Event",
+    "Inputs",
+    "Metric",
+    "Omission",
+    "Series",
+    "analyse",
+]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
+DEFAULT_GROUPS = GROUPS[:-1]  # ergonomics asks for postures of work, not for every movement
 ALL = "all"  # in an omission: every group
 
 
@@ -59,7 +74,7 @@ class Analysis:
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
 
 
-def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
+def analyse(table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
     """Analyse the movement of every person in a result.
 
     Args:
@@ -78,9 +93,9 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     if table.placed is None:
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
-    visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
+    visible = (table.joint_scores(slice(None)) >= SEEN_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
-    for person in np.unique(table.id).tolist():
+    for person in table.people:
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
@@ -96,7 +111,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     return analysis
 
 
-def _camera(table: PoseTable) -> F64 | None:
+def _camera(table: Recording) -> F64 | None:
     """Return the camera's position in the world, (3,) m; None for several or carried cameras, or without a world."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
@@ -119,9 +134,12 @@ def _add_person(
                 group_metrics, group_reason = _group(analysis, person, motion, group)
                 metrics += group_metrics
                 reason = group_reason if motion is longest else reason
-        if metrics:
-            analysis.metrics.extend(map(with_interval_quality, metrics))
-        else:
+        kept = plausible(metrics, [curve for curve in analysis.curves if curve.person == person], parts)
+        analysis.metrics.extend(with_norm_quality(with_interval_quality(metric)) for metric in kept.metrics)
+        analysis.omissions.extend(Omission(person, group, unlikely) for unlikely in kept.reasons)
+        if group == "angles":
+            analysis.curves[:] = [curve for curve in analysis.curves if curve.person != person] + kept.curves
+        if not metrics:
             analysis.omissions.append(Omission(person, group, reason))
         if group == "angles" and metrics:
             angles_with_curves = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}

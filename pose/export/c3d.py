@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pose.body.markers import marker_names, marker_spans
 from pose.body.tracks import Track
-from pose.export.events import ExportEvent, contact_events
+from pose.export.events import ExportEvent, foot_events
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
 from pose.utils.whole_file import whole_file
@@ -41,11 +41,11 @@ class _Points:
     first: int  # number of the first frame
 
 
-def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -> Notes:
-    """Write the track of one person to `target`."""
+def write(track: Track, target: Path, others: Sequence[ExportEvent] = ()) -> Notes:
+    """Write the track of one person to `target`, with its foot events and `others`."""
     assert track.rate is not None, "C3D has one rate"
-    first, contacts = _first(track), events is None
-    events = contact_events(track) if events is None else events
+    first = _first(track)
+    events = sorted([*foot_events(track), *others], key=lambda event: event.time)
     offset = (first - 1) / track.rate - float(track.times[0])  # s, from video time to file time
     names = marker_names(track)
     with whole_file(target) as hidden, hidden.open("wb") as file:
@@ -68,8 +68,7 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
     if len(events) > MAX_EVENTS:
         long.append(f"more than {MAX_EVENTS} events: the first are in the file")
     count = min(len(events), MAX_EVENTS)
-    of = " of foot contacts (of the ankles)" if contacts else ""
-    notes = [f"{count} {'event' if count == 1 else 'events'}{of}"] if events else []
+    notes = [f"{count} {'event' if count == 1 else 'events'}"] if events else []
     return [f"{timing(track)}; millimetres", *notes, *missing(track), *long]
 
 

@@ -15,8 +15,8 @@ from command_errors import error_line
 from pose_apps.run import main
 
 from pose.errors import PoseError
-from pose.pipeline import Session
 from pose.results import NpzWriter, load_poses
+from pose.session import Session
 from pose.utils.written_files import RECORD
 
 

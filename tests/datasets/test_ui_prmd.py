@@ -95,7 +95,11 @@ def test_damaged_archive_is_rejected(markers, tmp_path):
 
 def test_a_real_person_stands_nearly_straight_on_legs_of_one_length(shared, tmp_path):
     said = []
-    line = ui_prmd.prepare_ui_prmd(shared / "mocap" / "ui-prmd" / "s09.zip", tmp_path / "s09.npz", said.append)
+    options = ui_prmd.UiPrmdPreparation(
+        source=str(shared / "mocap" / "ui-prmd" / "s09.zip"), out=str(tmp_path / "s09.npz")
+    )
+    options.prepare(said.append)
+    line = said.pop()
     assert "80 clips, 1 subjects, " in line
     assert len(said) == 1
     assert said[0].startswith("uiprmd-s09, 80 recordings: bones vary by (mm) thigh ")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+from pose_datasets.uses import EvaluationTask
 
 from pose.errors import PoseError, UsageError
 from pose.training.evaluation.results import EvaluationResult
 from pose.utils.options import Options, option, overwrite_option, quiet_option
 from pose.utils.progress import progress_bar
 from pose.utils.written_files import writing
-from pose_apps.evaluate.benchmarks import EvaluationTask
 
 if TYPE_CHECKING:
     from tqdm import tqdm

@@ -46,14 +46,14 @@ def write_analysis(
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
     # are replaced; `warn` gets a message for each file of the user that was renamed.
-    from pose.analysis import GROUPS, NEUTRAL, analyse
+    from pose.analysis import DEFAULT_GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
     from pose.results import load_poses
     from pose.results.cameras import result_title
 
     table = load_poses(poses)
-    analysis = analyse(table, groups or GROUPS, inputs or NEUTRAL)
+    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
@@ -74,24 +74,36 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write a C3D file with joints and events for each person with events; return the files."""
-    from pose.export import open_recording
+    """Write a C3D file with points and events for each person with events; return the files."""
+    from pose.export import open_selection
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
 
-    recording, written = open_recording(poses), []
+    recording, written = open_selection(poses), []
     for person in sorted({event.person for event in analysis.events}):
-        person_events = [event for event in analysis.events if event.person == person]
+        others = [event for event in analysis.events if event.person == person and event.group != "gait"]
         track = recording.track(person, recording.uniform)
         if track is not None:
             events = [
                 ExportEvent(event_of_person.time, event_of_person.name, event_of_person.side.capitalize() or GENERAL)
-                for event_of_person in person_events
+                for event_of_person in others
             ]
             record.move_user_file(target := folder / C3D.format(person))
-            write(track, target, sorted(events, key=lambda event: event.time))
+            write(track, target, events)
             written.append(target)
     return written
+
+
+def summary_lines(analysis: "Analysis", files: Sequence[Path]) -> list[str]:
+    """Return two lines: what was found of how many people, and where the results are."""
+    people = len({one.person for one in [*analysis.metrics, *analysis.omissions]})
+    groups: dict[str, set[int]] = {}
+    for metric in analysis.metrics:
+        groups.setdefault(metric.group, set()).add(metric.person)
+    found = ", ".join(f"{group} of {len(of)}" for group, of in groups.items()) or "no measures"
+    first = f"analysis: {people} {'person' if people == 1 else 'people'}; {found}"
+    report = next((file for file in files if file.suffix == ".html"), None)
+    return [first, f"report: {report}" if report else f"results: {', '.join(map(str, files))}"]
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
@@ -125,5 +137,4 @@ def analysed(
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:
         return [], [], [str(error)]
-    found = f"{len(analysis.metrics)} metrics and {len(analysis.events)} events of movement"
-    return files, [f"analysis: {found}; report: {files[-1]}"], []
+    return files, ["; ".join(summary_lines(analysis, files))], []

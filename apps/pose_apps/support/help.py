@@ -118,6 +118,9 @@ NARROW, WIDE = 50, 100
 MIN_FULL_COLUMNS = 72  # terminal width below which --help shortens each text to its first clause
 # options that print and exit
 ASIDES = frozenset({"--help", "--help-all", "--version", "--print_config", "--print-completion"})
+# commands that build networks, and the option that `command.run_command` takes out of their arguments
+PLUGIN_COMMANDS = ("pose-train", "pose-eval", "pose-export", "pose-run", "pose-batch", "pose-webcam", "pose-lift")
+PLUGIN = ("--plugin FILE", "load own attention mechanisms from a Python file; docs/guides/train.md")
 MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 
 
@@ -126,6 +129,7 @@ def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:
+            action.metavar = "[=FLAGS]"  # without the backspace of jsonargparse
             action.help = "print the configuration as YAML and exit; skip_default leaves out default values"
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
@@ -190,6 +194,9 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
     if everything or name not in LAYOUTS:
         shown["more" if shown else "options"] = rest
     typed = {title: [_typed(a, everything) for a in group] for title, group in shown.items()}
+    command = name.split()[0]
+    if command in PLUGIN_COMMANDS and (everything or command in ("pose-train", "pose-eval", "pose-export")):
+        typed[next(iter(typed))].append(PLUGIN)
     return typed | asides if everything else typed
 
 

@@ -1,18 +1,39 @@
 """`pose-lift` with recordings of inertial sensors."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from pose.errors import UsageError
 
+if TYPE_CHECKING:
     from pose.structures.types import Array
 
 DEFAULT_HEIGHT_M = 1.7
 _DISTANCE_M = 4.0  # of the assumed camera from the person, at least
 
 
-def imu_arrays(path: "Path", height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
+def are_imus(paths: Sequence[Path]) -> bool:
+    """Return whether the inputs are recordings of sensors.
+
+    Raises:
+        UsageError: Some are, and others are not.
+    """
+    # Only these can be recordings; other files are not opened here.
+    candidates = [path for path in paths if path.is_dir() or path.suffix.lower() in (".zip", ".mvnx", ".sto")]
+    if not candidates:
+        return False
+    from pose.body.imu import is_imu_file
+
+    found = [path for path in candidates if is_imu_file(path)]
+    if found and len(found) < len(paths):
+        other = next(path for path in paths if path not in found)
+        raise UsageError(f"{other}: give 2D keypoints and recordings of inertial sensors in separate calls")
+    return bool(found)
+
+
+def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
     """Return the arrays of the output file of a recording, and a line that describes it.
 
     Args:

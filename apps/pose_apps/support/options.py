@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -82,6 +82,13 @@ def add_subcommand(
     return command
 
 
+def named_subcommands(names: Iterable[str], argv: Sequence[str] | None) -> list[str]:
+    """Return the subcommands that the arguments may name; the parser needs the options of no others."""
+    words = sys.argv[1:] if argv is None else argv
+    is_completion = any(word.startswith("--print-completion") for word in words)
+    return [name for name in names if is_completion or name in words]
+
+
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
     """Add one option to the parser for each field of a dataclass made with `options`, but for `without`."""
     types = get_type_hints(config)
@@ -138,7 +145,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
     """Check the content of a config file."""
     _check_yaml(path)
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
         place = "" if mark is None else f"line {mark.line + 1}: "
@@ -180,7 +187,7 @@ def _check_yaml(path: Path) -> None:
     if path.stat().st_size > MAX_CONFIG_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MAX_CONFIG_BYTES}")
     depth = 0
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         try:
             for event in yaml.parse(file, yaml.SafeLoader):
                 if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to billions of values

@@ -1,4 +1,4 @@
-"""Calibration from a standing pose: the mounting of every sensor on its segment, and the person's heading.
+"""SensorCalibration from a standing pose: the mounting of every sensor on its segment, and the person's heading.
 
 While the person stands upright with the arms down, the axes of every segment are those of the person: x to the left,
 y up, z forward. The orientation of a sensor at that time is its mounting. The heading, where the person faces in the
@@ -27,7 +27,7 @@ _MIN_BEND_DEGREES = 10.0  # root mean square over the recording, below which a h
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class SensorCalibration:
     """Mounting and heading of a recording."""
 
     start: int  # first frame of the standing pose
@@ -39,7 +39,9 @@ class Calibration:
     heading_known: bool  # False: no hinge bent enough, and the heading is assumed to be 0
 
 
-def calibrate(orientations: dict[str, F64], rate: float, source: str, heading: float | None = None) -> Calibration:
+def calibrate(
+    orientations: dict[str, F64], rate: float, source: str, heading: float | None = None
+) -> SensorCalibration:
     """Calibrate sensors by the first time at which all of them are still.
 
     Args:
@@ -54,18 +56,18 @@ def calibrate(orientations: dict[str, F64], rate: float, source: str, heading: f
     start, end = _still_frames(orientations, rate, source)
     standing = {segment: _mean(q[start:end]) for segment, q in orientations.items()}
     if heading is not None:
-        return Calibration(start, end, standing, heading, np.nan, True)
+        return SensorCalibration(start, end, standing, heading, np.nan, True)
     rotated = {segment: multiply(q, inverse(standing[segment])) for segment, q in orientations.items()}
     axes = [axis for pair in _HINGES if (axis := _hinge_axis(rotated, *pair)) is not None]
     if not axes:
-        return Calibration(start, end, standing, 0.0, np.nan, False)
+        return SensorCalibration(start, end, standing, 0.0, np.nan, False)
     left = np.sum(axes, axis=0)
     # x left, y up, z forward: forward = left x up.
     found = float(np.arctan2(-left[0], left[1]))
     each = [np.arctan2(-axis[0], axis[1]) for axis in axes]
     differences = np.angle(np.exp(1j * (np.array(each) - found)))
     spread = float(np.sqrt(np.mean(differences**2))) if len(axes) > 1 else np.nan
-    return Calibration(start, end, standing, found, spread, True)
+    return SensorCalibration(start, end, standing, found, spread, True)
 
 
 def _still_frames(orientations: dict[str, F64], rate: float, source: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.body.imu.calibration import Calibration, calibrate
+from pose.body.imu.calibration import SensorCalibration, calibrate
 from pose.body.imu.recording import SEGMENTS, ImuRecording
 from pose.structures.rotations import euler, from_matrix, inverse, multiply, rotate
 from pose.structures.skeletons import H36M17
@@ -62,7 +62,7 @@ class ImuMotion:
     sensors: tuple[tuple[str, ...], ...]  # for each joint, the segments with a sensor that its position depends on
     angles: dict[str, F64]  # (T,) degrees, by name such as "left_knee_flexion"; joints between two sensors only
     orientations: dict[str, F64]  # (T, 4) (w, x, y, z) of each segment with a sensor; identity in the standing pose
-    calibration: Calibration
+    calibration: SensorCalibration
 
 
 def solve_imus(
