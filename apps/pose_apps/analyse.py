@@ -26,6 +26,7 @@ class AnalyseOptions(Options):
     formats: str = option(
         "csv,json,html", "separated by commas: csv, json, parquet (tables), html (report), c3d (events)"
     )
+    movement: str = option("", "name of the repeated movement, such as 'back squat'; default: found", metavar="NAME")
     video: str | None = option(
         None, "source video, for the images of the report; default: the video named in the result", metavar="FILE"
     )
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if video is not None and not video.is_file():
         raise UsageError(f"--video {video}: no such file")
     inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
-    analysis, written = write_analysis(path, folder, formats, groups, inputs, video)
+    analysis, written = write_analysis(path, folder, formats, groups, inputs, video, movement=options.movement)
     if not options.quiet:
         details = analysis_lines(analysis) if options.verbose else []
         for line in [*details, *summary_lines(analysis, written)]:

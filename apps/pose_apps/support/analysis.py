@@ -42,6 +42,7 @@ def write_analysis(
     inputs: "Inputs | None" = None,
     video: Path | None = None,
     warn: Callable[[str], None] = print_warning,
+    movement: str = "",
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
@@ -53,7 +54,7 @@ def write_analysis(
     from pose.results.cameras import result_title
 
     table = load_poses(poses)
-    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL)
+    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
