@@ -74,6 +74,42 @@ def write_analysis(
     return analysis, written
 
 
+def write_compared(
+    results: tuple[Path, Path],
+    people: tuple[int | None, int | None],
+    folder: Path,
+    groups: Sequence[str],
+    movement: str = "",
+    *,
+    overwrite: bool,
+) -> list[Path]:
+    """Compare a person of each of two results, and return the files written."""
+    from pose.analysis import analyse
+    from pose.analysis.compare import PAGE, TABLE, subject, write_comparison
+    from pose.results import load_poses
+    from pose.results.cameras import result_title
+
+    for name in (TABLE, PAGE):
+        if os.path.lexists(folder / name) and not overwrite:
+            raise UsageError(f"{folder / name} exists; give --overwrite to replace it")
+    sides = []
+    for path, person in zip(results, people, strict=True):
+        table = load_poses(path)
+        source = str(path.parent) if table.run is None else table.run.source
+        video = Path(source) if Path(source).is_file() else None
+        title = result_title(table.run, source)
+        sides.append(subject(title, table, analyse(table, groups, movement=movement), person, video))
+    folder.mkdir(parents=True, exist_ok=True)
+    record = WrittenFiles(folder, print_warning)
+    for name in (TABLE, PAGE):
+        record.move_user_file(folder / name)
+    written = write_comparison(sides[0], sides[1], folder)
+    for path in written:
+        record.add(path)
+    record.save()
+    return written
+
+
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
     """Write a C3D file with points and events for each person with events; return the files."""
     from pose.export import open_recording
