@@ -13,7 +13,7 @@ from pose.analysis.charts import cycle_chart
 from pose.analysis.metrics import Curve, worst
 from pose.analysis.moments import key_events, moments
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.utils.shown import shown_in_html
 from pose.utils.whole_file import whole_file
 
@@ -25,7 +25,7 @@ class Subject:
     """One of the two people compared."""
 
     title: str  # name of the recording and id
-    table: PoseTable
+    table: Recording
     analysis: Analysis
     person: int
     video: Path | None = None
@@ -45,7 +45,7 @@ class Difference:
     quality: str  # the worse of both
 
 
-def subject(title: str, table: PoseTable, analysis: Analysis, person: int | None, video: Path | None = None) -> Subject:
+def subject(title: str, table: Recording, analysis: Analysis, person: int | None, video: Path | None = None) -> Subject:
     """Return one side of a comparison: the person with the given id, else the one with the most measures.
 
     Raises:
