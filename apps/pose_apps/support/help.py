@@ -73,6 +73,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),
     "pose-convert": ("pose-convert clip/poses.npz --to bvh",),
+    "pose-mcp": ("pose-mcp videos",),
     "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
     "pose-bench": ("pose-bench lifter",),
     "pose-eval": ("pose-eval sequence --keypoints keypoints.npz --gt truth.npz",),
@@ -128,6 +129,7 @@ def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:
+            action.metavar = "[=FLAGS]"  # without the backspace of jsonargparse
             action.help = "print the configuration as YAML and exit; skip_default leaves out default values"
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
