@@ -152,6 +152,8 @@ class Pipeline:
         if not lifter.streaming and (self.live or config.lookahead):
             key = "lifter" if self.live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} processes whole windows and cannot stream; use lifter sliding")
+        if config.steady and (not self.live or config.lookahead or not lifter.averages_mirrored):
+            raise UsageError("steady: smooths the newest poses of live runs with --lifter sliding and no --lookahead")
         seed_torch(config.seed)
         return lifter
 
@@ -242,7 +244,8 @@ class Pipeline:
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            stage = StreamLifter(stream, repair=config.repair, refine=REFINE_DELAY_FRAMES if stream.refines else 0)
+            refine = REFINE_DELAY_FRAMES if stream.refines else 0
+            stage = StreamLifter(stream, repair=config.repair, refine=refine, steady=config.steady and self.live)
             return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifting.offline import OfflineLifter
 
