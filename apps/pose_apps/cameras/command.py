@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.multiview.videos import camera_names
 from pose.structures.defaults import CAMERAS_FILE
 from pose_apps.cameras.options import (
     CamerasConfig,
-    camera_names,
     camera_videos,
     joint_folder,
     read_distance,

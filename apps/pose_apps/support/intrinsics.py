@@ -41,7 +41,7 @@ def camera_values(intrinsics: NDArray[np.float64] | Camera) -> Json:
     """Return plain values that identify the camera."""
     if not isinstance(intrinsics, Camera):
         return cast(Json, intrinsics.tolist())
-    lens = [intrinsics.lens.name, *intrinsics.lens.coefficients]
+    lens: list[Json] = [intrinsics.lens.name, *intrinsics.lens.coefficients]
     return [cast(Json, intrinsics.matrix.tolist()), *intrinsics.size, *lens]
 
 
