@@ -2,6 +2,7 @@
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -14,14 +15,14 @@ from numpy.typing import NDArray
 
 from pose.config import (
     PipelineConfig,
-    choose_detector,
+    choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
     model_files,
     people_stages,
 )
-from pose.errors import UsageError
+from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
 from pose.lifting.predict import checkpoint_path
 from pose.lifting.straight import StraightLifter
@@ -33,7 +34,7 @@ from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
 from pose.session import Session
-from pose.structures.camera import Camera, intrinsics_from_focal
+from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage
 from pose.structures.types import FrameResult
@@ -55,7 +56,7 @@ class Pipeline:
 
     Attributes:
         config: Configuration in which `auto` is replaced by the chosen networks.
-        fallback_reason: Reason why a fallback detector is used; None if the preferred one is used.
+        fallback_reason: Reason why fallback networks are used; None if the preferred ones are used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
@@ -92,8 +93,8 @@ class Pipeline:
         if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
-        self.config, self.fallback_reason = choose_detector(config)
-        self._intrinsics = intrinsics
+        self.config, self.fallback_reason = choose_available(config, live=live)
+        self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -152,7 +153,7 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = people_stages(self.config, self.times, self._own_detector, warm=self.live)
+        stages = people_stages(self.config, self.times, self._own_detector, live=self.live)
         seed_torch(self.config.seed)
         return stages
 
@@ -203,7 +204,9 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
-        if self._intrinsics is None and focal_35mm is not None:
+        if self._intrinsics is not None:
+            _checked_intrinsics(self._intrinsics, image_size)
+        elif focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
 
@@ -331,4 +334,16 @@ class Pipeline:
                 self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
             )  # fmt: skip
+            if run.cut_short is not None:
+                warnings.warn(f"{run.cut_short}; the result has the frames before", PoseWarning, stacklevel=2)
             return Result.of(stack.enter_context(run))
+
+
+def _checked_intrinsics(intrinsics: NDArray[np.float64], size: tuple[int, int] | None = None) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(intrinsics, np.float64)
+        check_intrinsics(matrix, size)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise UsageError(text if text.startswith("intrinsics") else "intrinsics: expected (3, 3) numbers") from error
+    return matrix

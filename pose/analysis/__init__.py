@@ -31,7 +31,7 @@ from pose.analysis.unsupported import (
 from pose.analysis.walking import gait_metrics
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.defaults import SEEN_SCORE
 from pose.structures.types import F64
 
@@ -74,7 +74,7 @@ class Analysis:
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
 
 
-def analyse(table: PoseTable, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
+def analyse(table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
     """Analyse the movement of every person in a result.
 
     Args:
@@ -95,7 +95,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = DEFAULT_GROUPS, inputs: In
     analysis = Analysis()
     visible = (table.joint_scores(slice(None)) >= SEEN_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
-    for person in np.unique(table.id).tolist():
+    for person in table.people:
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
@@ -111,7 +111,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = DEFAULT_GROUPS, inputs: In
     return analysis
 
 
-def _camera(table: PoseTable) -> F64 | None:
+def _camera(table: Recording) -> F64 | None:
     """Return the camera's position in the world, (3,) m; None for several or carried cameras, or without a world."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None

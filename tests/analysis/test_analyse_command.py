@@ -12,7 +12,7 @@ from pose_fakes import run_info
 from stick_figures import squats, walk
 
 from pose.analysis import DEFAULT_GROUPS, analyse
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.errors import UsageError
 from pose.export.events import foot_events
 from pose.results import NpzWriter, WorldInfo, load_poses
@@ -99,7 +99,7 @@ def test_c3d_contains_gait_events(result, tmp_path):
 
 def test_exported_foot_events_are_those_of_the_analysis(result):
     """They differed by +83 and -118 ms: one came from the contacts of the ankles, the other from the gait."""
-    recording, found = open_recording(result), []
+    recording, found = open_selection(result), []
     for event in foot_events(recording.track(4, recording.uniform)):
         found.append((round(event.time, 3), event.label, event.side.lower()))
     events = [event for event in analyse(load_poses(result)).events if (event.person, event.group) == (4, "gait")]

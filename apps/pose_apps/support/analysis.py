@@ -75,11 +75,11 @@ def write_analysis(
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
     """Write a C3D file with points and events for each person with events; return the files."""
-    from pose.export import open_recording
+    from pose.export import open_selection
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
 
-    recording, written = open_recording(poses), []
+    recording, written = open_selection(poses), []
     for person in sorted({event.person for event in analysis.events}):
         others = [event for event in analysis.events if event.person == person and event.group != "gait"]
         track = recording.track(person, recording.uniform)
