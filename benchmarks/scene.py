@@ -177,7 +177,7 @@ def _draw_actor(
         heading, place = rng.uniform(-np.pi, np.pi), rng.uniform(-1.1, 1.1) * spread
         turned = points @ rotations.from_vector(np.array([0.0, heading, 0.0], np.float32)).T
         distance = away * np.exp(rng.normal(0, 0.1)) * (0.6 if role == PARTIAL else 1.0)
-        moved = turned + [distance * np.sin(place), level, -distance * np.cos(place)]
+        moved = turned + np.array([distance * np.sin(place), level, -distance * np.cos(place)])
         in_camera = ((moved - [0, camera_height, 0]) @ rotation.T).astype(np.float32)
         if in_camera[..., 2].min() < 0.4:
             continue

@@ -18,8 +18,8 @@ _MIN_LEG_EXTENSION = 0.92  # minimum distance from hip to ankle, relative to thi
 _MIN_COSINE = 0.85  # minimum cosine between trunk and straight leg of a standing body
 _MAX_FOOT_SPEED_MPS = 0.5  # maximum speed of a standing foot
 _MIN_FRAMES = 3  # minimum standing frames, and minimum frames of a group of feet
-# Logistic regression of the probability of a child on logarithms: leg and head as shares of leg, trunk and head, and the
-# lifted height (m). Fitted to training subjects, of whom 16 % were children (docs/studies/scene.md).
+# Logistic regression of the probability of a child on logarithms: leg and head as shares of leg, trunk and head, and
+# the lifted height (m). Fitted to training subjects, of whom 16 % were children (docs/studies/scene.md).
 _ADULT_LOG_MEANS, _ADULT_LOG_SIGMAS = np.array([-0.696, -1.704, 0.433]), np.array([0.0412, 0.0776, 0.1572])
 _CHILD_LOG_ODDS, _CHILD_SLOPES = -1.94, np.array([0.17, 0.73, -0.46])
 _BONES = {H36M17.names[child]: bone for bone, (_, child) in enumerate(H36M17.edges)}

@@ -190,8 +190,8 @@ def camera_heights(candidates: F64) -> F64:
 
 def _integrated(part: Component, height: F64, sums: tuple[F64, ...], constant: F64) -> tuple[F64, ...]:
     """Return the fields (B, N) of `SizePosterior` for one component, from weighted sums over the feet (B, N)."""
-    # A foot at height `level` below the camera, at scale 1, fulfils level + height * inverse scale - ground = 0, with the
-    # ground in lifted units. The unknowns (inverse scale, ground) have 2 x 2 normal equations.
+    # A foot at height `level` below the camera, at scale 1, fulfils level + height * inverse scale - ground = 0, with
+    # the ground in lifted units. The unknowns (inverse scale, ground) have 2 x 2 normal equations.
     p, q = 1 / part.inverse_sigma**2, 1 / part.ground_sigma**2
     zeroth, first, second = sums
     offset = height * part.inverse - part.ground
