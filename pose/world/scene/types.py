@@ -1,0 +1,31 @@
+"""Evidence of a person for the scene, and the size that the scene gives the person."""
+
+from dataclasses import dataclass
+
+from pose.structures.types import F64
+
+
+@dataclass(frozen=True, slots=True)
+class PersonEvidence:
+    """Measurements of one person at the lifted size, in the axes of the camera or of its path."""
+
+    directions: F64  # (G, 3) unit vectors from the feet to the centre of mass while standing
+    centres: F64  # (G, 3) m, position of the pelvis for each direction
+    feet: F64  # (K, 3) m, positions of ankles that stand
+    axes: F64  # (K, 3) unit vectors from the feet to the centre of mass in these frames
+    height: float  # m
+    height_given: bool
+    child: float  # probability of a child, from the proportions
+    seconds: float  # duration, for the weights of people
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSize:
+    """Size of one person."""
+
+    height: float  # m
+    interval: tuple[float, float]  # m, ends of the interval from 16 to 84 % of the height's posterior
+    distance_scale: float  # factor on the lifted distance
+    distance_sigma: float  # standard deviation of its logarithm
+    height_alone: float  # m, from the person's proportions alone
+    on_floor: float  # probability that the person stands on the common floor
