@@ -14,7 +14,8 @@ from pose.world.rules import RULES, Rules
 from pose.world.scene.evidence import evidence_of
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
 from pose.world.scene.solve import Solution, solve
-from pose.world.scene.types import PersonEvidence, PersonSize
+from pose.world.scene.types import PersonEvidence
+from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
 _MAX_SOLVED = 24  # people who determine the scene; the sizes of further people follow from it

@@ -21,8 +21,8 @@ from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
-from pose.world.scene.types import PersonSize
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
+from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 

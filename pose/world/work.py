@@ -7,7 +7,7 @@ import numpy as np
 from pose.structures.types import F64, Flags
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
-from pose.world.scene.types import PersonSize
+from pose.world.size import PersonSize
 
 
 @dataclass(frozen=True, slots=True)

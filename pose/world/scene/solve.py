@@ -14,7 +14,8 @@ import numpy as np
 from pose.structures.types import F64
 from pose.world.scene import model
 from pose.world.scene.model import FOCAL, PITCH, ROLL, SceneModel
-from pose.world.scene.types import PersonEvidence, PersonSize
+from pose.world.scene.types import PersonEvidence
+from pose.world.size import PersonSize
 
 _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step

@@ -1,4 +1,4 @@
-"""Evidence of a person for the scene, and the size that the scene gives the person."""
+"""Evidence of a person for the scene."""
 
 from dataclasses import dataclass
 
@@ -17,15 +17,3 @@ class PersonEvidence:
     height_given: bool
     child: float  # probability of a child, from the proportions
     seconds: float  # duration, for the weights of people
-
-
-@dataclass(frozen=True, slots=True)
-class PersonSize:
-    """Size of one person."""
-
-    height: float  # m
-    interval: tuple[float, float]  # m, ends of the interval from 16 to 84 % of the height's posterior
-    distance_scale: float  # factor on the lifted distance
-    distance_sigma: float  # standard deviation of its logarithm
-    height_alone: float  # m, from the person's proportions alone
-    on_floor: float  # probability that the person stands on the common floor
