@@ -240,9 +240,10 @@ def solve(scene: Scene, people: dict[int, Person], known: bool) -> Found:
     world, cleaned = clean(people, frames, Steps(camera_known=known))
     size = scene.actors[0].seen.camera.size
     ratio = 1.0 if known else Camera.of(size).matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
+    ratio *= world.focal
     soles = {n: float(np.percentile(one.placed[:, _ANKLES, 1].min(axis=1), 20)) - 0.08 for n, one in cleaned.items()}
     return Found(
-        world.up, world.sigma_degrees, ratio, float("nan"), -world.floor,
+        world.up, world.sigma_degrees, ratio, world.focal_sigma, -world.floor,
         {n: one.height for n, one in cleaned.items()}, {n: one.height_sigma for n, one in cleaned.items()}, soles,
     )  # fmt: skip
 

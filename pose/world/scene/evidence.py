@@ -1,7 +1,6 @@
 """What one person says about the scene: directions of the standing body, positions of standing feet, proportions."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
 from pose.world.contacts import ankle_speeds
 from pose.world.gravity import ANKLES, body_directions
+from pose.world.scene.types import PersonEvidence
 from pose.world.work import Work
 
 _GROUPS = 6  # groups of frames in which body directions are averaged
@@ -28,20 +28,6 @@ _LEG_BONES, _TRUNK_BONES, _HEAD_BONES = (
 )
 _LEGS = [[H36M17.index(f"{side}_{part}") for part in ("hip", "knee", "ankle")] for side in ("left", "right")]
 _THORAX = H36M17.index("thorax")
-
-
-@dataclass(frozen=True, slots=True)
-class PersonEvidence:
-    """Measurements of one person at the lifted size, in the axes of the camera or of its path."""
-
-    directions: F64  # (G, 3) unit vectors from the feet to the centre of mass while standing
-    centres: F64  # (G, 3) m, position of the pelvis for each direction
-    feet: F64  # (K, 3) m, positions of ankles that stand
-    axes: F64  # (K, 3) unit vectors from the feet to the centre of mass in these frames
-    height: float  # m
-    height_given: bool
-    child: float  # probability of a child, from the proportions
-    seconds: float  # duration, for the weights of people
 
 
 def evidence_of(work: Work) -> PersonEvidence:
