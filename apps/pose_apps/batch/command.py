@@ -202,7 +202,7 @@ def _process_tasks(
         manifest.add(line)
     if not tasks:
         return lines
-    folders = [job.out / task.clip.name for task in tasks]
+    folders = [manifest.folder / task.clip.name for task in tasks]
     new = [folder for folder in folders if not folder.exists()]
     engine = _engine(config, job, len(tasks))
     try:
@@ -222,7 +222,7 @@ def _process_tasks(
         raise PoseError(f"no worker could start: {error}") from error
     finally:
         engine.close()
-        _remove_leftovers([*folders, Path(job.run.cache)], new)
+        _remove_leftovers([*folders, manifest.folder / (config.cache or CACHE)], new)
     return lines
 
 
