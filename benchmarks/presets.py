@@ -27,20 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers import POSE_RUN, processor_seconds, run_mediapipe
-from pose.config import preset_names
 from pose.structures.alignment import similarity_residuals
 from pose.structures.skeletons import H36M17
 
 CLIPS = ("dance.mp4", "two-people/view-a.mp4")
-REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirror --keypoint-rate 0"
-PRESETS = ("fast", "precise", "best")
+REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-crops --keypoint-rate 0"
+PRESETS = ("fast", "standard", "best")
 OTHERS = {
     "full, every frame": "--estimator blazepose --keypoint-rate 0",
     "full, 30 Hz": "--estimator blazepose --keypoint-rate 30",
     "full, 10 Hz": "--estimator blazepose --keypoint-rate 10",
     "lite": "--estimator blazepose-lite",
     "Thunder": "--estimator movenet-thunder",
-    "full, mirrored": "--estimator blazepose --mirror",
+    "full, mirrored": "--estimator blazepose --mirrored-crops",
     "heavy": "--estimator blazepose-heavy",
     "full and Thunder": "--estimator blazepose --ensemble movenet-thunder",
     "full and Thunder, 10 Hz": "--estimator blazepose --ensemble movenet-thunder --keypoint-rate 10",
@@ -107,7 +106,7 @@ def errors(found: Result, reference: Result) -> dict[str, float]:
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return a row for each combination."""
-    combinations = {name: f"--config {name}" for name in PRESETS if name in preset_names()} | OTHERS
+    combinations = {name: f"--config {name}" for name in PRESETS} | OTHERS
     rows: dict[str, dict[str, Any]] = {name: {"name": name, "options": text} for name, text in combinations.items()}
     for clip in (options.videos / name for name in options.clips):
         with tempfile.TemporaryDirectory() as text:

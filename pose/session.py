@@ -10,12 +10,14 @@ import numpy as np
 from pose.config import FIXED_CAMERA, PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.between import BetweenSamples
+from pose.networks.estimators.ensemble import FurtherNetworks
 from pose.networks.input import shared_uploads
 from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
 from pose.structures.skeletons import Skeleton
 from pose.structures.stages import LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Background, Frame, FrameResult, People
+from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.people_tracker import PeopleTracker
@@ -109,6 +111,17 @@ class Session:
             return None
         return SampledTracker(people, rate)
 
+    @property
+    def _further(self) -> FurtherNetworks | None:
+        """Networks that improve the keypoints of samples."""
+        return self._people.further if isinstance(self._people, PeopleTracker) else None
+
+    @cached_property
+    def _corrected(self) -> CorrectedFrames | None:
+        if self._further is None:
+            return None
+        return CorrectedFrames(self._further, self._pipeline.config.ensemble_rate, self._times)
+
     def push(self, frame: Frame) -> list[FrameResult]:
         """Process the next frame; return the frames that are now final, oldest first.
 
@@ -134,14 +147,20 @@ class Session:
             return [self.track(frame)]
         self._incoming.check(frame)
         with self._network_lock, self._times.measure("track"), shared_uploads():
-            return [self._completed(each) for each in sampled.push(frame)]
+            frames = sampled.push(frame)
+            if self._corrected is not None:
+                frames = [one for each in frames for one in self._corrected.push(each)]
+            return [self._completed(each) for each in frames]
 
     def observe_end(self) -> list[People]:
         """End the 2D of the stream; return the remaining frames, oldest first."""
         if self._sampled is None:
             return []
         with self._network_lock, self._times.measure("track"), shared_uploads():
-            return [self._completed(each) for each in self._sampled.flush()]
+            frames = self._sampled.flush()
+            if self._corrected is not None:
+                frames = [one for each in frames for one in self._corrected.push(each)] + self._corrected.flush()
+            return [self._completed(each) for each in frames]
 
     def _completed(self, observed: TrackedFrame) -> People:
         """Add hands, faces and background to the people of a frame."""
@@ -177,6 +196,10 @@ class Session:
         self._incoming.check(frame)
         with self._network_lock, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
+            further = self._further
+            if further is not None:
+                xy, scores = further.improved(frame.image, people.keypoints, people.scores)
+                people = replace(people, keypoints=xy, scores=scores)
             people = self._with_hands_and_faces(frame.image, people)
             return replace(people, background=self._background_of(frame.image, people))
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pose.networks import crops
+from pose.networks.estimators.ensemble import FurtherNetworks
 from pose.structures.stages import Detector, Estimator
 from pose.structures.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 from pose.tracking.config import TrackingConfig
@@ -41,10 +42,12 @@ class PeopleTracker:
         config: TrackingConfig | None = None,
         *,
         times: StageTimes | None = None,
+        further: FurtherNetworks | None = None,
     ) -> None:
-        """Start without people; the networks' run times are added to `times`."""
+        """Start without people; the networks' run times are added to `times`, `further` networks only stored."""
         config = config or TrackingConfig()
         self.skeleton = estimator.skeleton  # joint set of the keypoints
+        self.further = further  # networks that improve the keypoints, for `pose.tracking.corrections`
         self._config = config
         self._networks = PeopleNetworks(detector, estimator, times or StageTimes())
         self._model = PersonModel(estimator.skeleton)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
+from pose.config import PipelineConfig, choose_available, choose_networks, model_files
 from pose.errors import PoseError, UsageError, without_credentials
 from pose.utils.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
@@ -147,7 +147,7 @@ def make_job(
     from pose_apps.batch.work import Job
     from pose_apps.support.intrinsics import camera_values, read_intrinsics
 
-    pipeline_config, fallback_reason = choose_detector(choose_networks(pipeline_config))
+    pipeline_config, fallback_reason = choose_available(choose_networks(pipeline_config))
     if fallback_reason is not None and not config.quiet:
         print(f"warning: {fallback_reason}", file=sys.stderr)
     cache = str(out / CACHE) if config.cache is None else config.cache

@@ -20,6 +20,8 @@ from pose.structures.types import F32, U8, Boxes, Keypoints2D, Regions
 BOX_SCALE = 1.08
 AGREEMENT = 0.03  # distance of two networks, relative to the person's height, at which they start to disagree
 HALF_SCORE = 0.08  # distance, relative to the person's height, that halves the score of a joint
+# Median distance of the joints, relative to the person's height, above which a network shows another person.
+MAX_STRAY = 0.15
 ITERATIONS = 5  # of the robust mean
 MIN_WEIGHT = 1e-3
 
@@ -32,9 +34,10 @@ class Ensemble:
 
     def __init__(self, estimators: Sequence[Estimator], *, mirror: bool = False) -> None:
         """Combine estimators; with `mirror`, each also processes the mirrored crop."""
-        self._first, *self._others = estimators
+        self._first, *others = estimators
         self._mirror = mirror
         self.skeleton: Skeleton = self._first.skeleton
+        self._further = FurtherNetworks(self.skeleton, others, mirror=mirror)
         self.name = "+".join(estimator.name for estimator in estimators)
 
     def regions(self, boxes: Boxes) -> Regions:
@@ -44,18 +47,41 @@ class Ensemble:
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate joints in every region of every image with all networks, and combine them."""
         first = self._first.estimate(images, regions)
-        opinions: list[tuple[Skeleton, list[Keypoints2D]]] = []
-        if self._mirror:
-            opinions.append((self.skeleton, _mirrored(self._first, images, regions)))
-        for estimator in self._others:
-            own = [estimator.regions(_boxes_around(keypoints)) for keypoints in first]
-            opinions.append((estimator.skeleton, estimator.estimate(images, own)))
+        mirrored = _mirrored(self._first, images, regions) if self._mirror else first
+        combined = []
+        for image, keypoints, other in zip(images, first, mirrored, strict=True):
+            opinions = self._further.opinions(image, keypoints.xy, keypoints.scores)
             if self._mirror:
-                opinions.append((estimator.skeleton, _mirrored(estimator, images, own)))
-        return [
-            combine(self.skeleton, keypoints, [(skeleton, found[place]) for skeleton, found in opinions])
-            for place, keypoints in enumerate(first)
-        ]
+                opinions.insert(0, (self.skeleton, other))
+            combined.append(combine(self.skeleton, keypoints, opinions))
+        return combined
+
+
+class FurtherNetworks:
+    """Estimators beside a first one, whose joints they improve."""
+
+    def __init__(self, skeleton: Skeleton, estimators: Sequence[Estimator], *, mirror: bool = False) -> None:
+        """Take the skeleton of the first estimator, and further ones."""
+        self._skeleton, self._estimators, self._mirror = skeleton, estimators, mirror
+
+    def opinions(self, image: U8, xy: F32, scores: F32) -> list[tuple[Skeleton, Keypoints2D]]:
+        """Return the keypoints of the further estimators for the people with joints (P, J, 2) px."""
+        found: list[tuple[Skeleton, Keypoints2D]] = []
+        boxes = _boxes_around(xy, scores)
+        for estimator in self._estimators:
+            regions = [estimator.regions(boxes)]
+            found.append((estimator.skeleton, estimator.estimate([image], regions)[0]))
+            if self._mirror:
+                found.append((estimator.skeleton, _mirrored(estimator, [image], regions)[0]))
+        return found
+
+    def improved(self, image: U8, xy: F32, scores: F32) -> tuple[F32, F32]:
+        """Return joints (P, J, 2) px and scores (P, J) of all estimators together."""
+        box = _boxes_around(xy, scores)
+        regions = crops.square_regions(box.xyxy, 1)
+        first = Keypoints2D(xy, scores, box.scores, regions)
+        together = combine(self._skeleton, first, self.opinions(image, xy, scores))
+        return together.xy, together.scores
 
 
 def combine(skeleton: Skeleton, first: Keypoints2D, others: Sequence[tuple[Skeleton, Keypoints2D]]) -> Keypoints2D:
@@ -68,6 +94,12 @@ def combine(skeleton: Skeleton, first: Keypoints2D, others: Sequence[tuple[Skele
         scores.append(np.where(known, found.scores[:, rows], 0).astype(np.float32))
     boxes = crops.bounds(first.xy, first.scores > 0)
     heights = np.maximum((boxes[:, 2:] - boxes[:, :2]).max(axis=1), 1.0)[:, None]
+    for place in range(1, len(xy)):
+        both = (scores[0] > 0) & (scores[place] > 0)
+        away = np.where(both, np.linalg.norm(xy[place] - xy[0], axis=-1) / heights, np.nan)
+        for row in np.flatnonzero(both.any(axis=1)):
+            if np.nanmedian(away[row]) > MAX_STRAY:
+                scores[place][row] = 0
     mean, distance = robust_mean(np.stack(xy), np.stack(scores), heights)
     agreement = 1 / (1 + (distance / (HALF_SCORE * heights)) ** 2)
     certain = np.where(first.scores > 0, first.scores, np.max(scores, axis=0)) * agreement
@@ -89,10 +121,10 @@ def robust_mean(xy: F32, scores: F32, heights: F32) -> tuple[F32, F32]:
     return mean.astype(np.float32), spread.astype(np.float32)
 
 
-def _boxes_around(keypoints: Keypoints2D) -> Boxes:
-    boxes = crops.bounds(keypoints.xy, keypoints.scores > 0)
+def _boxes_around(xy: F32, scores: F32) -> Boxes:
+    boxes = crops.bounds(xy, scores > 0)
     middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) * np.float32(BOX_SCALE / 2)
-    return Boxes(np.concatenate([middle - half, middle + half], axis=1), keypoints.presence)
+    return Boxes(np.concatenate([middle - half, middle + half], axis=1), np.ones(len(xy), np.float32))
 
 
 def _mirrored(estimator: Estimator, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:

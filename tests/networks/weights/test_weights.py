@@ -131,7 +131,10 @@ def test_catalogue_entries_are_complete():
         if isinstance(weight.source, Download | ZipMember):
             assert weight.source.url.startswith("https://")
     default = [w for w in WEIGHTS.values() if w.default]
-    assert [w.name for w in default] == ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
+    assert [w.name for w in default] == [
+        "blazepose-detector", "blazepose-landmark-full", "movenet-thunder", "movenet-thunder-graph",
+        "rtmdet-nano-person-320",
+    ]  # fmt: skip
     assert {w.licence for w in default} == {"Apache-2.0"}
     assert all(isinstance(WEIGHTS[w.fallback or w.name].source, WheelMember) for w in default)  # a mirror is enough
 
