@@ -46,7 +46,7 @@ def write(path: Path, images: Sequence[np.ndarray], stamps: Sequence[int] | None
 
 
 def joined(path: Path, parts: Sequence[Sequence[np.ndarray]], sizes: Sequence[tuple[int, int]], fps: int) -> Path:
-    """Write parts of different sizes (width, height) one after another, as a recorder that changes its settings does."""
+    """Write parts of different sizes (width, height) one after another, like a recorder that changes its settings."""
     content = b""
     for number, (images, size) in enumerate(zip(parts, sizes, strict=True)):
         part = path.with_name(f"{path.stem}-{number}.ts")

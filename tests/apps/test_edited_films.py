@@ -60,7 +60,7 @@ def test_any_mixture_of_sizes_and_rates_ends_in_a_result(scenes, weights_setting
             film = joined(folder / "film.ts", parts, sizes[: len(parts)], fps)
         else:
             stamps = np.cumsum([0, *steps]).tolist()
-            film = write(folder / "film.mkv", sum(parts, []), stamps, fps)
+            film = write(folder / "film.mkv", [image for part in parts for image in part], stamps, fps)
         assert main([str(film), "--out", str(folder / "out"), "--quiet"]) == 0, (name, counts, sizes, steps, fps)
         times = load_poses(folder / "out" / "poses.npz").timestamps
         assert (np.diff(times) > 0).all()
