@@ -31,7 +31,7 @@ from pose.structures.alignment import similarity_residuals
 from pose.structures.skeletons import H36M17
 
 CLIPS = ("dance.mp4", "two-people/view-a.mp4")
-REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirror-crops --keypoint-rate 0"
+REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-crops --keypoint-rate 0"
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
     "full, every frame": "--estimator blazepose --keypoint-rate 0",
@@ -39,7 +39,7 @@ OTHERS = {
     "full, 10 Hz": "--estimator blazepose --keypoint-rate 10",
     "lite": "--estimator blazepose-lite",
     "Thunder": "--estimator movenet-thunder",
-    "full, mirrored": "--estimator blazepose --mirror-crops",
+    "full, mirrored": "--estimator blazepose --mirrored-crops",
     "heavy": "--estimator blazepose-heavy",
     "full and Thunder": "--estimator blazepose --ensemble movenet-thunder",
     "full and Thunder, 10 Hz": "--estimator blazepose --ensemble movenet-thunder --keypoint-rate 10",

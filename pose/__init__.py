@@ -52,7 +52,12 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # OpenCV reads this variable at import and rejects images with more pixels. The default limit of OpenCV, 2**30 pixels,
 # would allow images of 3 GiB. Set the variable to read larger images.
-os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", "100000000")
+# OpenCV ends the process if the variable is not a number, so another text counts as not set.
+if not os.environ.get("OPENCV_IO_MAX_IMAGE_PIXELS", "").isdecimal():
+    os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"] = "100000000"
+for _limit in ("OPENCV_IO_MAX_IMAGE_WIDTH", "OPENCV_IO_MAX_IMAGE_HEIGHT"):
+    if not os.environ.get(_limit, "0").isdecimal():
+        del os.environ[_limit]
 
 # OpenCV reads this variable at import, too. By default it writes to stderr about each damaged image, which a PoseError
 # reports already. Set the variable to INFO to see its log.

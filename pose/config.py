@@ -49,7 +49,7 @@ CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
-    "ensemble", "ensemble_rate", "mirror_crops",
+    "ensemble", "ensemble_rate", "mirrored_crops",
 )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ class PipelineConfig:
         minimum=0.0,
         maximum=1000.0,
     )
-    mirror_crops: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
+    mirrored_crops: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
     keypoint_rate: float = option(
         DEFAULT_KEYPOINT_RATE,
         "samples of the 2D keypoints per second, more where motion is fast; other frames are interpolated; "
@@ -309,7 +309,7 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["ensemble"] = unused["ensemble_rate"] = unused["mirror_crops"] = (
+        unused["ensemble"] = unused["ensemble_rate"] = unused["mirrored_crops"] = (
             f"{name} finds people and joints in one pass"
         )
         unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
@@ -430,9 +430,9 @@ def people_stages(
     others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
     further = None
     if others and not live:
-        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirror_crops), []
-    if others or config.mirror_crops:
-        estimator = Ensemble([estimator, *others], mirror=config.mirror_crops)
+        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []
+    if others or config.mirrored_crops:
+        estimator = Ensemble([estimator, *others], mirror=config.mirrored_crops)
     if live:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score

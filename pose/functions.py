@@ -16,15 +16,16 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
+from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM
-from pose.structures.incoming import check_units
+from pose.structures.incoming import check_units, checked_keypoints
 from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.utils.shown import shown
-from pose.utils.whole_file import file_errors
+from pose.utils.whole_file import file_errors, make_folder
 from pose.world.clean import Steps
-from pose.world.given import checked
+from pose.world.given import check_id, checked
 
 if TYPE_CHECKING:
     from pose.lifting.fit.log import FitLog
@@ -79,6 +80,8 @@ def lift(
         UsageError: For a missing file or an invalid argument.
         PoseError: For a file without keypoints.
         ValueError: For keypoints that are not in px.
+
+    Keypoints with score 0 count as undetected and may be NaN.
     """
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
@@ -194,12 +197,25 @@ def read_people(
     people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
     if not people:
         raise UsageError("keypoints: contain no person")
+    for number, one in people.items():
+        check_id(number)
+        if not isinstance(one, Sequence2D):
+            raise UsageError(f"keypoints: expected a Sequence2D for person {number}, got {type(one).__name__}")
+        people[number] = _checked(number, one)
     first = next(iter(people.values()))
     for number, one in people.items():
         if one.camera.size != first.camera.size or one.skeleton != first.skeleton:
             raise UsageError(f"keypoints: person {number} has another image size or skeleton than the others")
         check_units(one.keypoints, one.scores, one.times, one.camera.size)
     return "keypoints", people
+
+
+def _checked(number: int, sequence: Sequence2D) -> Sequence2D:
+    try:
+        check_intrinsics(sequence.camera.matrix)
+        return checked_keypoints(sequence)
+    except ValueError as error:
+        raise UsageError(f"person {number}: {error}") from error
 
 
 def _frames(ids: list[int], sequences: list[Sequence2D], lifted: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
@@ -308,7 +324,7 @@ def convert(
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists; give overwrite=True to replace it")
     with file_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     made: list[Written] = []
     if problems := export_all(recording, names, chosen, folder, stem, made.append, _warn):
         raise PoseError("; ".join(problems))

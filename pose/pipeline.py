@@ -2,6 +2,7 @@
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -21,7 +22,7 @@ from pose.config import (
     model_files,
     people_stages,
 )
-from pose.errors import UsageError
+from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
 from pose.lifting.predict import checkpoint_path
 from pose.lifting.straight import StraightLifter
@@ -33,7 +34,7 @@ from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
 from pose.session import Session
-from pose.structures.camera import Camera, intrinsics_from_focal
+from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage
 from pose.structures.types import FrameResult
@@ -93,7 +94,7 @@ class Pipeline:
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.fallback_reason = choose_available(config, live=live)
-        self._intrinsics = intrinsics
+        self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -203,7 +204,9 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
-        if self._intrinsics is None and focal_35mm is not None:
+        if self._intrinsics is not None:
+            _checked_intrinsics(self._intrinsics, image_size)
+        elif focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
 
@@ -331,4 +334,16 @@ class Pipeline:
                 self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
             )  # fmt: skip
+            if run.cut_short is not None:
+                warnings.warn(f"{run.cut_short}; the result has the frames before", PoseWarning, stacklevel=2)
             return Result.of(stack.enter_context(run))
+
+
+def _checked_intrinsics(intrinsics: NDArray[np.float64], size: tuple[int, int] | None = None) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(intrinsics, np.float64)
+        check_intrinsics(matrix, size)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise UsageError(text if text.startswith("intrinsics") else "intrinsics: expected (3, 3) numbers") from error
+    return matrix

@@ -52,7 +52,7 @@ class Result:
         """Make the result of a run."""
         with tempfile.TemporaryDirectory(prefix="pose-") as folder:
             path = Path(folder, "poses.npz")
-            write_results(run.results, run.info, {"npz": path})
+            write_results(run.results, run.info, {"npz": path}, complete=run.cut_short is None)
             return cls(load_poses(path), run.info.source)
 
     @property

@@ -42,6 +42,7 @@ from pose.video.waveform import read_waveform
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
 from pose.world.clean import Steps
+from pose.world.given import check_heights
 
 MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
 MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
@@ -120,7 +121,7 @@ def record_video(
         results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
         folder=folder, keep=keep,
     )  # fmt: skip
-    recorded.cached = cached[0]
+    recorded.cached, recorded.cut_short = cached[0], source.cut_short
     return recorded
 
 
@@ -163,6 +164,7 @@ class CameraResults:
     run: CameraRun  # tracks, times and camera parameters of the run
     problems: list[str]  # warnings about the video
     cached: Found  # part of the results that was read from the cache
+    cut_short: str | None = None  # message that the end of the video is missing; None if it is complete
 
 
 def camera_workers(count: int, device: str) -> int:
@@ -222,6 +224,11 @@ class RecordedCameras:
         self._progress, self._folder, self._workers = progress, folder, workers
         self._stack = ExitStack()
         self.cameras: list[CameraResults] = []
+
+    @property
+    def cut_short(self) -> str | None:
+        """Message that the end of a video is missing; None if all are complete."""
+        return next((camera.cut_short for camera in self.cameras if camera.cut_short), None)
 
     def __enter__(self) -> Self:
         return self
@@ -332,7 +339,7 @@ class RecordedCameras:
                 spool.write(result)
                 motion.add(result.people)
                 times.append(result.time)
-            problems = list(source.problems)
+            problems, cut_short = list(source.problems), source.cut_short
         if not times and self.stop.is_set():
             return None
         if not times:
@@ -343,7 +350,7 @@ class RecordedCameras:
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
         tracks = collect_tracks(spool, pipeline.skeleton, row, self._folder)
         run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
-        return CameraResults(row, spool, run, problems, cached)
+        return CameraResults(row, spool, run, problems, cached, cut_short)
 
 
 def check_static(video: str, motion: CameraMotion) -> None:
@@ -393,6 +400,8 @@ def several(
         UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
             videos, or if both `cameras` and `height` are given.
     """
+    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+        raise UsageError("videos: expected a list of paths, one for each camera")
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
@@ -426,6 +435,10 @@ def known_setup(
         raise UsageError(
             f"offsets: got {len(offsets)} for {len(videos)} videos; give one per video, including the first"
         )
+    if offsets is not None and not np.isfinite(np.asarray(offsets, np.float64)).all():
+        raise UsageError("offsets: expected finite seconds")
+    if height is not None:
+        check_heights({None: height})
     scales = [name for name, given in (("height", height), ("distance", distance)) if given is not None]
     if len(scales) == 2:
         raise UsageError("height and distance: both set the scale; give only one")

@@ -153,7 +153,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: Run
             written.discard()  # results of images that are not a video are not kept
             raise
         complete = finished or source.info.is_live
-        results = wanted.settle(written, complete=complete)
+        results = wanted.settle(written, complete=complete and source.cut_short is None)
         files = [path for path in results.files.values() if path.exists()]
         problems = [f"{source.cut_short}; the results contain the frames before"] if source.cut_short else []
         derived = Derived()

@@ -43,6 +43,7 @@ class ConvertOptions(Options):
         choices=RIGS,
         metavar="NAME",
     )
+    foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
     z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
@@ -100,6 +101,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         rig=options.rig,
         z_up=options.z_up,
     )
+    recording.foot_lock = options.foot_lock
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
     if not options.overwrite:

@@ -15,7 +15,6 @@ from pose_apps.cameras.command import run_several
 from pose_apps.cameras.options import CamerasConfig
 from pose_apps.clip import VIDEO, RunConfig, run_any
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.progress import open_cache_of, print_times, warn, with_progress_bar
@@ -55,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"{' and '.join(given)}: only for several cameras; {clip.videos[0]} is one video")
     if len(clip.videos) > 1 or given:
         videos = clip.videos or [config.video or ""]
-        with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
+        with StatusLine("loading the networks", hidden=config.quiet) as status:
             return run_several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
-    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
+    with StatusLine("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 

@@ -73,7 +73,7 @@ class Recording:
             UsageError: If the part is empty, no person has an id of `heights`, world coordinates are selected but
                 camera motion is not compensated, or `z_up` is selected without world coordinates.
         """
-        self._up, self._trim, self.rig, self.z_up = up, trim, rig, z_up
+        self._up, self._trim, self.rig, self.z_up, self.foot_lock = up, trim, rig, z_up, True
         self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))

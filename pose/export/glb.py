@@ -267,8 +267,8 @@ def _add_joints(figure: _Person, nodes: list[dict[str, Json]], animation: _Anima
         parent = look.parents[joint]
         to_parent = figure.to_parent(joint)
         place = look.heads[joint] if joint == 0 else rotate(to_parent, look.heads[joint] - look.heads[parent])
-        turn = multiply(to_parent, figure.rest[joint])[_XYZW]
-        node: dict[str, Json] = {"name": f"{prefix}{name}", "translation": place.tolist(), "rotation": turn.tolist()}
+        turn = multiply(to_parent, figure.rest[joint])[_XYZW].astype(np.float32).tolist()
+        node: dict[str, Json] = {"name": f"{prefix}{name}", "translation": place.tolist(), "rotation": turn}
         if children := [top + 1 + child for child, above in enumerate(look.parents) if above == joint]:
             node["children"] = children
         nodes.append(node)
@@ -293,4 +293,4 @@ def _add_camera(eye: _Camera, number: int, nodes: list[dict[str, Json]], animati
         animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields_of_view)
 
 
-FORMAT = SceneFormat(".glb", write, options=("rig",))
+FORMAT = SceneFormat(".glb", write, options=("rig", "foot_lock"))

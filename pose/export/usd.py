@@ -150,4 +150,4 @@ def _translations(positions: NDArray[np.float64], gf: Any) -> list[Any]:
     return [gf.Matrix4d(1.0).SetTranslate(gf.Vec3d(*position)) for position in positions.tolist()]
 
 
-FORMAT = SceneFormat(".usdc", write, extra="usd", modules=("pxr",), options=("rig",))
+FORMAT = SceneFormat(".usdc", write, extra="usd", modules=("pxr",), options=("rig", "foot_lock"))

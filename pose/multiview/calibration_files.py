@@ -129,7 +129,7 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     suffix = path.suffix.lower()
     if suffix in (".yml", ".yaml"):
         return _stereo(path)
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     if suffix in (".xml", ".txt"):
         return read_qualisys(text)
     if suffix == ".toml" and _DEEP_KEY.search(text):  # each part of a dotted key costs memory for all parts before it
@@ -250,7 +250,7 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     """Read a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices."""
     # OpenCV itself aborts the process for some malformed files.
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # safe: a subclass of SafeLoader
     if not isinstance(found, Mapping):
         raise ValueError("expected the matrices M1, D1, M2, D2, R and T")

@@ -8,13 +8,13 @@ import numpy as np
 from pose.results.schema import ROW_COLUMNS
 from pose.results.table import PoseTable
 from pose.structures.camera import check_intrinsics
+from pose.structures.defaults import MAX_ID
 from pose.structures.types import F32, F64, I64, Array
 from pose.utils.archives import release
 from pose.utils.json_values import Json, strict_json
 
 MAX_TIME_S = 1e10  # about 300 years, so that Unix times are valid
 MIN_STEP_S = 5e-7  # minimum time between frames: Unix times in float64 have a resolution of about a microsecond
-MAX_ID = 2**53  # many JSON readers round larger integers
 MAX_SIDE_PX = 1e6  # maximum side of an image
 MAX_FPS = 1e6
 MAX_TEXT_CHARS = 1 << 20  # maximum length of a run's metadata

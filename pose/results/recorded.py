@@ -37,6 +37,7 @@ class RecordedRun:
         world: The run in world coordinates; None if it has none.
         error: Error that ended the run early; the results contain the frames before it.
         cached: Part of the results that was read from a cache.
+        cut_short: Message that the end of the video is missing; None if it is complete.
     """
 
     def __init__(self, info: RunInfo, folder: Path | None = None) -> None:
@@ -58,6 +59,7 @@ class RecordedRun:
         self.world: PlacedRun | None = None
         self.error: BaseException | None = None
         self.cached: Found = "nothing"
+        self.cut_short: str | None = None
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from pose.structures.types import F64
 # Field of view along the longer image side that is assumed without calibration. Phones and webcams have 55 to 80
 # degrees, film lenses less. A wrong value affects scale and distance; results state the assumption.
 ASSUMED_FOV_DEGREES = 55.0
+MAX_IMAGE_SIZES = 100.0  # maximum focal length and principal point, in longer sides of the image
 FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
 
@@ -125,13 +126,18 @@ class Camera:
         return replace(self, matrix=matrix)
 
 
-def check_intrinsics(matrix: F64) -> None:
-    """Raise ValueError unless `matrix` is a (3, 3) camera matrix without skew and with positive focal lengths."""
+def check_intrinsics(matrix: F64, size: tuple[int, int] | None = None) -> None:
+    """Raise ValueError unless `matrix` is a (3, 3) camera matrix without skew and with positive focal lengths.
+
+    `size`, (width, height) px, limits focal lengths and principal point to `MAX_IMAGE_SIZES` longer sides of the image.
+    """
     if matrix.shape != (3, 3):
         raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
     focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
     if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
         raise ValueError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
+    if size is not None and np.abs(matrix[:2]).max() > (most := MAX_IMAGE_SIZES * max(size)):
+        raise ValueError(f"intrinsics: above {most:g} px, too much for an image of {size[0]} x {size[1]} px")
 
 
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:

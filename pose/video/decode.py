@@ -58,6 +58,7 @@ class DecodingPass:
     time_base: Fraction  # unit of the stream's time stamps, s
     decoded: int = 0  # number of frames decoded so far
     damaged: int = 0  # number of packets and frames that could not be decoded
+    ends_damaged: bool = False  # whether the last frame was damaged
     stop_reason: str | None = None  # reason why reading stopped early; None otherwise
     arrived: float = 0.0  # arrival time of the last packet in s, on the clock of `time.monotonic`
     waited: float = 0.0  # time in s spent waiting for the last packet
@@ -86,9 +87,10 @@ class DecodingPass:
         try:
             frames = self.stream.decode(packet)
         except av.FFmpegError:
-            self.damaged += 1
+            self.damaged, self.ends_damaged = self.damaged + 1, True
             return
         for frame in frames:
+            self.ends_damaged = frame.is_corrupt
             if frame.is_corrupt:
                 self.damaged += 1
             else:
@@ -346,6 +348,8 @@ class StreamSource(Source):
                 return f"{stopped}: cut short, {decoding.decoded} of {decoding.stream.frames} frames could be decoded"
         elif self._is_short(end, MAX_MISSING_END_WITH_SOUND_S if self.info.has_audio else max(MAX_MISSING_END_S, half)):
             return f"{stopped}: cut short, {self._declared_s:.2f} s expected"
+        if decoding.ends_damaged and self._span == Span() and decoding.container.format.name == "mpegts":
+            return f"{stopped}: cut short, its last image is damaged"
         if not (self._target.is_network or self._target.is_live) and is_cut_off(Path(self._target.url[len("file:") :])):
             return f"{stopped}: cut short, the file ends before its container does"
         return None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.structures.types import U8, Frame
+from pose.utils.native_stderr import quiet_image_decoders
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
@@ -184,7 +185,8 @@ def read_image(path: Path) -> U8 | None:
     if data.size == 0:
         return None
     try:
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+        with quiet_image_decoders():
+            image = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
     except cv2.error as error:
         if error.func != "validateInputImageSize":
             return None

@@ -121,7 +121,7 @@ def test_commands_that_need_torch_name_the_extra(call_all_without_torch, keypoin
 
 
 def test_lifters_of_presets_do_not_import_torch():
-    """It takes seconds and 600 MB, which nobody needs who runs on the CPU."""
+    """It takes seconds and 600 MB, which a run on the CPU does not need."""
     program = (
         "import sys\nfrom pose.config import PipelineConfig\nfrom pose_apps.support.lifters import *\n"
         "for name in (PipelineConfig().lifter, 'auto', 'offline', 'sliding', 'stream'): allow_research_lifters(name)\n"

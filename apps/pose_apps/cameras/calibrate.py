@@ -16,7 +16,7 @@ from pose_apps.cameras.command import camera_lines, setup_of, tracked_cameras
 from pose_apps.cameras.options import CamerasConfig, camera_videos
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import Interrupts, signals_as_interrupt
+from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
@@ -31,7 +31,9 @@ class CalibrateConfig(CamerasConfig):
 
     videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them", metavar="VIDEO")
     cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")
-    out: str | None = option(None, "the file to write; default: cameras.json beside the first video", metavar="FILE")
+    out: str | None = option(
+        None, "the file to write, or a folder for cameras.json; default: beside the first video", metavar="FILE"
+    )
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
     cache: str = same_option(RunConfig, "cache")
     cache_size: float = same_option(RunConfig, "cache_size")
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser("pose-calibrate", purpose, CalibrateConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(CalibrateConfig, parsed)
-    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
+    with StatusLine("loading the networks", hidden=config.quiet) as status:
         return calibrate(config, config_of(PipelineConfig, parsed), status.end)
 
 
@@ -62,6 +64,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         raise UsageError("no videos: give 2 to 8 videos of the same moment, or a folder of them")
     videos = camera_videos(config.videos, "auto" if Path(config.videos[0]).is_dir() else None)
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
+    target = target / CAMERAS_FILE if target.is_dir() else target
     check_target(target, videos, overwrite=config.overwrite)
     from pose.run import camera_workers, with_threads
 

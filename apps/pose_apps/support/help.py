@@ -128,6 +128,7 @@ def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:
+            action.metavar = "[=FLAGS]"  # without the backspace of jsonargparse
             action.help = "print the configuration as YAML and exit; skip_default leaves out default values"
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]

@@ -49,6 +49,8 @@ def _from_file(path: Path) -> ArrayLike:
     if path.suffix == ".npy":
         return load_array(path)
     if path.suffix == ".json":
-        result: ArrayLike = json.loads(path.read_text(encoding="utf-8"))
+        result: ArrayLike = json.loads(path.read_text(encoding="utf-8-sig"))
         return result
-    return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None)
+    return np.loadtxt(
+        path, encoding="utf-8-sig", delimiter="," if "," in path.read_text(encoding="utf-8-sig") else None
+    )

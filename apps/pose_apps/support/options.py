@@ -145,7 +145,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
     """Check the content of a config file."""
     _check_yaml(path)
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
         place = "" if mark is None else f"line {mark.line + 1}: "
@@ -187,7 +187,7 @@ def _check_yaml(path: Path) -> None:
     if path.stat().st_size > MAX_CONFIG_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MAX_CONFIG_BYTES}")
     depth = 0
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         try:
             for event in yaml.parse(file, yaml.SafeLoader):
                 if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to billions of values

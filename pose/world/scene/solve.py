@@ -14,7 +14,7 @@ import numpy as np
 from pose.structures.types import F64
 from pose.world.scene import model
 from pose.world.scene.evidence import PersonEvidence
-from pose.world.scene.model import BIAS, FOCAL, HEIGHT, PITCH, ROLL, SceneModel
+from pose.world.scene.model import FOCAL, HEIGHT, PITCH, ROLL, SceneModel
 
 _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
