@@ -8,8 +8,9 @@ MoveNet Thunder, both with mirrored crops, on every frame. It contains errors of
 the reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference.
 Each pair of joints is compared after alignment of the pose (rotation, translation, scale). "fast": joints faster than
 2 m/s in the reference. Runs are whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe
-0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes. The table replaces the one in the page; a test compares both with
-`presets.json`, and `.ci/release` refuses a release whose code is not the measured one.
+0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes. The
+table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release whose
+code is not the measured one.
 """
 
 import argparse
