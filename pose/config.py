@@ -323,7 +323,8 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
 def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     """Return (role, name, weight file) of the detector and of the estimator. Missing files are downloaded.
 
-    The roles are "detector", "estimator" and "ensemble". A stage without a network, such as the detector "full-frame", is left out.
+    The roles are "detector", "estimator" and "ensemble". A stage without a network, such as the detector "full-frame",
+    is left out.
 
     Raises:
         UsageError: If `detector_model` or `estimator_model` is neither a catalogue name nor a file, if a model is set
