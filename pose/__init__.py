@@ -15,35 +15,59 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
     from pose.errors import PoseError, UsageError
-    from pose.functions import analyse, convert, lift
+    from pose.functions import analyse, convert, lift, several
+    from pose.live.loop import LiveLoop
+    from pose.live.rerun_sink import RerunSink
+    from pose.live.result import LiveResult
+    from pose.live.sinks import UdpSink
+    from pose.live.sources import PushedFrames, open_live
+    from pose.live.websocket import WebSocketSink
     from pose.pipeline import Pipeline
     from pose.result import Result, load
-    from pose.run import several
+    from pose.structures.types import Boxes, Frame
 
 __all__ = [
+    "Boxes",
+    "Frame",
     "JointAngles",
+    "LiveLoop",
+    "LiveResult",
     "Pipeline",
     "PoseError",
+    "PushedFrames",
+    "RerunSink",
     "Result",
+    "UdpSink",
     "UsageError",
+    "WebSocketSink",
     "analyse",
     "convert",
     "lift",
     "load",
+    "open_live",
     "several",
 ]
 
 _MODULES = {
+    "Boxes": "pose.structures.types",
+    "Frame": "pose.structures.types",
     "JointAngles": "pose.body.joint_angles",
+    "LiveLoop": "pose.live.loop",
+    "LiveResult": "pose.live.result",
     "Pipeline": "pose.pipeline",
     "PoseError": "pose.errors",
+    "PushedFrames": "pose.live.sources",
+    "RerunSink": "pose.live.rerun_sink",
     "Result": "pose.result",
+    "UdpSink": "pose.live.sinks",
     "UsageError": "pose.errors",
+    "WebSocketSink": "pose.live.websocket",
     "analyse": "pose.functions",
     "convert": "pose.functions",
     "lift": "pose.functions",
     "load": "pose.result",
-    "several": "pose.run",
+    "open_live": "pose.live.sources",
+    "several": "pose.functions",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home

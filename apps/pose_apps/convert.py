@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
+from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
 from pose.structures.spaces import CAMERA
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
@@ -18,7 +19,7 @@ from pose_apps.support.status import StatusLine
 from pose_apps.support.world import read_heights, read_up
 
 if TYPE_CHECKING:
-    from pose.export import Recording, Written
+    from pose.export import Selection, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,9 @@ class ConvertOptions(Options):
     )
     foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
     z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
+    bvh_skeleton: str = option(
+        PLAIN, "names, axes and rest pose of bvh files, for other programs", choices=BVH_SKELETONS, metavar="NAME"
+    )
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
     quiet: bool = quiet_option()
@@ -80,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
-    from pose.export import check_formats, export_all, open_recording
+    from pose.export import check_formats, export_all, open_selection
     from pose.results import result_file
     from pose_apps.support.exports import check_targets, unwritten
     from pose_apps.support.folders import made_folder
@@ -88,7 +92,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
     check_formats(names, "--to")
     _check_used(options, names)
     poses = result_file(Path(options.poses))
-    recording = open_recording(
+    recording = open_selection(
         poses,
         fps=options.fps,
         start=options.start,
@@ -102,6 +106,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         z_up=options.z_up,
     )
     recording.foot_lock = options.foot_lock
+    recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
     if not options.overwrite:
@@ -137,7 +142,7 @@ def _check_used(options: ConvertOptions, names: list[str]) -> None:
             raise UsageError(f"--{given}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
 
 
-def _people(wanted: str | None, recording: "Recording") -> list[int]:
+def _people(wanted: str | None, recording: "Selection") -> list[int]:
     from pose.body.selection import some_ids
 
     known = recording.people

@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.results.cameras import result_cameras
 from pose.structures.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
 from pose.structures.skeletons import H36M17
@@ -68,11 +68,11 @@ def _distance_from_middle(event: Event, events: list[Event]) -> float:
     return abs(event.time - (min(times) + max(times)) / 2)
 
 
-def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> list[Moment]:
+def moments(table: Recording, events: Iterable[Event], video: Path | None) -> list[Moment]:
     """Make the image of every event, from `video` or else of the skeleton alone, of the best of several cameras."""
     found, cameras, stream = [], result_cameras(table.run), None if table.run is None else table.run.stream
     for event in events:
-        rows = np.flatnonzero(table.id == event.person)
+        rows = table.rows_of(event.person)
         row = int(rows[np.argmin(np.abs(table.time[rows] - event.time))])
         file, time, points = video, float(table.time[row]), _projected(table, row)
         if cameras:
@@ -114,7 +114,7 @@ def _drawn(points: F64, image: U8 | None) -> bytes:
     return data.tobytes()
 
 
-def _projected(table: PoseTable, row: int) -> F64:
+def _projected(table: Recording, row: int) -> F64:
     """Project the lifted joints to the image, (17, 2) px."""
     assert table.camera is not None
     places = (table.joints3d[row] + table.root[row]).astype(np.float64)

@@ -17,7 +17,7 @@ from pose.body.skeleton import FittedMotion
 from pose.body.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, source_of_vertical, world_space
 from pose.body.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.errors import PoseError, UsageError
-from pose.results import PoseTable, load_poses
+from pose.results import Recording, load_poses
 from pose.structures.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.structures.skeletons import LIMBS
 from pose.structures.spaces import CAMERA, WORLD
@@ -28,8 +28,8 @@ KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MAX_FPS = 1000.0  # maximum frames/s of resampled time stamps
 
 
-class Recording:
-    """A result, or part of it, to export.
+class Selection:
+    """The part of a `Recording` to export, with its space, scale and time stamps; it copies no rows.
 
     Attributes:
         first, last: Position of the first frame of the part in the result, and the position after its last frame.
@@ -37,9 +37,11 @@ class Recording:
         frames: (F,) indices of these frames in the video.
     """
 
+    bvh_skeleton = "plain"  # skeleton of BVH files, one of `pose.export.bvh_skeletons.BVH_SKELETONS`
+
     def __init__(
         self,
-        table: PoseTable,
+        table: Recording,
         name: str,
         *,
         fps: float | None = None,
@@ -203,16 +205,9 @@ class Recording:
 
     def rows_of(self, person: int) -> I64:
         """Return the indices of a person's rows in the table, in the order of the frames."""
-        order, ids = self._by_person
-        first, end = np.searchsorted(ids, [person, person + 1])
-        result: I64 = order[first:end] + self._rows.start
-        return result
-
-    @cached_property
-    def _by_person(self) -> tuple[I64, I64]:
-        """Order of the rows by id and frame, and the ids in this order."""
-        order = np.argsort(self._ids, kind="stable")
-        return order, self._ids[order]
+        rows = self.table.rows_of(person)
+        first, end = np.searchsorted(rows, [self._rows.start, self._rows.stop])
+        return rows[first:end]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
         """Return the motion of the person with the id `person`, or None if no frame of `timeline` has a finite pose."""
@@ -253,7 +248,7 @@ class Track:
         known: (T,) mask of the frames with the person; False in gaps.
     """
 
-    def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
+    def __init__(self, recording: Selection, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
         """Create a track from indices (N,) of the person's rows in the table, and of the frames of these rows."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
@@ -417,7 +412,7 @@ class Track:
         return result
 
 
-def open_recording(
+def open_selection(
     path: Path,
     *,
     fps: float | None = None,
@@ -430,8 +425,8 @@ def open_recording(
     trim: bool = True,
     rig: str = RIGS[0],
     z_up: bool = False,
-) -> Recording:
-    """Open a result file of `pose-run`, the live demo or `pose-lift`. `Recording.__init__` describes the options.
+) -> Selection:
+    """Open a result file of `pose-run`, the live demo or `pose-lift`. `Selection.__init__` describes the options.
 
     Raises:
         UsageError: If the file is missing.
@@ -443,7 +438,7 @@ def open_recording(
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
-    return Recording(
+    return Selection(
         table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim,
         rig=rig, z_up=z_up,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Export of results to other formats, one module per format.
 
-To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exports read a `Recording`, a result whose
+To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exports read a `Selection`, a result whose
 arrays may be memory-mapped, in portions of a few thousand frames.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from pose.body.tracks import Recording, open_recording
+from pose.body.tracks import Selection, open_selection
 from pose.errors import PoseError, UsageError
 from pose.export import (
     angles,
@@ -85,7 +85,7 @@ def is_available(name: str) -> bool:
     return True
 
 
-def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
+def targets(recording: Selection, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
     """Return the paths that `export` would write, except lists of filled frames (`pose.export.text.list_filled`)."""
     paths = []
     for name in names:
@@ -96,7 +96,7 @@ def targets(recording: Recording, names: list[str], people: list[int], folder: P
 
 
 def export(
-    recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
+    recording: Selection, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
     """Write a recording in one or more formats.
 
@@ -118,7 +118,7 @@ def export(
 
 
 def export_all(
-    recording: Recording,
+    recording: Selection,
     names: list[str],
     people: list[int],
     folder: Path,
@@ -148,12 +148,12 @@ def export_all(
 
 __all__ = [
     "FORMATS",
-    "Recording",
+    "Selection",
     "Written",
     "check_formats",
     "export",
     "export_all",
     "is_available",
-    "open_recording",
+    "open_selection",
     "targets",
 ]

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from pose.body.digits import encoded, joined, merged, number, to_bytes
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
 from pose.utils.whole_file import whole_file
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the joints of the people with the ids `people` as CSV, and return notes for the export summary."""
     video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
     observers = encoded(observer_names())

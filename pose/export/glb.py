@@ -9,7 +9,7 @@ cannot hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Sp
 import json
 import struct
 from pathlib import Path
-from typing import IO, NotRequired, TypedDict
+from typing import IO, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from pose.body.character.look import SHAPE_NOTE, character_look
 from pose.body.figures import Look, rest_rotations, sticks
 from pose.body.presence import presence
 from pose.body.rigs import STICKS
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
 from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
@@ -133,7 +133,7 @@ class _Camera:
             self.fields_of_view = buffer.keep(camera.fields_of_view.astype(np.float32), "SCALAR")
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to the GLB file `target`, and return notes for the export summary."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
@@ -210,13 +210,13 @@ def _with_all(animations: list[_Animation]) -> list[_Animation]:
     everything = _Animation("all")
     for animation in moving:
         shift = len(everything.samplers)
-        everything.channels += [{**one, "sampler": one["sampler"] + shift} for one in animation.channels]
+        everything.channels += [{**one, "sampler": cast(int, one["sampler"]) + shift} for one in animation.channels]
         everything.samplers += animation.samplers
     return [everything, *moving]
 
 
 def _document(
-    figures: list[_Person], cameras: list[_Camera], buffer: _Buffer, recording: Recording
+    figures: list[_Person], cameras: list[_Camera], buffer: _Buffer, recording: Selection
 ) -> dict[str, object]:
     nodes: list[dict[str, Json]] = []
     scene: list[int] = []

@@ -11,7 +11,7 @@ from pose.body.selection import CHUNK
 from pose.body.soles import track_foot_points
 from pose.body.space import z_upward
 from pose.body.timeline import TrackSpan
-from pose.body.tracks import Recording, Track
+from pose.body.tracks import Selection, Track
 from pose.structures.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA
@@ -43,7 +43,7 @@ class Rows:
     names: tuple[str, ...] = H36M17.names  # (J,) names of the joints of Human3.6M-17, of the feet, or of one hand
 
 
-def columns(recording: Recording) -> tuple[str, ...]:
+def columns(recording: Selection) -> tuple[str, ...]:
     """Return the names of the table's columns.
 
     Results of several cameras have one more column, `OBSERVERS`: the cameras that observed the joint.
@@ -57,7 +57,7 @@ def observer_names() -> list[str]:
     return ["+".join(str(camera + 1) for camera in range(8) if bits >> camera & 1) for bits in range(256)]
 
 
-def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
+def rows(recording: Selection, people: list[int]) -> Iterator[Rows]:
     """Yield the table rows of one person after another, in portions of about `CHUNK` frames."""
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
@@ -87,7 +87,7 @@ def _joined(parts: list[Rows]) -> Rows:
     )
 
 
-def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
+def _of_person(recording: Selection, track: Track) -> Iterator[Rows]:
     feet = foot_joints(recording.table.skeleton)
     for span in track.spans():
         at = np.flatnonzero(span.known)
@@ -126,7 +126,7 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, FOOT_NAMES)
 
 
-def _of_hands(recording: Recording, track: Track, span: TrackSpan) -> Iterator[Rows]:
+def _of_hands(recording: Selection, track: Track, span: TrackSpan) -> Iterator[Rows]:
     """Yield the rows of the hands in a span, only for frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
@@ -149,13 +149,13 @@ def _root_sigma(track: Track, at: I64) -> F64:
     return track.interpolated(at, lambda rows: np.asarray(placed.root_sigma[rows], np.float64))
 
 
-def _axes(recording: Recording, points: F64) -> F64:
+def _axes(recording: Selection, points: F64) -> F64:
     """Convert points (..., 3) m in camera axes to those of the table."""
-    placed = recording.space.to_table(points)
+    placed: F64 = np.asarray(recording.space.to_table(points), np.float64)
     return z_upward(placed) if recording.z_up else placed
 
 
-def axes_note(recording: Recording) -> str:
+def axes_note(recording: Selection) -> str:
     """Return the directions of x, y and z in a table as text."""
     if recording.space.name == CAMERA:
         return "x right, y down, z forward, as in poses.npz"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from pose.results.recording import Recording
 from pose.results.schema import ROW_COLUMNS
-from pose.results.table import PoseTable
 from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import MAX_ID
 from pose.structures.types import F32, F64, I64, Array
@@ -39,7 +39,7 @@ def check_times(times: F64) -> None:
         raise ValueError(f"timestamps: frames are less than {MIN_STEP_S:g} s apart; expected seconds")
 
 
-def _check_views(table: PoseTable) -> None:
+def _check_views(table: Recording) -> None:
     """Check the arrays of a moving camera: complete or absent, valid rotation matrices, and positive zooms."""
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
@@ -67,7 +67,7 @@ def parse_head(text: Array) -> Mapping[str, Json]:
     return head
 
 
-def check_table(table: PoseTable) -> None:
+def check_table(table: Recording) -> None:
     """Check the values of a result: order of frames, ids, ranges of numbers, and camera motion."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))

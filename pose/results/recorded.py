@@ -32,6 +32,7 @@ class RecordedRun:
 
     Attributes:
         info: Metadata of the run; `place` adds world, camera motion and doubtful tracks.
+        lifted: Results of all frames in camera coordinates.
         results: Results of all frames; can be iterated repeatedly.
         decision: Decision on the camera motion; None before `place`.
         world: The run in world coordinates; None if it has none.
@@ -51,9 +52,9 @@ class RecordedRun:
             PoseError: If the folder cannot be written.
         """
         self.info, self._folder = info, folder or Path(tempfile.gettempdir())
-        self._spool, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
-        self._stack.callback(self._spool.close)
-        self.results: Iterable[FrameResult] = self._spool
+        self.lifted, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
+        self._stack.callback(self.lifted.close)
+        self.results: Iterable[FrameResult] = self.lifted
         self._covered = 0, 0.0, 0.0  # number of frames, and times in s of the first and the last one
         self.decision: Decision | None = None
         self.world: PlacedRun | None = None
@@ -72,7 +73,7 @@ class RecordedRun:
         self._stack.close()
 
     def __len__(self) -> int:
-        return len(self._spool)
+        return len(self.lifted)
 
     def add(self, result: FrameResult) -> None:
         """Append the result of a frame.
@@ -82,7 +83,7 @@ class RecordedRun:
         """
         count, first, _ = self._covered
         self._covered = count + 1, first if count else result.time, result.time
-        self._spool.write(result)
+        self.lifted.write(result)
         self._log.add(result.people)
 
     def place(self, steps: Steps | None, *, join: bool = True, images: Images | None = None) -> None:
@@ -99,11 +100,11 @@ class RecordedRun:
         if steps is None:
             self.decision = decide(self._log, camera)
         else:
-            data = RunData(self._spool, info.skeleton, info.camera, images, self._folder)
+            data = RunData(self.lifted, info.skeleton, info.camera, images, self._folder)
             self.world, self.decision = place_run(data, self._log, camera, steps, join)
         self.info = replace(info, motion=MotionInfo.of(self.decision, self.world))
         if self.world is None:
-            tracks = doubtful_tracks(self._spool, info.skeleton, info.camera, folder=self._folder)
+            tracks = doubtful_tracks(self.lifted, info.skeleton, info.camera, folder=self._folder)
             self.info = replace(self.info, doubtful=tuple(sorted(tracks)))
         else:
             self._stack.callback(self.world.close)
@@ -121,6 +122,7 @@ def record(
     times: StageTimes | None = None,
     folder: Path | None = None,
     keep: bool = False,
+    collected: Callable[[ResultStore], None] = lambda results: None,
 ) -> RecordedRun:
     """Collect the results of a run and transform them to the world; the caller closes the run.
 
@@ -133,6 +135,7 @@ def record(
         stop: Event that ends the results early. If it is set, the frames are not read again.
         times: Log of the time that each stage takes.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        collected: Function that is called with all results before the transformation, unless an error ended them.
         keep: Whether an error in `results` ends them like their last frame, and `RecordedRun.error` has it.
     """
     recorded, times = RecordedRun(info, folder), times or StageTimes()
@@ -148,6 +151,8 @@ def record(
         finally:
             if close := getattr(results, "close", None):  # ends the contexts of a generator
                 close()
+        if recorded.error is None:
+            collected(recorded.lifted)
         with times.measure("world"):
             recorded.place(steps, join=join, images=None if stop is not None and stop.is_set() else images)
     except BaseException:

@@ -12,7 +12,7 @@ from pose_fakes import run_info
 from stick_figures import squats, walk
 
 from pose.analysis import DEFAULT_GROUPS, analyse
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.errors import UsageError
 from pose.export.events import foot_events
 from pose.results import NpzWriter, WorldInfo, load_poses
@@ -99,13 +99,32 @@ def test_c3d_contains_gait_events(result, tmp_path):
 
 def test_exported_foot_events_are_those_of_the_analysis(result):
     """They differed by +83 and -118 ms: one came from the contacts of the ankles, the other from the gait."""
-    recording, found = open_recording(result), []
+    recording, found = open_selection(result), []
     for event in foot_events(recording.track(4, recording.uniform)):
         found.append((round(event.time, 3), event.label, event.side.lower()))
     events = [event for event in analyse(load_poses(result)).events if (event.person, event.group) == (4, "gait")]
     expected = sorted((round(event.time, 3), event.name, event.side) for event in events)
     assert sorted(found) == expected
     assert len(expected) > 10
+
+
+def test_each_repetition_has_a_row_with_the_name_given(result, tmp_path):
+    out = tmp_path / "out"
+    assert main([str(result), "--out", str(out), "--movement", "back squat", "--only", "repetitions", "--quiet"]) == 0
+    with (out / "analysis-repetitions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["person"], row["movement"], row["number"]) for row in rows] == [
+        ("1", "back squat", str(number)) for number in (1, 2, 3)
+    ]
+    for row in rows:
+        numbers = {name: float(value) for name, value in row.items() if name != "movement"}
+        assert numbers["start"] < numbers["turning_point"] < numbers["end"]
+        assert numbers["out_s"] == pytest.approx(numbers["back_s"], abs=0.2)
+        assert numbers["pelvis_travel_m"] == pytest.approx(0.4, abs=0.05)
+        assert numbers["knee_flexion_left_degrees"] > 60
+        assert abs(numbers["ankle_rise_left_m"]) < 0.02
+    names = {metric.name for metric in analyse(load_poses(result), ["repetitions", "angles"], movement="x").metrics}
+    assert "x: count" in names
 
 
 def test_the_terminal_shows_two_lines(result, tmp_path, capsys):

@@ -9,8 +9,8 @@ from glb_reader import Glb
 
 from pose.body.rigs import STICKS
 from pose.body.skeleton import NAMES, ORDER
-from pose.export import Recording, export
-from pose.results import PoseTable
+from pose.export import Selection, export
+from pose.results import Recording
 from pose.structures.skeletons import H36M17
 
 GAPS = np.ones((2, 60), bool)
@@ -103,7 +103,7 @@ def test_c3d_marks_missing_points_and_keeps_millimetres(recorded, tmp_path):
 def test_a_long_c3d_is_read_whole(reader, tmp_path):
     """More frames than the header can count: TRIAL:ACTUAL_END_FIELD, or the end of the file, says how many."""
     library = pytest.importorskip(reader)
-    made = write(Recording(long_table(65_540), "long"), "c3d", tmp_path)
+    made = write(Selection(long_table(65_540), "long"), "c3d", tmp_path)
     if reader == "ezc3d":
         points = library.c3d(str(made.path))["data"]["points"]
         count, last = points.shape[2], points[:3, 0, -1]
@@ -142,7 +142,7 @@ def long_table(frames):
         "joints3d": joints, "root": root, "sigma": flat[..., 0], "swapped": np.zeros((frames, 2), bool),
         "ahead": 0 * one, "seen_by": np.zeros((frames, 17), np.uint8),
     }  # fmt: skip
-    return PoseTable(columns=columns, skeleton=H36M17)
+    return Recording(columns=columns, skeleton=H36M17)
 
 
 def test_parquet_equals_csv_with_types(recorded, tmp_path):

@@ -10,7 +10,7 @@ from strict import read_trc
 
 from pose.body.markers import FOOT_NAMES
 from pose.body.selection import CHUNK
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export import c3d, glb, html, trc
 from pose.export.table import rows
 from pose.results import NpzWriter, load_poses
@@ -27,7 +27,7 @@ def recording(tmp_path):
         for index in range(PEOPLE + 1):
             result = random_result(draw, index, 2)
             writer.write(replace(result, people=replace(result.people, ids=np.array([index, index + 1]))))
-    return Recording(load_poses(path), "many")
+    return Selection(load_poses(path), "many")
 
 
 def test_portions_with_several_people_lose_no_row(recording):
@@ -46,7 +46,7 @@ def test_portions_with_several_people_lose_no_row(recording):
 def test_marker_files_hold_heels_and_toes(recording, tmp_path, z_up):
     """The same as the table's, with y or z up."""
     ezc3d = pytest.importorskip("ezc3d")
-    recording = Recording(recording.table, "many", space="world", z_up=z_up)
+    recording = Selection(recording.table, "many", space="world", z_up=z_up)
     recording.table.columns["scores"][:] = 1  # all feet are detected
     track = recording.track(5, recording.uniform)
     trc.write(track, tmp_path / "a.trc")
@@ -61,7 +61,7 @@ def test_marker_files_hold_heels_and_toes(recording, tmp_path, z_up):
     listed = {name: part.values[:, at, :3] for part in rows(recording, [5]) for at, name in enumerate(part.names)}
     for name, places in listed.items():
         np.testing.assert_allclose(markers.values[:, markers.names.index(name)], places, atol=2e-5)
-    upright = rows(Recording(recording.table, "many", space="world"), [5])
+    upright = rows(Selection(recording.table, "many", space="world"), [5])
     x, y, z = next(iter(upright)).values[:, :, :3].T
     expected = np.stack([x, -z, y] if z_up else [x, y, z]).T
     np.testing.assert_allclose(markers.values[:, :17], expected, atol=2e-5)

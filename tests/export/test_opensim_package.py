@@ -8,7 +8,7 @@ from export_fakes import wave
 from strict import read_mot, read_trc
 
 from pose.body.skeleton import joint_positions
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.export import export, export_all
 from pose.export.opensim import FILES
 from pose.export.opensim_setup import BACK, HALF_HIPS, HALF_SHOULDERS, HIPS, SHOULDERS
@@ -65,7 +65,7 @@ def test_a_walker_far_away_is_within_the_range_of_the_model(save, body, rng, tmp
     """OpenSim clamps the pelvis without a word: 5 m along x, 3 m along z, 2 m up."""
     motion = wave(60, rng)
     motion.root[:] = np.linspace([7.0, 4.0, -9.0], [7.0, 4.0, -1.5], 60)
-    (made,) = export(open_recording(save(joint_positions(body, motion)[None])), ["opensim"], tmp_path, "poses")
+    (made,) = export(open_selection(save(joint_positions(body, motion)[None])), ["opensim"], tmp_path, "poses")
     trc = read_trc((made.path / "markers.trc").read_text())
     points = dict(zip(trc.names, trc.values.swapaxes(0, 1), strict=True))
     pelvis = (points["left_hip"] + points["right_hip"]) / 2

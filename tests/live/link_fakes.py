@@ -83,3 +83,12 @@ def osc_messages(packet: bytes) -> list[tuple[str, list]]:
 def _text(packet: bytes, at: int) -> tuple[str, int]:
     end = packet.index(b"\0", at)
     return packet[at:end].decode("ascii"), at + (end - at) // 4 * 4 + 4
+
+
+def quaternion_matrix(x, y, z, w):
+    """The usual formula; it holds in left-handed axes too."""
+    return np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from link_fakes import in_names_order, link_frame, live_result, osc_messages, receiver, turned_body
+from link_fakes import in_names_order, link_frame, live_result, osc_messages, quaternion_matrix, receiver, turned_body
 from pose_fakes import STANDING
 from pythonosc.osc_packet import OscPacket
 
@@ -40,15 +40,6 @@ def sent(link_kind, frame, count=1, person=None):
         theirs = [(timed.message.address, list(timed.message)) for timed in OscPacket(packet).messages]
         assert theirs == osc_messages(packet)
     return [osc_messages(packet) for packet in packets]
-
-
-def quaternion_matrix(x, y, z, w):
-    """The usual formula; it holds in left-handed axes too."""
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
 
 
 def unity_joints(messages):

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from link_fakes import in_names_order, link_frame, live_result, turned_body
+from link_fakes import in_names_order, link_frame, live_result, quaternion_matrix, turned_body
 from live_fakes import wait_until
 
 from pose.body.skeleton import NAMES, PARENTS
@@ -19,8 +19,9 @@ from pose.live.links.ros2 import FRAMES, SKELETON2D, RosEncoder
 from pose.structures.skeletons import H36M17
 
 
-def test_lsl_streams_carry_joints_at_capture_times(rng):
+def test_lsl_streams_carry_joints_at_capture_times(rng, tmp_path):
     import pylsl
+    import pyxdf
 
     from pose.live.links.lsl import LslLink
 
@@ -53,6 +54,29 @@ def test_lsl_streams_carry_joints_at_capture_times(rng):
     ]
     np.testing.assert_allclose(np.reshape(sample, (17, 4))[:, :3], frame.people[0].joints, atol=1e-5)
     assert stamp == pytest.approx(frame.captured + before, abs=1e-3)
+    path = tmp_path / "run.xdf"
+    path.write_bytes(xdf_of(full.as_xml(), np.float32(sample), stamp))
+    ((stream,), _) = pyxdf.load_xdf(str(path), synchronize_clocks=False, dejitter_timestamps=False)
+    assert stream["info"]["type"] == ["MoCap"]
+    labels = [one["label"][0] for one in stream["info"]["desc"][0]["channels"][0]["channel"]]
+    assert labels[4:8] == ["right_hip_x", "right_hip_y", "right_hip_z", "right_hip_score"]
+    np.testing.assert_array_equal(stream["time_series"][0], np.float32(sample))
+    assert stream["time_stamps"][0] == pytest.approx(frame.captured + before, abs=1e-3)
+
+
+def xdf_of(header: str, sample: np.ndarray, stamp: float) -> bytes:
+    """A file of one stream with one sample, by the specification of XDF 1.0, as a recorder writes it."""
+
+    def chunk(tag: int, content: bytes) -> bytes:
+        return b"\x04" + struct.pack("<IH", len(content) + 2, tag) + content
+
+    number = struct.pack("<I", 1)
+    samples = number + b"\x01\x01" + b"\x08" + struct.pack("<d", stamp) + sample.tobytes()
+    return (
+        b"XDF:" + chunk(1, b"<?xml version='1.0'?><info><version>1.0</version></info>")
+        + chunk(2, number + header.encode()) + chunk(3, samples)
+        + chunk(6, number + b"<?xml version='1.0'?><info><sample_count>1</sample_count></info>")
+    )  # fmt: skip
 
 
 class Broker(threading.Thread):
@@ -157,8 +181,6 @@ def test_mqtt_publishes_people_and_discovery_and_reconnects(rng):
 
 def tree_joints(transforms, number):
     """Joints by frame in the root frame, from the transforms of one message."""
-    from test_osc_links import quaternion_matrix
-
     parents = {one.child_frame_id: one for one in transforms}
 
     def matrix(child):

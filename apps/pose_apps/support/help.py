@@ -73,6 +73,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),
     "pose-convert": ("pose-convert clip/poses.npz --to bvh",),
+    "pose-mcp": ("pose-mcp videos",),
     "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
     "pose-bench": ("pose-bench lifter",),
     "pose-eval": ("pose-eval sequence --keypoints keypoints.npz --gt truth.npz",),

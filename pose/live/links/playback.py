@@ -11,7 +11,7 @@ import numpy as np
 from pose.live.base import Wanted
 from pose.live.mailbox import Mailbox
 from pose.live.result import LiveResult, Stream
-from pose.results import PoseTable, WorldInfo
+from pose.results import Recording, WorldInfo
 from pose.structures.types import FrameResult
 
 _SIZE = (1280, 720)  # size of the images if the result does not name its camera, px
@@ -20,7 +20,7 @@ _SIZE = (1280, 720)  # size of the images if the result does not name its camera
 class Playback:
     """Publisher of the frames of a result at their own times, or faster or slower by `speed`."""
 
-    def __init__(self, table: PoseTable, speed: float = 1.0) -> None:
+    def __init__(self, table: Recording, speed: float = 1.0) -> None:
         self._table, self._speed = table, speed
         self._mailboxes: list[Mailbox[LiveResult]] = []
         camera = table.camera

@@ -24,10 +24,11 @@ class OscSocket:
         self._bundles: Any = osc_bundle_builder
         self._messages: Any = osc_message_builder
         try:
-            family, _, _, _, self._place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)[0]
+            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)[0]
         except OSError as error:
             raise PoseError(f"{address.option}: cannot find {address.host}: {error.strerror}") from error
-        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        self._place: tuple[Any, ...] = found[4]
+        self._socket = socket.socket(found[0], socket.SOCK_DGRAM)
         try:
             self._socket.sendto(b"", self._place)
         except PermissionError as error:

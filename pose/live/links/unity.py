@@ -30,12 +30,14 @@ _MIRROR_ROTATION = np.array([1.0, 1.0, -1.0, -1.0])
 
 def to_unity(points: F64) -> F64:
     """Convert points (..., 3) in file axes to Unity's axes."""
-    return points * _MIRROR
+    mirrored: F64 = points * _MIRROR
+    return mirrored
 
 
 def rotations_to_unity(quaternions: F64) -> F64:
     """Convert quaternions (..., 4), w first, in file axes to Unity's axes."""
-    return quaternions * _MIRROR_ROTATION
+    mirrored: F64 = quaternions * _MIRROR_ROTATION
+    return mirrored
 
 
 def unity_euler(quaternions: F64) -> F64:

@@ -198,3 +198,15 @@ def test_skeleton_is_known_before_loading_its_network(estimator, weights_dir):
         assert known.name in str(WEIGHTS[ESTIMATORS[estimator].weight].file)
     else:
         assert Pipeline(PipelineConfig(estimator=estimator))._found_by[0] == known
+
+
+def test_people_between_samples_are_not_lifted_from_the_cache(dance, tmp_path, tiny_lifter, capsys):
+    """They are interpolated after the lifter, also where the cache has the 2D only."""
+    sampled = ("--keypoint-rate", "10", "--formats", "npz")
+    cached, changed = ("--cache", tmp_path / "cache"), ("--no-repair",)
+    run(dance, tmp_path / "first", tiny_lifter, *sampled, *cached)
+    capsys.readouterr()
+    again = run(dance, tmp_path / "again", tiny_lifter, *sampled, *cached, *changed)
+    assert "2D: read from the cache" in capsys.readouterr().out
+    assert again == run(dance, tmp_path / "plain", tiny_lifter, *sampled, *changed)
+    assert load_poses(tmp_path / "again").interpolated.any()
