@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
     from pose.errors import PoseError, UsageError
-    from pose.functions import analyse, convert, lift
+    from pose.functions import analyse, convert, lift, several
     from pose.live.loop import LiveLoop
     from pose.live.rerun_sink import RerunSink
     from pose.live.result import LiveResult
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pose.live.websocket import WebSocketSink
     from pose.pipeline import Pipeline
     from pose.result import Result, load
-    from pose.run import several
     from pose.structures.types import Boxes, Frame
 
 __all__ = [
@@ -68,7 +67,7 @@ _MODULES = {
     "lift": "pose.functions",
     "load": "pose.result",
     "open_live": "pose.live.sources",
-    "several": "pose.run",
+    "several": "pose.functions",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home

@@ -1,4 +1,4 @@
-"""Functions of the public API: `pose.lift`, `pose.analyse` and `pose.convert`."""
+"""Functions of the public API: `pose.several`, `pose.lift`, `pose.analyse` and `pose.convert`."""
 
 import os
 import warnings
@@ -13,6 +13,7 @@ from pose import analysis
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.lifting.names import DEFAULT_LIFTER
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
@@ -30,6 +31,7 @@ from pose.world.given import check_id, checked
 if TYPE_CHECKING:
     from pose.lifting.fit.log import FitLog
     from pose.lifting.predict import Lifter
+    from pose.pipeline import Pipeline
 
 
 def lift(
@@ -257,6 +259,52 @@ def _boxes(keypoints: F32, scores: F32) -> F32:
     low, high = np.where(detected, keypoints, np.inf).min(axis=1), np.where(detected, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)
     return np.where(np.isfinite(boxes), boxes, 0).astype(np.float32)
+
+
+def several(
+    videos: Sequence[str | Path],
+    *,
+    pipeline: "Pipeline | None" = None,
+    cameras: str | Path | None = None,
+    offsets: Sequence[float] | None = None,
+    height: float | None = None,
+) -> Result:
+    """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
+
+    Args:
+        videos: 2 to 8 paths, one for each camera.
+        pipeline: Pipeline that processes each video; default `Pipeline()`. Videos are processed in parallel threads,
+            as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
+        cameras: Calibration file; None calibrates the cameras from the motion of the people.
+        offsets: Start time of each video in s on a common clock; None estimates them.
+        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
+
+    Returns:
+        All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
+
+    Raises:
+        PoseError: If a video cannot be read, a camera moves, two videos show the same images, or the cameras cannot be
+            calibrated.
+        UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
+            videos, or if both `cameras` and `height` are given.
+    """
+    from pose.config import PipelineConfig
+    from pose.pipeline import Pipeline
+    from pose.run import RecordedCameras, camera_workers, known_setup, with_threads
+
+    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+        raise UsageError("videos: expected a list of paths, one for each camera")
+    paths = [str(video) for video in videos]
+    if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
+        raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
+    setup = known_setup(paths, cameras, offsets=offsets, height=height)
+    workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
+    pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
+    with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:
+        for problem in (problem for camera in recorded.track() for problem in camera.problems):
+            warnings.warn(problem, stacklevel=2)
+        recorded.fuse()
+        return Result.of(recorded)
 
 
 def analyse(

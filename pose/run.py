@@ -6,13 +6,12 @@ Commands and the Python API call these functions; `pose.functions.lift` is the r
 import math
 import queue
 import threading
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -23,15 +22,13 @@ from pose.multiview.collect import collect_tracks
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
 from pose.multiview.types import ViewTrack
-from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, camera_names
-from pose.pipeline import Pipeline
-from pose.result import Result
+from pose.multiview.videos import camera_names
 from pose.results import RunInfo
 from pose.results.cache import Cache
-from pose.results.cache.run import CachedRun, Found
+from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream, Found
 from pose.results.recorded import RecordedRun, record
 from pose.structures.frame_store import ResultStore
-from pose.structures.types import F64, U8, Frame, FrameResult
+from pose.structures.types import F64, U8, Frame, FrameResult, People
 from pose.utils.device import resolve_device
 from pose.utils.json_values import Json
 from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
@@ -49,6 +46,31 @@ MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal leng
 
 # Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
 Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]
+
+
+class RunStream(CachedStream, Protocol):
+    """One stream of frames in a pipeline, such as `pose.session.Session`."""
+
+    def track(self, frame: Frame) -> People:
+        """Detect and track the people of the next frame in 2D."""
+
+    def flush(self) -> list[FrameResult]:
+        """End the stream; return all remaining frames."""
+
+
+class RunPipeline(CachedPipeline, Protocol):
+    """Pipeline that runs on videos, such as `pose.pipeline.Pipeline`."""
+
+    def run_info(
+        self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
+    ) -> RunInfo:
+        """Return the metadata for result files."""
+
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> RunStream:
+        """Start a stream of images of one size."""
+
+    def copy_for_thread(self) -> "RunPipeline | None":
+        """Return a copy for another thread; None if there can be none."""
 
 
 def unreported(results: Iterable[FrameResult], source: Source, what: str) -> Iterable[FrameResult]:
@@ -70,7 +92,7 @@ def counted(report: Callable[[int, int | None], None] | None) -> Progress:
 
 
 def record_video(
-    pipeline: Pipeline,
+    pipeline: RunPipeline,
     source: Source,
     steps: Steps | None,
     *,
@@ -132,7 +154,7 @@ SIGMA_FACTOR = 1.11
 
 
 def record_still(
-    pipeline: Pipeline, image: U8, name: str, focal_35mm: float | None = None
+    pipeline: RunPipeline, image: U8, name: str, focal_35mm: float | None = None
 ) -> tuple[FrameResult, RunInfo]:
     """Estimate the 2D and 3D keypoints of the people in one image.
 
@@ -198,7 +220,7 @@ class RecordedCameras:
     def __init__(
         self,
         videos: Sequence[str],
-        pipeline: Pipeline,
+        pipeline: RunPipeline,
         setup: Given,
         *,
         cache: Cache | None = None,
@@ -326,7 +348,7 @@ class RecordedCameras:
             for thread in threads:
                 thread.join()
 
-    def _track(self, row: int, spool: ResultStore, pipeline: Pipeline) -> CameraResults | None:
+    def _track(self, row: int, spool: ResultStore, pipeline: RunPipeline) -> CameraResults | None:
         """Return the results of one camera; None if the run was stopped before the first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:
@@ -372,48 +394,6 @@ def _same(tracks: list[ViewTrack], others: list[ViewTrack]) -> bool:
         len(one) == len(other) and np.array_equal(one.keypoints, other.keypoints)
         for one, other in zip(tracks, others, strict=True)
     )
-
-
-def several(
-    videos: Sequence[str | Path],
-    *,
-    pipeline: Pipeline | None = None,
-    cameras: str | Path | None = None,
-    offsets: Sequence[float] | None = None,
-    height: float | None = None,
-) -> Result:
-    """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
-
-    Args:
-        videos: 2 to 8 paths, one for each camera.
-        pipeline: Pipeline that processes each video; default `Pipeline()`. Videos are processed in parallel threads,
-            as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
-        cameras: Calibration file; None calibrates the cameras from the motion of the people.
-        offsets: Start time of each video in s on a common clock; None estimates them.
-        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
-
-    Returns:
-        All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
-
-    Raises:
-        PoseError: If a video cannot be read, a camera moves, two videos show the same images, or the cameras cannot be
-            calibrated.
-        UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
-            videos, or if both `cameras` and `height` are given.
-    """
-    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
-        raise UsageError("videos: expected a list of paths, one for each camera")
-    paths = [str(video) for video in videos]
-    if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
-        raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
-    setup = known_setup(paths, cameras, offsets=offsets, height=height)
-    workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
-    pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
-    with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:
-        for problem in (problem for camera in recorded.track() for problem in camera.problems):
-            warnings.warn(problem, stacklevel=2)
-        recorded.fuse()
-        return Result.of(recorded)
 
 
 def known_setup(

@@ -8,11 +8,12 @@ for metric in analyse(load_poses("poses.npz")).metrics:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pose.analysis.curves import angle_curves
+from pose.analysis.each_repetition import RepetitionRow, repetition_rows
 from pose.analysis.ergonomics import NEUTRAL, Inputs
 from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
@@ -45,6 +46,7 @@ __all__ = [
     "Inputs",
     "Metric",
     "Omission",
+    "RepetitionRow",
     "Series",
     "analyse",
 ]
@@ -72,15 +74,19 @@ class Analysis:
     omissions: list[Omission] = field(default_factory=list)  # groups of metrics that were not computed, with reasons
     curves: list[Curve] = field(default_factory=list)  # joint angles over the cycle of a movement
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
+    repetitions: list[RepetitionRow] = field(default_factory=list)  # each repetition of an exercise
 
 
-def analyse(table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
+def analyse(
+    table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL, movement: str = ""
+) -> Analysis:
     """Analyse the movement of every person in a result.
 
     Args:
         table: A result with world coordinates.
         groups: Names of the groups of metrics to compute, from `GROUPS`.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
+        movement: Name of the repeated movement; empty finds a name.
 
     Returns:
         Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
@@ -100,6 +106,7 @@ def analyse(table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: In
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts, ankles)
+        parts = [replace(part, movement=movement) for part in parts]
         excluded = no_world_reason(table.placed.joints[own]), swapped.get(person, ""), small_body_reason(table, person)
         reason = next(filter(None, excluded), "") or seated_traveller_reason(parts)
         if reason:
@@ -159,6 +166,8 @@ def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple
         "jumps": jump_metrics,
         "sit-to-stand": transfer_metrics,
     }
+    if group == "repetitions":
+        analysis.repetitions.extend(repetition_rows(person, motion))
     metrics, events, reason = of_group[group](person, motion)
     analysis.events.extend(events)
     return metrics, reason

@@ -58,7 +58,7 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
     repetitions = find_repetitions(motion)
     spans = [(item.start, item.end) for item in repetitions.items if item.complete]
     if spans:
-        cycles.append(_Cycles(movement_name(repetitions.courses), dict.fromkeys((*SIDES, ""), spans)))
+        cycles.append(_Cycles(movement_name(repetitions.courses, motion.movement), dict.fromkeys((*SIDES, ""), spans)))
     return cycles
 
 

@@ -8,7 +8,7 @@ from command_errors import error_line
 from pose_apps.cameras.calibrate import main
 
 from pose.errors import PoseError, UsageError
-from pose.run import several
+from pose.functions import several
 
 
 @pytest.fixture

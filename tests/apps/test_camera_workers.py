@@ -7,9 +7,10 @@ import pytest
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
-from pose import run as several_videos
+from pose import run as run_module
 from pose.config import PipelineConfig
 from pose.errors import PoseError
+from pose.functions import several
 from pose.pipeline import Pipeline
 from pose.run import RecordedCameras, camera_workers, known_setup, unreported, with_threads
 
@@ -36,9 +37,9 @@ def tracked(clips, pipeline, folder, workers, stop=None, progress=unreported):
 
 def test_parallel_camera_workers_give_equal_results(clips, pipeline, tmp_path):
     one = tracked(clips, pipeline, tmp_path, 1)
-    several = tracked(clips, pipeline, tmp_path, 2)
-    assert len(one) == len(several) == 3
-    for alone, beside in zip(one, several, strict=True):
+    parallel = tracked(clips, pipeline, tmp_path, 2)
+    assert len(one) == len(parallel) == 3
+    for alone, beside in zip(one, parallel, strict=True):
         assert alone.run.video == beside.run.video
         for expected, found in zip(alone.run.tracks, beside.run.tracks, strict=True):
             np.testing.assert_array_equal(found.keypoints, expected.keypoints)
@@ -108,12 +109,12 @@ def test_the_python_api_processes_cameras_at_the_same_time(clips, pipeline, monk
         return run(self, source, stop=stop)
 
     together = threading.Barrier(3, timeout=60)  # passes only if three cameras are processed at once
-    monkeypatch.setattr(several_videos, "camera_workers", lambda count, device: 3)
-    monkeypatch.setattr(several_videos, "find_scene", end)
+    monkeypatch.setattr(run_module, "camera_workers", lambda count, device: 3)
+    monkeypatch.setattr(run_module, "find_scene", end)
     monkeypatch.setattr(Pipeline, "run", named)
     if custom:
         pipeline = Pipeline(pipeline.config, lazy=True, detector=FullFrameDetector())
     with pytest.raises(StopError) as stopped:
-        several_videos.several(clips, pipeline=pipeline)
+        several(clips, pipeline=pipeline)
     assert stopped.value.args[0] == clips
     assert names == {f"camera worker {number}" for number in range(1 if custom else 3)}

@@ -25,7 +25,8 @@ class PeopleMetadata(TypedDict):
 
 def entry_parts(entry: Entry, names: Sequence[str], skeleton: Skeleton) -> dict[str, Place]:
     """Return the parts of results that an entry contains."""
-    counts, place, parts = entry.metadata.get("rows"), entry.file.tell(), dict[str, Place]()
+    counts: Any = entry.metadata.get("rows")
+    place, parts = entry.file.tell(), dict[str, Place]()
     check_type(counts, list[int])
     if len(counts) != len(names) or min(counts) < 0:
         raise ValueError("expected the number of rows of each part")
