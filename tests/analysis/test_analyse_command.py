@@ -108,6 +108,25 @@ def test_exported_foot_events_are_those_of_the_analysis(result):
     assert len(expected) > 10
 
 
+def test_each_repetition_has_a_row_with_the_name_given(result, tmp_path):
+    out = tmp_path / "out"
+    assert main([str(result), "--out", str(out), "--movement", "back squat", "--only", "repetitions", "--quiet"]) == 0
+    with (out / "analysis-repetitions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["person"], row["movement"], row["number"]) for row in rows] == [
+        ("1", "back squat", str(number)) for number in (1, 2, 3)
+    ]
+    for row in rows:
+        numbers = {name: float(value) for name, value in row.items() if name != "movement"}
+        assert numbers["start"] < numbers["turning_point"] < numbers["end"]
+        assert numbers["out_s"] == pytest.approx(numbers["back_s"], abs=0.2)
+        assert numbers["pelvis_travel_m"] == pytest.approx(0.4, abs=0.05)
+        assert numbers["knee_flexion_left_degrees"] > 60
+        assert abs(numbers["ankle_rise_left_m"]) < 0.02
+    names = {metric.name for metric in analyse(load_poses(result), ["repetitions", "angles"], movement="x").metrics}
+    assert "x: count" in names
+
+
 def test_the_terminal_shows_two_lines(result, tmp_path, capsys):
     assert main([str(result), "--out", str(tmp_path / "out")]) == 0
     first, second = capsys.readouterr().out.splitlines()

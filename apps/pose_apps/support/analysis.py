@@ -11,6 +11,7 @@ from pose.utils.written_files import WrittenFiles, print_warning
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
     from pose.analysis.metrics import Metric
+    from pose.analysis.norms import Norms
 
 FORMATS = ("csv", "json", "html")  # by default
 C3D = "analysis-person{}.c3d"
@@ -42,18 +43,21 @@ def write_analysis(
     inputs: "Inputs | None" = None,
     video: Path | None = None,
     warn: Callable[[str], None] = print_warning,
+    movement: str = "",
+    norms: "Norms | None" = None,
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
     # are replaced; `warn` gets a message for each file of the user that was renamed.
     from pose.analysis import DEFAULT_GROUPS, NEUTRAL, analyse
+    from pose.analysis.norms import CHILDREN
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
     from pose.results import load_poses
     from pose.results.cameras import result_title
 
     table = load_poses(poses)
-    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL)
+    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement, norms or CHILDREN)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
@@ -71,6 +75,42 @@ def write_analysis(
         record.add(path)
     record.save()
     return analysis, written
+
+
+def write_compared(
+    results: tuple[Path, Path],
+    people: tuple[int | None, int | None],
+    folder: Path,
+    groups: Sequence[str],
+    movement: str = "",
+    *,
+    overwrite: bool,
+) -> list[Path]:
+    """Compare a person of each of two results, and return the files written."""
+    from pose.analysis import analyse
+    from pose.analysis.compare import PAGE, TABLE, subject, write_comparison
+    from pose.results import load_poses
+    from pose.results.cameras import result_title
+
+    for name in (TABLE, PAGE):
+        if os.path.lexists(folder / name) and not overwrite:
+            raise UsageError(f"{folder / name} exists; give --overwrite to replace it")
+    sides = []
+    for path, person in zip(results, people, strict=True):
+        table = load_poses(path)
+        source = str(path.parent) if table.run is None else table.run.source
+        video = Path(source) if Path(source).is_file() else None
+        title = result_title(table.run, source)
+        sides.append(subject(title, table, analyse(table, groups, movement=movement), person, video))
+    folder.mkdir(parents=True, exist_ok=True)
+    record = WrittenFiles(folder, print_warning)
+    for name in (TABLE, PAGE):
+        record.move_user_file(folder / name)
+    written = write_comparison(sides[0], sides[1], folder)
+    for path in written:
+        record.add(path)
+    record.save()
+    return written
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
@@ -96,7 +136,7 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 def summary_lines(analysis: "Analysis", files: Sequence[Path]) -> list[str]:
     """Return two lines: what was found of how many people, and where the results are."""
-    people = len({one.person for one in [*analysis.metrics, *analysis.omissions]})
+    people = len({one.person for one in analysis.metrics} | {one.person for one in analysis.omissions})
     groups: dict[str, set[int]] = {}
     for metric in analysis.metrics:
         groups.setdefault(metric.group, set()).add(metric.person)

@@ -41,8 +41,8 @@ def camera_values(intrinsics: NDArray[np.float64] | Camera) -> Json:
     """Return plain values that identify the camera."""
     if not isinstance(intrinsics, Camera):
         return cast(Json, intrinsics.tolist())
-    lens = intrinsics.lens
-    return [cast(Json, intrinsics.matrix.tolist()), *intrinsics.size, lens.name, *lens.coefficients]
+    lens = [intrinsics.lens.name, *intrinsics.lens.coefficients]
+    return cast(Json, [intrinsics.matrix.tolist(), *intrinsics.size, *lens])
 
 
 def _from_file(path: Path) -> ArrayLike:

@@ -45,7 +45,6 @@ class CachedPipeline(Computes, Protocol):
 
 Found = Literal["nothing", "people", "everything"]
 PEOPLE_PARTS, POSES_PARTS = ("frames", "people", "hands", "faces"), ("poses",)  # parts of results in an entry
-ENTRIES: dict[Found, tuple[str, ...]] = {"people": PEOPLE_PARTS, "everything": POSES_PARTS}
 
 
 class CachedRun:
@@ -78,7 +77,8 @@ class CachedRun:
             return
         self._keys = {"people": key, "everything": poses_key(pipeline, source, key)}
         places: dict[str, Place] = {}
-        for part, names in ENTRIES.items():
+        parts: tuple[tuple[Found, tuple[str, ...]], ...] = (("people", PEOPLE_PARTS), ("everything", POSES_PARTS))
+        for part, names in parts:
             entry = cache.find(self._keys[part])
             if entry is None:
                 return
