@@ -96,9 +96,7 @@ class Pipeline:
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.fallback_reason = choose_available(config, live=live)
-        self._intrinsics = intrinsics
-        if intrinsics is not None and not isinstance(intrinsics, Camera):
-            self._intrinsics = _checked_intrinsics(intrinsics)
+        self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -210,11 +208,9 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
-        if isinstance(self._intrinsics, np.ndarray):
-            _checked_intrinsics(self._intrinsics, image_size)
-        if self._intrinsics is None and focal_35mm is not None:
-            return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
-        return Camera.of(image_size, self._intrinsics)
+        if self._intrinsics is not None:
+            return Camera.of(image_size, _checked_intrinsics(self._intrinsics, image_size))
+        return Camera.of(image_size, None if focal_35mm is None else intrinsics_from_focal(image_size, focal_35mm))
 
     def run_info(
         self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
