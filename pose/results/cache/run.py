@@ -77,7 +77,8 @@ class CachedRun:
             return
         self._keys = {"people": key, "everything": poses_key(pipeline, source, key)}
         places: dict[str, Place] = {}
-        for part, names in (("people", PEOPLE_PARTS), ("everything", POSES_PARTS)):
+        stages: tuple[tuple[Found, Sequence[str]], ...] = (("people", PEOPLE_PARTS), ("everything", POSES_PARTS))
+        for part, names in stages:
             entry = cache.find(self._keys[part])
             if entry is None:
                 return
