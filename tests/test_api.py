@@ -92,6 +92,9 @@ def test_joints_equal_the_file_in_both_spaces(processed):
         frame = np.flatnonzero(arrays["frames"] == arrays["frame_index"][0])[0]
         np.testing.assert_allclose(joints[person, frame], points[0], rtol=1e-6)
     np.testing.assert_array_equal(result.joints(), result.joints("world"))
+    marked = arrays["partial"] if "partial" in arrays else np.zeros(len(arrays["id"]), bool)
+    assert result.partial().shape == result.joints().shape[:2]
+    assert result.partial().sum() == marked.sum()
 
 
 def test_convert_equals_pose_convert(processed, tmp_path):

@@ -77,8 +77,8 @@ class CachedRun:
             return
         self._keys = {"people": key, "everything": poses_key(pipeline, source, key)}
         places: dict[str, Place] = {}
-        stages: tuple[tuple[Found, Sequence[str]], ...] = (("people", PEOPLE_PARTS), ("everything", POSES_PARTS))
-        for part, names in stages:
+        parts: tuple[tuple[Found, tuple[str, ...]], ...] = (("people", PEOPLE_PARTS), ("everything", POSES_PARTS))
+        for part, names in parts:
             entry = cache.find(self._keys[part])
             if entry is None:
                 return
