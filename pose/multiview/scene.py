@@ -30,8 +30,6 @@ from pose.video.waveform import Waveform
 
 _ADULT_LOG_SIGMA = 0.054  # of body heights: C. C. Gordon et al., ANSUR II, 2014
 NOT_RECORDED = Recorded()
-# Standard deviation of the logarithm of adult heights. Source: Gordon et al., NATICK/TR-15/007, ANSUR II, 2014.
-_ADULT_LOG_SIGMA = 0.054
 
 
 @dataclass(frozen=True, slots=True)
