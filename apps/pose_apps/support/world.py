@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from pose.results import WorldInfo
     from pose.structures.types import F64
-    from pose.world.clean import Steps
+    from pose.utils.shown import shown
+from pose.world.clean import Steps
     from pose.world.size import PersonSize
 
 SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
@@ -68,11 +69,11 @@ def read_heights(text: str | None) -> dict[int | None, float]:
             metres = float(value)
         except ValueError:
             raise UsageError(
-                f"height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got {text!r}"
+                f"height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got {shown(text, 60)!r}"
             ) from None
         check_heights({person: metres})
         if person in heights:
-            raise UsageError(f"height: {text!r} contains two heights for {'all people' if person is None else person}")
+            raise UsageError(f"height: {shown(text, 60)!r} contains two heights for {'all people' if person is None else person}")
         heights[person] = metres
     return heights
 
