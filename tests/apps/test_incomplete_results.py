@@ -9,7 +9,7 @@ from pose_apps.support.outputs import UNFINISHED, plan_outputs
 def settled(folder, content: str, complete: bool) -> None:
     outputs = plan_outputs("clip.mp4", str(folder), "json", overlay=False)
     with outputs.ready_folder() as written:
-        text = '{"frames": [%s],\n"complete": %s}\n' % (json.dumps(content), "true" if complete else "false")
+        text = json.dumps({"frames": [content]})[:-1] + f',\n"complete": {str(complete).lower()}}}\n'
         written.files["json"].write_text(text)
         outputs.settle(written, complete=complete)
 
