@@ -359,7 +359,8 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
 def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     """Return (role, name, weight file) of the detector and of the estimator. Missing files are downloaded.
 
-    The roles are "detector" and "estimator". A stage without a network, such as the detector "full-frame", is left out.
+    The roles are "detector", "estimator" and "ensemble". A stage without a network, such as the detector "full-frame",
+    is left out.
 
     Raises:
         UsageError: If `detector_model` or `estimator_model` is neither a catalogue name nor a file, if a model is set
@@ -375,7 +376,7 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
         ("estimator", config.estimator, weight_file(estimator_choice(config.estimator), *estimator)),
     )
     further = [
-        ("estimator", name, weight_file(ESTIMATORS[name], None, "ensemble")) for name in config.further_estimators
+        ("ensemble", name, weight_file(ESTIMATORS[name], None, "ensemble")) for name in config.further_estimators
     ]
     return [(role, name, file) for role, name, file in (*files, *further) if file is not None]
 

@@ -26,7 +26,7 @@ ERROR_PER_CURVATURE = 0.5  # error of an interpolated joint over its distance fr
 _KINDS: tuple[type[ColumnSet], ...] = (People, Poses3D, Hands, Faces)
 _EDGES = tuple(H36M17.edges)  # parents precede their children
 
-Row = list["np.void | None"]  # a person in one frame: structured rows of the classes in `_KINDS`; None: not estimated
+Row = list[Any]  # a person in one frame: structured rows (np.void) of the classes in `_KINDS`; None: not estimated
 
 
 def fill_between(results: Iterable[FrameResult]) -> Iterator[FrameResult]:
