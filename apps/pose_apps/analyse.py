@@ -33,6 +33,9 @@ class AnalyseOptions(Options):
     formats: str = option(
         "csv,json,html", "separated by commas: csv, json, parquet (tables), html (report), c3d (events)"
     )
+    norms: str | None = option(
+        None, "CSV of walking norms: angle, percent, mean, sd; default: children (Schwartz 2008)", metavar="FILE"
+    )
     movement: str = option("", "name of the repeated movement, such as 'back squat'; default: found", metavar="NAME")
     compare: str | None = option(
         None, "compare with this result (or the same, for two people): writes comparison.html and .csv instead",
@@ -60,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_parser("pose-analyse", "Gait, repetitions, jumps, sit-to-stand and ergonomics.", AnalyseOptions)
     options = config_of(AnalyseOptions, parse_arguments(parser, argv))
     from pose.analysis import GROUPS, Inputs
+    from pose.analysis.norms import CHILDREN, read_norms
     from pose.analysis.tables import FORMATS
 
     formats = _words(options.formats, (*FORMATS, *OTHERS), "formats")
@@ -73,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"--video {video}: no such file")
     if options.people is not None and options.compare is None:
         raise UsageError("--people: applies only to --compare")
+    norms = CHILDREN if options.norms is None else read_norms(Path(options.norms).expanduser())
     inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
     if options.compare is not None:
         others = path, _result(options.compare)
@@ -82,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not options.quiet:
             print(f"comparison: {', '.join(map(str, written))}")
         return 0
-    analysis, written = write_analysis(path, folder, formats, groups, inputs, video, movement=options.movement)
+    analysis, written = write_analysis(
+        path, folder, formats, groups, inputs, video, movement=options.movement, norms=norms
+    )
     if not options.quiet:
         details = analysis_lines(analysis) if options.verbose else []
         for line in [*details, *summary_lines(analysis, written)]:

@@ -19,6 +19,7 @@ from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
+from pose.analysis.norms import CHILDREN, Norms
 from pose.analysis.plausible import plausible, with_norm_quality
 from pose.analysis.quality import with_interval_quality
 from pose.analysis.unsupported import (
@@ -75,10 +76,15 @@ class Analysis:
     curves: list[Curve] = field(default_factory=list)  # joint angles over the cycle of a movement
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
     repetitions: list[RepetitionRow] = field(default_factory=list)  # each repetition of an exercise
+    norms_source: str = CHILDREN.source  # who the norms beside the curves are of
 
 
 def analyse(
-    table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL, movement: str = ""
+    table: Recording,
+    groups: Sequence[str] = DEFAULT_GROUPS,
+    inputs: Inputs = NEUTRAL,
+    movement: str = "",
+    norms: Norms = CHILDREN,
 ) -> Analysis:
     """Analyse the movement of every person in a result.
 
@@ -87,6 +93,7 @@ def analyse(
         groups: Names of the groups of metrics to compute, from `GROUPS`.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
         movement: Name of the repeated movement; empty finds a name.
+        norms: Angles of other people over the gait cycle, to show beside the curves.
 
     Returns:
         Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
@@ -98,7 +105,7 @@ def analyse(
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")
     if table.placed is None:
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
-    analysis = Analysis()
+    analysis = Analysis(norms_source=norms.source)
     visible = (table.joint_scores(slice(None)) >= SEEN_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
     for person in table.people:
@@ -114,7 +121,7 @@ def analyse(
         elif not parts:
             analysis.omissions.append(Omission(person, ALL, too_short_reason(table.time[own])))
         else:
-            _add_person(analysis, int(person), parts, groups, inputs, unobserved_angles(table))
+            _add_person(analysis, int(person), parts, groups, inputs, unobserved_angles(table), norms)
     return analysis
 
 
@@ -126,7 +133,8 @@ def _camera(table: Recording) -> F64 | None:
 
 
 def _add_person(
-    analysis: Analysis, person: int, parts: list[Motion], groups: Sequence[str], inputs: Inputs, unobserved: list[str]
+    analysis: Analysis, person: int, parts: list[Motion], groups: Sequence[str], inputs: Inputs, unobserved: list[str],
+    norms: Norms,
 ) -> None:  # fmt: skip
     longest = max(parts, key=lambda part: part.duration)
     for group in groups:
@@ -138,11 +146,11 @@ def _add_person(
             analysis.series.extend(series)
         else:
             for motion in parts:
-                group_metrics, group_reason = _group(analysis, person, motion, group)
+                group_metrics, group_reason = _group(analysis, person, motion, group, norms)
                 metrics += group_metrics
                 reason = group_reason if motion is longest else reason
         kept = plausible(metrics, [curve for curve in analysis.curves if curve.person == person], parts)
-        analysis.metrics.extend(with_norm_quality(with_interval_quality(metric)) for metric in kept.metrics)
+        analysis.metrics.extend(with_norm_quality(with_interval_quality(metric), norms) for metric in kept.metrics)
         analysis.omissions.extend(Omission(person, group, unlikely) for unlikely in kept.reasons)
         if group == "angles":
             analysis.curves[:] = [curve for curve in analysis.curves if curve.person != person] + kept.curves
@@ -154,10 +162,10 @@ def _add_person(
             analysis.omissions.extend(Omission(person, group, reason) for reason in absent)
 
 
-def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Metric], str]:
+def _group(analysis: Analysis, person: int, motion: Motion, group: str, norms: Norms) -> tuple[list[Metric], str]:
     """Return the metrics of one group for one segment, and the reason if there are none; add events and curves."""
     if group == "angles":
-        metrics, curves, reason = angle_curves(person, motion)
+        metrics, curves, reason = angle_curves(person, motion, norms)
         analysis.curves.extend(curves)
         return metrics, reason
     of_group = {

@@ -9,7 +9,7 @@ from pose.analysis.gait import analyse_gait
 from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
-from pose.analysis.norms import POINTS, walking_norm
+from pose.analysis.norms import CHILDREN, POINTS, Norms
 from pose.analysis.plausible import measured_plane
 from pose.analysis.quality import BODY, LEGS, quality
 from pose.analysis.repetitions import find_repetitions
@@ -27,7 +27,7 @@ class _Cycles:
     spans: dict[str, list[tuple[float, float]]]  # (start, end) s of the cycles by side; '' for angles without a side
 
 
-def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve], str]:
+def angle_curves(person: int, motion: Motion, norms: Norms = CHILDREN) -> tuple[list[Metric], list[Curve], str]:
     """Compute joint angle curves over the cycles of a movement and their metrics; the text says why there are none."""
     metrics: list[Metric] = []
     curves: list[Curve] = []
@@ -41,7 +41,7 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve]
             rows = np.stack([_normalised(degrees, motion.times, *span) for span in spans])
             metric = _range(person, motion, cycles.movement, angle, side, rows, spans)
             metrics.append(metric)
-            curves.append(_curve(person, cycles.movement, angle, side, rows, metric))
+            curves.append(_curve(person, cycles.movement, angle, side, rows, metric, norms))
     if not curves:
         return [], [], f"fewer than {MIN_CYCLES} strides or complete repetitions"
     return [*metrics, *_differences(metrics)], curves, ""
@@ -91,8 +91,8 @@ def _range(
     )  # fmt: skip
 
 
-def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric) -> Curve:
-    norm = walking_norm(angle) if movement == "walking" else None
+def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric, norms: Norms) -> Curve:
+    norm = norms.of(movement, angle)
     return Curve(
         person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), ERRORS[angle],
         metric.quality, metric.start, metric.end, metric.count,

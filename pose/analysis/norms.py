@@ -6,8 +6,14 @@ strike to foot strike. Hip flexion has the pelvic tilt of the same table subtrac
 not show the tilt: both are then angles of the thigh against an upright pelvis.
 """
 
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 
+from pose.analysis.body_angles import ERRORS
+from pose.errors import UsageError
 from pose.structures.types import F64
 
 POINTS = 101  # points of a curve, 0 to 100 %
@@ -39,13 +45,53 @@ _DEVIATIONS = {
 }
 
 
-def walking_norm(angle: str) -> tuple[F64, F64] | None:
-    """Return mean and standard deviation of an angle over the gait cycle, (101,) degrees each, of healthy people."""
-    if angle not in _MEANS:
-        return None
-    return _curve(_MEANS[angle]), _curve(_DEVIATIONS[angle])
+@dataclass(frozen=True, slots=True)
+class Norms:
+    """Angles over the gait cycle of people to compare with."""
+
+    source: str
+    curves: dict[str, tuple[F64, F64]]  # by angle: mean and standard deviation (101,) in degrees
+
+    def of(self, movement: str, angle: str) -> tuple[F64, F64] | None:
+        """Return mean and standard deviation of an angle, (101,) degrees each; None without a norm."""
+        return self.curves.get(angle) if movement == "walking" else None
+
+
+def read_norms(path: Path) -> Norms:
+    """Read norms from a CSV file with the columns `angle`, `percent` (0 to 100), `mean` and `sd` (degrees).
+
+    Raises:
+        UsageError: If the file cannot be read, or its content is invalid.
+    """
+    points: dict[str, list[tuple[float, float, float]]] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                numbers = float(row["percent"]), float(row["mean"]), float(row["sd"])
+                points.setdefault(row["angle"].strip(), []).append(numbers)
+    except OSError as error:
+        raise UsageError(f"--norms {path}: {error.strerror or error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"--norms {path}: needs the columns angle, percent, mean and sd, with numbers") from error
+    curves = {}
+    for angle, rows in points.items():
+        percent, mean, deviation = np.array(sorted(rows)).T
+        if angle not in ERRORS:
+            raise UsageError(f"--norms {path}: unknown angle {angle!r}; known: {', '.join(ERRORS)}")
+        if not np.isfinite([percent, mean, deviation]).all() or (deviation < 0).any() or len(percent) < 2:
+            raise UsageError(f"--norms {path}: {angle}: needs two or more finite points, with sd of 0 or more")
+        if percent[0] > 0 or percent[-1] < 100:
+            raise UsageError(f"--norms {path}: {angle}: percent must reach from 0 to 100")
+        at = np.linspace(0, 100, POINTS)
+        curves[angle] = np.interp(at, percent, mean), np.interp(at, percent, deviation)
+    if not curves:
+        raise UsageError(f"--norms {path}: contains no row")
+    return Norms(path.name, curves)
 
 
 def _curve(numbers: str) -> F64:
     values = np.array([float(word) for word in numbers.split()])
     return np.asarray(np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, len(values)), values))
+
+
+CHILDREN = Norms(SOURCE, {angle: (_curve(_MEANS[angle]), _curve(_DEVIATIONS[angle])) for angle in _MEANS})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pose.analysis.metrics import AMBER, GREEN, NORMAL_95, Curve, Metric
 from pose.analysis.motion import Motion
-from pose.analysis.norms import walking_norm
+from pose.analysis.norms import CHILDREN, Norms
 from pose.analysis.quality import FRONTAL, SAGITTAL, VIEW_DEGREES, view_angle
 
 RANGE = ": range of motion"
@@ -84,18 +84,18 @@ def unshown_reason(metric: Metric, parts: list[Motion]) -> str:
     return f"the view does not show it: {plane} plane seen at {angle:.0f} degrees" if angle < VIEW_DEGREES[0] else ""
 
 
-def with_norm_quality(metric: Metric) -> Metric:
+def with_norm_quality(metric: Metric, norms: Norms = CHILDREN) -> Metric:
     """Return the metric, not green if its interval is wider than the norm: it then says nothing about the person."""
-    wide = metric.name.endswith(RANGE) and metric.high - metric.low > norm_width(metric)
+    wide = metric.name.endswith(RANGE) and metric.high - metric.low > norm_width(metric, norms)
     if not wide or metric.quality != GREEN:
         return metric
     return replace(metric, quality=AMBER, doubt="interval wider than the norm")
 
 
-def norm_width(metric: Metric) -> float:
+def norm_width(metric: Metric, norms: Norms) -> float:
     """Return the width in degrees of the norm of a range of motion: 95 % of people, else half of the joint's range."""
     movement, angle = _movement_and_angle(metric)
-    norm = walking_norm(angle) if movement == "walking" else None
+    norm = norms.of(movement, angle)
     if norm is not None:
         return 2 * NORMAL_95 * float(norm[1].mean())
     return RANGES.get(angle, 90.0) / 2

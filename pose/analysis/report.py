@@ -9,7 +9,6 @@ from pathlib import Path
 from pose.analysis import Analysis, Curve, Metric
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.moments import Moment, key_events, moments
-from pose.analysis.norms import SOURCE
 from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
 from pose.analysis.wording import ANGLES, levels, name_parts
 from pose.results import Recording
@@ -101,7 +100,8 @@ def _person(analysis: Analysis, table: Recording, person: int, shown: list[Momen
             continue
         yield f"<h3>{title}</h3>\n"
         if group == "angles":
-            yield from _angles(table, metrics, [curve for curve in analysis.curves if curve.person == person])
+            curves = [curve for curve in analysis.curves if curve.person == person]
+            yield from _angles(table, metrics, curves, analysis.norms_source)
         else:
             yield from (jump_table if group == "jumps" else metric_tables)(table, metrics)
         series = [line for line in analysis.series if line.person == person and line.group == group]
@@ -155,7 +155,7 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
     return first_up(f"{event.side} {event.name}".strip().lower()), ""
 
 
-def _angles(table: Recording, metrics: list[Metric], curves: list[Curve]) -> Iterator[str]:
+def _angles(table: Recording, metrics: list[Metric], curves: list[Curve], source: str) -> Iterator[str]:
     """Yield the range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:
@@ -172,7 +172,7 @@ def _angles(table: Recording, metrics: list[Metric], curves: list[Curve]) -> Ite
         yield from range_table(movement, angles, by_name)
         norm = any(curve.norm_mean for curve in part_curves)
         yield '<p class="legend"><span class="l">left</span><span class="r">right (dashed)</span>'
-        yield f"{'<span class=n>grey: ' + SOURCE + '</span>' if norm else ''}</p>"
+        yield f"{f'<span class=n>grey: {shown_in_html(source)}</span>' if norm else ''}</p>"
         yield f'<p class="quiet">Lines: mean of the {unit}s; bands: one standard deviation; 0 %: {_zero(unit)}.</p>'
         yield '<div class="grid">'
         for angle in angles:

@@ -13,7 +13,7 @@ from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
 from pose.world.scene.evidence import evidence_of
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
-from pose.world.scene.solve import Solution, solve
+from pose.world.scene.solve import SolvedScene, solve
 from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 from pose.world.work import Work, resized
@@ -87,7 +87,7 @@ def refound(before: Ground, after: Ground) -> Ground:
     return replace(after, world=world)
 
 
-def _world(solution: Solution, people: list[PersonEvidence], up: F64 | None, rules: Rules) -> World:
+def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules) -> World:
     """Return the vertical of a solution, without a floor."""
     if up is not None:
         return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)

@@ -8,7 +8,7 @@ from stick_figures import motion, squats, standing, walk
 
 from pose.analysis.body_angles import ERRORS, body_angles
 from pose.analysis.curves import angle_curves
-from pose.analysis.norms import POINTS, walking_norm
+from pose.analysis.norms import CHILDREN, POINTS
 from pose.analysis.quality import with_interval_quality
 from pose.structures.skeletons import H36M17
 
@@ -104,8 +104,8 @@ def test_ankles_have_curves_where_feet_are_seen():
 
 
 def test_reference_norms_equal_the_published_values():
-    mean, deviation = walking_norm("knee flexion")
+    mean, deviation = CHILDREN.of("walking", "knee flexion")
     assert (mean[0], mean[72], deviation[60]) == pytest.approx((5.6, 59.1, 6.6))
-    hip, _ = walking_norm("hip flexion")
+    hip, _ = CHILDREN.of("walking", "hip flexion")
     assert hip[52] == pytest.approx(-5.8 - 11.9), "hip flexion less pelvic tilt"
-    assert walking_norm("elbow flexion") is None
+    assert CHILDREN.of("walking", "elbow flexion") is None

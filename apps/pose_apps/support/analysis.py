@@ -11,6 +11,7 @@ from pose.utils.written_files import WrittenFiles, print_warning
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
     from pose.analysis.metrics import Metric
+    from pose.analysis.norms import Norms
 
 FORMATS = ("csv", "json", "html")  # by default
 C3D = "analysis-person{}.c3d"
@@ -43,18 +44,20 @@ def write_analysis(
     video: Path | None = None,
     warn: Callable[[str], None] = print_warning,
     movement: str = "",
+    norms: "Norms | None" = None,
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
     # are replaced; `warn` gets a message for each file of the user that was renamed.
     from pose.analysis import DEFAULT_GROUPS, NEUTRAL, analyse
+    from pose.analysis.norms import CHILDREN
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
     from pose.results import load_poses
     from pose.results.cameras import result_title
 
     table = load_poses(poses)
-    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement)
+    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement, norms or CHILDREN)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):

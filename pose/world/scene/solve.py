@@ -29,7 +29,7 @@ _MIN_FOCAL_SIGMAS = 1.5  # smallest change of the focal length that is applied, 
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class SolvedScene:
     """The solved scene."""
 
     up: F64  # (3,) unit vector against gravity
@@ -48,7 +48,7 @@ class Solution:
 
 def solve(
     people: Sequence[PersonEvidence], focal_sigma: float = model.FOCAL_SIGMA, up: F64 | None = None, seed: int = 0
-) -> Solution:
+) -> SolvedScene:
     """Estimate a scene from the evidence of its people.
 
     Args:
@@ -70,7 +70,7 @@ def solve(
     heights = model.camera_heights(candidates)
     centre = _refined(scene, centre, candidates.std(axis=0))
     best = scene.ups(centre[None])[0]
-    return Solution(
+    return SolvedScene(
         best, 0.0 if up is not None else math.hypot(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
         math.exp(centre[FOCAL]),
         math.hypot(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA) if focal_sigma else 0.0,
