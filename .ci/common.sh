@@ -9,22 +9,37 @@ work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache  # weights are fetched once in a run, whatever the machine has kept
 export UV_CACHE_DIR=${UV_CACHE_DIR:-$HOME/.cache/uv}
 
-times=() step= begun=0
-finish_step() { [ -z "$step" ] || times+=("$(printf '%4d s  %s' $((SECONDS - begun)) "$step")"); step=; }
+step= begun=0
+finish_step() { [ -z "$step" ] || printf '%4d s  %s\n' $((SECONDS - begun)) "$step" >> "$work/times"; step=; }
 step() { finish_step; step=$1 begun=$SECONDS; printf '\n== %s\n' "$1"; }
 finish() {
   local status=$?
   finish_step
-  local closing
+  local closing times
   closing=$(cat "$work/closing" 2> /dev/null || true)
+  times=$(cat "$work/times" 2> /dev/null || true)
   rm -rf "$work"
-  printf '\n== times\n'
-  printf '%s\n' "${times[@]}"
+  printf '\n== times\n%s\n' "$times"
   printf '%4d s  in all (%d min)\n' "$SECONDS" $(((SECONDS + 59) / 60))
   [ $status -ne 0 ] || printf '%s\n' "$closing"  # of the last pytest
 }
 trap finish EXIT
 trap 'printf "\nfailed in line %d: %s\n" "$LINENO" "$BASH_COMMAND" >&2' ERR  # not all that fails says so itself
+
+started=()
+start() { # FUNCTION: its steps run beside others; `join` shows what they wrote
+  (step=; "$@"; finish_step) > "$work/$1.log" 2>&1 &
+  started+=("$! $work/$1.log")
+}
+join() { # wait for all that was started; fails if one of them failed
+  local status=0 entry
+  for entry in "${started[@]}"; do
+    wait "${entry%% *}" || status=1
+    cat "${entry#* }"
+  done
+  started=()
+  return $status
+}
 
 pythons=$(.ci/pythons)
 mapfile -t pythons <<< "$pythons"
@@ -55,6 +70,12 @@ one_opencv() { # COMMAND...: what lists the packages
 clone() { # FOLDER: the files of this checkout, committed or not, with nothing beside them
   mkdir -p "$1"
   git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$1"
+}
+
+enter_clone() { # FOLDER: a clone that the environment imports instead of this checkout
+  clone "$1"
+  "$uv" pip install --quiet --no-deps -e "$1"
+  cd "$1"
 }
 
 tests() { # OPTIONS...: the suite, with the folder of clips; its closing line is kept

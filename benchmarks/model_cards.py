@@ -60,6 +60,14 @@ DATA = {
     "with funding from NSF EIA-0196217. UI-PRMD: Vakanski, Jun, Paul, Baker, A Data Set of Human Body Movements for "
     "Physical Rehabilitation Exercises, Data 3(1):2, 2018.",
 }
+# CMU subjects whose recordings are on one common figure (`pose_datasets.mocap`).
+SAME_FIGURE = frozenset({"06", "07", "12", "13", "60", "94"})
+REPEATABILITY = (  # of the weights that are shipped now; change it with them
+    "The commands do not give these weights again. They start from the weights of version 0.1.0 (two runs from random "
+    "weights, in the card of commit 10fac57), use the code of their day, and its split by name of subject. Today's "
+    "`pose-train` splits by body: it trains on 07, 12 and 60 and keeps 05, 09, 17, 131 and 135 for validation. "
+    "Figures for bodies that were never in training are in docs/studies/splits.md."
+)
 MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
 START = "train.start_from"
@@ -112,6 +120,8 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
         "purpose": PURPOSE[name],
         "licence": "Apache-2.0",
         "data": DATA | results["data"],
+        "bodies": {part: bodies(results["data"][part]["subjects"]) for part in ("train", "validation", "test")},
+        "repeatability": REPEATABILITY,
         "recipe": f"configs/train/{name}.yaml",
         "commands": commands(name, run),
         "seed": used_settings(run)["train.seed"],
@@ -122,6 +132,11 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
             "figures": figures,
         },
     }
+
+
+def bodies(subjects: list[str]) -> int:
+    """The number of bodies: subjects recorded on one figure are one."""
+    return len({"same" if subject in SAME_FIGURE else subject for subject in subjects})
 
 
 def identity(path: Path, network: LifterNetwork | ForecasterNetwork, run: Path) -> dict[str, Any]:
@@ -170,6 +185,15 @@ def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[s
         raise PoseError(f"{onnx}: not exported from these weights; run pose-export {name} again")
 
 
+def unseen_line(data: dict[str, Any]) -> str:
+    """What is new about the test subjects: all, or all but the figures of some."""
+    trained = SAME_FIGURE & set(data["train"]["subjects"])
+    shared = [subject for subject in data["test"]["subjects"] if trained and subject in SAME_FIGURE]
+    if not shared:
+        return "No training batch held these bodies."
+    return f"No training batch held these subjects, but some held the figure of {' and '.join(shared)}."
+
+
 def snu_line(subjects: list[str]) -> str:
     """Whether SNU's motion was used, whose licence is that of public repositories (docs/guides/data.md)."""
     used = [subject for subject in subjects if subject.startswith("snu-")]
@@ -181,7 +205,10 @@ def snu_line(subjects: list[str]) -> str:
 def document(cards: list[dict[str, Any]]) -> str:
     """The README of the models' folder."""
     data = cards[0]["data"]
-    subjects = {part: ", ".join(data[part]["subjects"]) for part in ("train", "validation", "test")}
+    subjects = {
+        part: f"{', '.join(data[part]['subjects'])}: {cards[0]['bodies'][part]} bodies"
+        for part in ("train", "validation", "test")
+    }
     lines = [
         "# Lifters",
         "",
@@ -193,9 +220,9 @@ def document(cards: list[dict[str, Any]]) -> str:
         "",
         f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
         "",
-        f"- Trained on subjects {subjects['train']} ({data['train']['minutes']} minutes).",
-        f"- Watched and calibrated on {subjects['validation']} ({data['validation']['minutes']} minutes).",
-        f"- Measured on {subjects['test']} ({data['test']['minutes']} minutes), which no training batch held.",
+        f"- Trained on subjects {subjects['train']}, {data['train']['minutes']} minutes.",
+        f"- Watched and calibrated on {subjects['validation']}, {data['validation']['minutes']} minutes.",
+        f"- Measured on {subjects['test']}, {data['test']['minutes']} minutes. {unseen_line(data)}",
         f"- {snu_line(data['train']['subjects'])}",
         "",
         "No images and no body scans were used: people differ in their bone lengths only. Most of those recorded are",
@@ -204,7 +231,7 @@ def document(cards: list[dict[str, Any]]) -> str:
     ]
     for one in cards:
         lines += ["", f"## {one['name']}", "", one["purpose"], ""]
-        lines += [*(f"    {command}" for command in one["commands"]), ""]
+        lines += [*(f"    {command}" for command in one["commands"]), "", one["repeatability"], ""]
         lines += [
             f"{one['parameters']:,} parameters, {one['bytes'] / 1e6:.1f} MB, seed {one['seed']}, {one['date']},",
             f"SHA-256 `{one['sha256']}`.",

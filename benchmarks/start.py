@@ -34,7 +34,7 @@ WORKING = {
 FIRST_FRAME = """
 import os, sys
 from pose_apps.run import main
-from pose.pipeline import Session
+from pose.session import Session
 push = Session.push
 def timed(self, frame):
     result = push(self, frame)

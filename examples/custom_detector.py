@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pose import Pipeline
-from pose.structures.types import Boxes
+from pose import Boxes, Pipeline
 
 
 class CentreDetector:

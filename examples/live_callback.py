@@ -5,8 +5,7 @@ python examples/live_callback.py 0            # camera 0, an RTSP address or a f
 
 import sys
 
-from pose import Pipeline
-from pose.live import LiveLoop, LiveResult, open_live
+from pose import LiveLoop, LiveResult, Pipeline, open_live
 
 
 def on_result(live: LiveResult) -> None:

@@ -14,36 +14,60 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
-    from pose.cameras import several
     from pose.errors import PoseError, UsageError
-    from pose.functions import analyse, convert, lift
+    from pose.functions import analyse, convert, lift, several
+    from pose.live.loop import LiveLoop
+    from pose.live.rerun_sink import RerunSink
+    from pose.live.result import LiveResult
+    from pose.live.sinks import UdpSink
+    from pose.live.sources import PushedFrames, open_live
+    from pose.live.websocket import WebSocketSink
     from pose.pipeline import Pipeline
     from pose.result import Result, load
+    from pose.structures.types import Boxes, Frame
 
 __all__ = [
+    "Boxes",
+    "Frame",
     "JointAngles",
+    "LiveLoop",
+    "LiveResult",
     "Pipeline",
     "PoseError",
+    "PushedFrames",
+    "RerunSink",
     "Result",
+    "UdpSink",
     "UsageError",
+    "WebSocketSink",
     "analyse",
     "convert",
     "lift",
     "load",
+    "open_live",
     "several",
 ]
 
 _MODULES = {
+    "Boxes": "pose.structures.types",
+    "Frame": "pose.structures.types",
     "JointAngles": "pose.body.joint_angles",
+    "LiveLoop": "pose.live.loop",
+    "LiveResult": "pose.live.result",
     "Pipeline": "pose.pipeline",
     "PoseError": "pose.errors",
+    "PushedFrames": "pose.live.sources",
+    "RerunSink": "pose.live.rerun_sink",
     "Result": "pose.result",
+    "UdpSink": "pose.live.sinks",
     "UsageError": "pose.errors",
+    "WebSocketSink": "pose.live.websocket",
     "analyse": "pose.functions",
     "convert": "pose.functions",
     "lift": "pose.functions",
     "load": "pose.result",
-    "several": "pose.cameras",
+    "open_live": "pose.live.sources",
+    "several": "pose.functions",
 }
 
 # ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home
@@ -52,7 +76,12 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # OpenCV reads this variable at import and rejects images with more pixels. The default limit of OpenCV, 2**30 pixels,
 # would allow images of 3 GiB. Set the variable to read larger images.
-os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", "100000000")
+# OpenCV ends the process if the variable is not a number, so another text counts as not set.
+if not os.environ.get("OPENCV_IO_MAX_IMAGE_PIXELS", "").isdecimal():
+    os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"] = "100000000"
+for _limit in ("OPENCV_IO_MAX_IMAGE_WIDTH", "OPENCV_IO_MAX_IMAGE_HEIGHT"):
+    if not os.environ.get(_limit, "0").isdecimal():
+        del os.environ[_limit]
 
 # OpenCV reads this variable at import, too. By default it writes to stderr about each damaged image, which a PoseError
 # reports already. Set the variable to INFO to see its log.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
@@ -40,12 +40,16 @@ if TYPE_CHECKING:
 _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
-AUTO_LIFTER = "auto"
+AUTO_LIFTER = AUTO_ENSEMBLE = "auto"
+DEFAULT_ENSEMBLE = "movenet-thunder"
+DEFAULT_ENSEMBLE_RATE = 5.0  # Hz; more is not more accurate (docs/studies/presets.md)
+DEFAULT_KEYPOINT_RATE = 15.0  # Hz; docs/studies/presets.md has measurements
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
+    "ensemble", "ensemble_rate", "mirrored_crops",
 )  # fmt: skip
 
 
@@ -75,6 +79,26 @@ class PipelineConfig:
     tracker: str = option(
         _TRACKING.tracker, "re-identification of people who come back into view", choices=tuple(BOX_TRACKERS)
     )
+    ensemble: str | None = option(
+        None,
+        "further 2D networks, joined by +, whose joints are averaged with those of the estimator, such as "
+        "movenet-thunder; auto: movenet-thunder if its weights are available (offline)",
+    )
+    ensemble_rate: float = option(
+        DEFAULT_ENSEMBLE_RATE,
+        "frames per second for the networks in ensemble; their difference from the estimator is interpolated; "
+        "0: every sample (offline)",
+        minimum=0.0,
+        maximum=1000.0,
+    )
+    mirrored_crops: bool = option(False, "average the joints with those of the mirrored crops; takes twice the time")
+    keypoint_rate: float = option(
+        DEFAULT_KEYPOINT_RATE,
+        "samples of the 2D keypoints per second, more where motion is fast; other frames are interpolated; "
+        "0: every frame (offline)",
+        minimum=0.0,
+        maximum=1000.0,
+    )
     lifter: str = option(
         AUTO_LIFTER,
         "2D to 3D: offline (whole videos), sliding (its weights, frame by frame), stream (small, causal), or a file; "
@@ -82,6 +106,9 @@ class PipelineConfig:
     )
     lookahead: int = option(
         0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0, maximum=600
+    )
+    steady: bool = option(
+        False, "smooth the newest poses of the lifter sliding: 40 % less jitter, 2 mm more error (live, no --lookahead)"
     )
     camera: str = option(
         AUTO_CAMERA,
@@ -133,10 +160,19 @@ class PipelineConfig:
         check_options(self)
         if self.detector_size is not None and not detector_choice(self.detector).sized:
             raise UsageError(f"detector_size: {self.detector} has a fixed input size; leave it out")
+        for name in self.further_estimators:
+            if name not in ESTIMATORS or ESTIMATORS[name].own_file:
+                known = ", ".join(name for name, choice in ESTIMATORS.items() if not choice.own_file)
+                raise UsageError(f"ensemble: {name!r} is unknown; known: {known}")
         defaults = {entry.name: entry.default for entry in fields(self)}
         for key, reason in unused_keys(self).items():
             if getattr(self, key) != defaults[key]:
                 raise UsageError(f"{key}: {reason}; leave it out")
+
+    @property
+    def further_estimators(self) -> list[str]:
+        """Names of the estimators in `ensemble`."""
+        return [] if self.ensemble in (None, AUTO_ENSEMBLE) else str(self.ensemble).split("+")
 
     @property
     def stage_options(self) -> StageOptions:
@@ -167,6 +203,39 @@ class LiveConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+
+PresetName = Literal["accurate", "balanced", "best", "fast", "permissive"]
+
+
+class PipelineChanges(TypedDict, total=False):
+    """Fields of `PipelineConfig` as keyword arguments, for type checkers; a test compares both."""
+
+    estimator: str
+    detector_model: str | None
+    estimator_model: str | None
+    tracker: str
+    ensemble: str | None
+    ensemble_rate: float
+    mirrored_crops: bool
+    keypoint_rate: float
+    lifter: str
+    lookahead: int
+    camera: Literal["auto", "fixed", "rotating", "free"]
+    hands: bool
+    face: bool
+    repair: bool
+    constant_bones: bool
+    fit: bool
+    device: Device
+    precision: Precision
+    threads: int
+    max_people: int
+    detect_every: float
+    detection_score: float | None
+    detector_size: int | None
+    presence_score: float | None
+    seed: int
 
 
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
@@ -217,6 +286,35 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     )
 
 
+def choose_ensemble(config: PipelineConfig, *, live: bool = False) -> tuple[PipelineConfig, str | None]:
+    """Replace the ensemble `auto` by MoveNet Thunder, or by no network if live or without its weights.
+
+    Returns:
+        The configuration, and the reason if offline no network is used (else None).
+    """
+    if config.ensemble != AUTO_ENSEMBLE:
+        return config, None
+    if live:
+        return replace(config, ensemble=None), None
+    from pose.networks.weights import locate_if_reachable
+
+    for weight in (DEFAULT_ENSEMBLE, f"{DEFAULT_ENSEMBLE}-graph"):
+        found = locate_if_reachable(weight)
+        if not isinstance(found, Path):
+            return replace(config, ensemble=None), (
+                f"The joints are those of {config.estimator} alone, which is less accurate. MoveNet Thunder's weights "
+                f"are not available ({found}); `pose-weights fetch {weight}` tries again"
+            )
+    return replace(config, ensemble=DEFAULT_ENSEMBLE), None
+
+
+def choose_available(config: PipelineConfig, *, live: bool = False) -> tuple[PipelineConfig, str | None]:
+    """Replace detector and ensemble `auto` by networks with available weights; return the reasons of fallbacks."""
+    config, detector_reason = choose_detector(config)
+    config, ensemble_reason = choose_ensemble(config, live=live)
+    return config, ". ".join(filter(None, (detector_reason, ensemble_reason))) or None
+
+
 def is_one_pass(config: PipelineConfig) -> bool:
     """Return whether detector and estimator are one network, run once per frame."""
     models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
@@ -247,6 +345,10 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     if is_one_pass(config):
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
+        unused["ensemble"] = unused["ensemble_rate"] = unused["mirrored_crops"] = (
+            f"{name} finds people and joints in one pass"
+        )
+        unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
     choice = detector_choice(config.detector)
     if choice.weight is None and not choice.own_file:
@@ -257,7 +359,8 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
 def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     """Return (role, name, weight file) of the detector and of the estimator. Missing files are downloaded.
 
-    The roles are "detector" and "estimator". A stage without a network, such as the detector "full-frame", is left out.
+    The roles are "detector", "estimator" and "ensemble". A stage without a network, such as the detector "full-frame",
+    is left out.
 
     Raises:
         UsageError: If `detector_model` or `estimator_model` is neither a catalogue name nor a file, if a model is set
@@ -272,7 +375,10 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
         ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
         ("estimator", config.estimator, weight_file(estimator_choice(config.estimator), *estimator)),
     )
-    return [(role, name, file) for role, name, file in files if file is not None]
+    further = [
+        ("ensemble", name, weight_file(ESTIMATORS[name], None, "ensemble")) for name in config.further_estimators
+    ]
+    return [(role, name, file) for role, name, file in (*files, *further) if file is not None]
 
 
 def presets_folder() -> Path:
@@ -288,10 +394,10 @@ def preset_names() -> list[str]:
 
 
 def default_preset(device: str) -> str:
-    """Return the name of the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'fast'."""
+    """Return the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'standard'."""
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
-    return "fast"
+    return "standard"
 
 
 def preset_text(name: str) -> str:
@@ -336,9 +442,10 @@ def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
 
 
 def people_stages(
-    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, warm: bool = False
+    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, live: bool = False
 ) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
     """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
+    from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
     from pose.tracking.one_pass import OnePassPeople
     from pose.tracking.people_tracker import PeopleTracker
     from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
@@ -347,18 +454,24 @@ def people_stages(
     tracking = TrackingConfig(
         tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
     )
-    if warm:
+    if live:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
         network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
-        if warm:
+        if live:
             warm_up_one_pass(network)
         return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
     if detector is None:
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
-    if warm:
+    others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+    further = None
+    if others and not live:
+        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []
+    if others or config.mirrored_crops:
+        estimator = Ensemble([estimator, *others], mirror=config.mirrored_crops)
+    if live:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
     tracking = replace(tracking, min_presence=presence)
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times, further=further)

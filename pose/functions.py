@@ -1,8 +1,9 @@
-"""Functions of the public API: `pose.lift`, `pose.analyse` and `pose.convert`."""
+"""Functions of the public API: `pose.several`, `pose.lift`, `pose.analyse` and `pose.convert`."""
 
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,25 @@ from pose import analysis
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.lifting.names import DEFAULT_LIFTER
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
+from pose.results.recorded import RecordedRun, record
+from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM
-from pose.structures.incoming import check_units
-from pose.structures.sequences import Sequence2D, Sequence3D
+from pose.structures.incoming import check_units, checked_keypoints
+from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
-from pose.utils.json_values import Json
 from pose.utils.shown import shown
-from pose.utils.whole_file import file_errors
+from pose.utils.whole_file import file_errors, make_folder
 from pose.world.clean import Steps
-from pose.world.given import checked
+from pose.world.given import check_id, checked
 
 if TYPE_CHECKING:
     from pose.lifting.fit.log import FitLog
     from pose.lifting.predict import Lifter
+    from pose.pipeline import Pipeline
 
 
 def lift(
@@ -78,41 +82,68 @@ def lift(
         UsageError: For a missing file or an invalid argument.
         PoseError: For a file without keypoints.
         ValueError: For keypoints that are not in px.
+
+    Keypoints with score 0 count as undetected and may be NaN.
     """
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
-    name, people = _read(keypoints, fps, image_size)
-    network = load_lifter(lifter, resolve_device(device))
+    name, people = read_people(keypoints, fps, image_size)
+    options = LiftOptions(lifter, lookahead, repair, constant_bones, fit, world)
+    steps = Steps(fill=False, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}) if world else None
+    with record_keypoints(name, people, load_lifter(lifter, resolve_device(device)), options, steps) as recorded:
+        return Result.of(recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class LiftOptions:
+    """Options of a run of keypoints; see `lift`."""
+
+    lifter: str
+    lookahead: int
+    repair: bool
+    constant_bones: bool
+    fit: bool
+    world: bool
+
+
+def record_keypoints(
+    name: str,
+    people: Mapping[int, Sequence2D],
+    lifter: "Lifter",
+    options: LiftOptions,
+    steps: Steps | None,
+    log: "FitLog | None" = None,
+) -> RecordedRun:
+    """Lift the 2D keypoints of people, and transform the people to the world; the caller closes the run.
+
+    Args:
+        name: Name of the source, for the metadata.
+        people: Sequences of one camera by id.
+        steps: Settings of the transformation to the world; None keeps camera coordinates.
+        log: Statistics of the fits to the 2D keypoints.
+
+    Raises:
+        UsageError: If `lookahead` is above 0 and the lifter does not stream.
+    """
     sequences, lifted = lift_sequences(
-        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones, fit=fit
-    )
-    times = np.unique(np.concatenate([one.times for one in sequences]))
-    settings: dict[str, Json] = {
-        "lifter": lifter, "lookahead": lookahead, "repair": repair, "constant_bones": constant_bones, "fit": fit,
-        "world": world,
-    }  # fmt: skip
-    steps = Steps(
-        bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
-        camera_known=all(one.camera.known for one in sequences),
-        up=up, heights=heights or {},
+        lifter, list(people.values()), options.lookahead, repair=options.repair,
+        constant_bones=options.constant_bones, fit=options.fit, log=log,
     )  # fmt: skip
-    frames = _frames(list(people), sequences, lifted, times)
-    return Result.of(frames, _info(name, network, sequences[0], times, settings), steps if world else None, join=False)
-
-
-def _info(name: str, network: "Lifter", sequence: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
-    """Return the metadata of the result of `lift`."""
-    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
-    return RunInfo(
+    times = np.unique(np.concatenate([one.times for one in sequences]))
+    info = RunInfo(
         source=name,
         fps=(len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0,
-        camera=sequence.camera,
-        skeleton=get_skeleton(sequence.skeleton),
-        models=models,
-        settings=settings,
+        camera=sequences[0].camera,
+        skeleton=get_skeleton(sequences[0].skeleton),
+        models=() if lifter.sha256 is None else (ModelInfo("lifter", lifter.name, lifter.sha256),),
+        settings=asdict(options),
     )
+    if steps is not None:
+        known = all(one.camera.known for one in sequences)
+        steps = replace(steps, bones=options.constant_bones, camera_known=known)
+    return record(_frames(list(people), sequences, lifted, times), info, steps, join=False)
 
 
 def lift_sequences(
@@ -132,6 +163,7 @@ def lift_sequences(
     """
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
+    sequences = [straightened(sequence) for sequence in sequences]
     if repair:
         from pose.lifting.repair.person import repair as repaired
 
@@ -148,16 +180,16 @@ def lift_sequences(
     return sequences, lifted
 
 
-def _read(
+def read_people(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
 ) -> tuple[str, dict[int, Sequence2D]]:
     """Return the name of the source, and the validated sequences of its people by id."""
     if isinstance(keypoints, str | Path):
         path = Path(keypoints)
         if path.is_dir() or path.suffix.lower() == ".json":
-            from pose.results.keypoints_json import read_people
+            from pose.results import keypoints_json
 
-            return path.name, read_people(path, fps, size)
+            return path.name, keypoints_json.read_people(path, fps, size)
         from pose.results.keypoints import read_keypoints
 
         return path.name, {1: read_keypoints(path)}
@@ -167,12 +199,25 @@ def _read(
     people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
     if not people:
         raise UsageError("keypoints: contain no person")
+    for number, one in people.items():
+        check_id(number)
+        if not isinstance(one, Sequence2D):
+            raise UsageError(f"keypoints: expected a Sequence2D for person {number}, got {type(one).__name__}")
+        people[number] = _checked(number, one)
     first = next(iter(people.values()))
     for number, one in people.items():
         if one.camera.size != first.camera.size or one.skeleton != first.skeleton:
             raise UsageError(f"keypoints: person {number} has another image size or skeleton than the others")
         check_units(one.keypoints, one.scores, one.times, one.camera.size)
     return "keypoints", people
+
+
+def _checked(number: int, sequence: Sequence2D) -> Sequence2D:
+    try:
+        check_intrinsics(sequence.camera.matrix)
+        return checked_keypoints(sequence)
+    except ValueError as error:
+        raise UsageError(f"person {number}: {error}") from error
 
 
 def _frames(ids: list[int], sequences: list[Sequence2D], lifted: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
@@ -214,6 +259,52 @@ def _boxes(keypoints: F32, scores: F32) -> F32:
     low, high = np.where(detected, keypoints, np.inf).min(axis=1), np.where(detected, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)
     return np.where(np.isfinite(boxes), boxes, 0).astype(np.float32)
+
+
+def several(
+    videos: Sequence[str | Path],
+    *,
+    pipeline: "Pipeline | None" = None,
+    cameras: str | Path | None = None,
+    offsets: Sequence[float] | None = None,
+    height: float | None = None,
+) -> Result:
+    """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
+
+    Args:
+        videos: 2 to 8 paths, one for each camera.
+        pipeline: Pipeline that processes each video; default `Pipeline()`. Videos are processed in parallel threads,
+            as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
+        cameras: Calibration file; None calibrates the cameras from the motion of the people.
+        offsets: Start time of each video in s on a common clock; None estimates them.
+        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
+
+    Returns:
+        All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
+
+    Raises:
+        PoseError: If a video cannot be read, a camera moves, two videos show the same images, or the cameras cannot be
+            calibrated.
+        UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
+            videos, or if both `cameras` and `height` are given.
+    """
+    from pose.config import PipelineConfig
+    from pose.pipeline import Pipeline
+    from pose.run import RecordedCameras, camera_workers, known_setup, with_threads
+
+    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+        raise UsageError("videos: expected a list of paths, one for each camera")
+    paths = [str(video) for video in videos]
+    if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
+        raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
+    setup = known_setup(paths, cameras, offsets=offsets, height=height)
+    workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
+    pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
+    with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:
+        for problem in (problem for camera in recorded.track() for problem in camera.problems):
+            warnings.warn(problem, stacklevel=2)
+        recorded.fuse()
+        return Result.of(recorded)
 
 
 def analyse(
@@ -273,7 +364,7 @@ def convert(
     if stem in ("", ".", "..") or Path(stem).name != stem:
         raise UsageError(f"stem: {shown(stem, 60)!r} is not the start of a file name; give the folder with out")
     one = result if isinstance(result, Result) else load(result)
-    recording, folder = one.recording(space, heights), Path(out)
+    recording, folder = one.selection(space, heights), Path(out)
     chosen = recording.people if people is None else list(people)
     if missing := set(chosen) - set(recording.people):
         raise UsageError(f"people: unknown id {min(missing)}")
@@ -281,7 +372,7 @@ def convert(
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists; give overwrite=True to replace it")
     with file_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     made: list[Written] = []
     if problems := export_all(recording, names, chosen, folder, stem, made.append, _warn):
         raise PoseError("; ".join(problems))

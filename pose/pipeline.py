@@ -1,61 +1,56 @@
-"""The pipeline: runs all stages in order, for files and live sources.
-
-for result in Pipeline.from_preset("fast").run("clip.mp4"):
-    print(result.time, result.people.ids, result.poses.root)
-"""
+"""The pipeline: runs all stages in order, for files and live sources."""
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.config import (
-    FIXED_CAMERA,
+    PipelineChanges,
     PipelineConfig,
-    choose_detector,
+    PresetName,
+    choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
     model_files,
     people_stages,
 )
-from pose.errors import UsageError
+from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
 from pose.lifting.predict import checkpoint_path
+from pose.lifting.straight import StraightLifter
 from pose.networks.faces import WEIGHT as FACE_WEIGHT
 from pose.networks.faces import FaceNetwork
 from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
 from pose.networks.hands import HandNetwork, PalmDetector
-from pose.networks.input import shared_uploads
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
-from pose.structures.camera import Camera, intrinsics_from_focal
-from pose.structures.incoming import IncomingFrames
+from pose.results.cache import open_cache
+from pose.session import Session
+from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
-from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
-from pose.structures.types import U8, Frame, FrameResult, People
+from pose.structures.stages import Detector, LifterStage, PeopleStage
+from pose.structures.types import FrameResult
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.warm_up import warm_up_lifter
-from pose.utils.device import resolve_device, seed_torch, torch_threads
+from pose.utils.device import resolve_device, seed_torch
 from pose.utils.prefetch import prefetch
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
-from pose.world.camera_motion.measure import BackgroundMotion
 
 if TYPE_CHECKING:
     from pose.lifting.predict import Lifter
     from pose.result import Result
-    from pose.view.overlay import Overlay
-
-LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisation than they compute
 
 
 class Pipeline:
@@ -63,7 +58,7 @@ class Pipeline:
 
     Attributes:
         config: Configuration in which `auto` is replaced by the chosen networks.
-        fallback_reason: Reason why a fallback detector is used; None if the preferred one is used.
+        fallback_reason: Reason why fallback networks are used; None if the preferred ones are used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
@@ -75,7 +70,7 @@ class Pipeline:
         self,
         config: PipelineConfig | None = None,
         *,
-        intrinsics: NDArray[np.float64] | None = None,
+        intrinsics: NDArray[np.float64] | Camera | None = None,
         live: bool = False,
         lazy: bool = False,
         detector: Detector | None = None,
@@ -84,7 +79,8 @@ class Pipeline:
 
         Args:
             config: Configuration; None uses the defaults of `PipelineConfig`.
-            intrinsics: (3, 3) camera matrix in px; None uses the video's metadata, or a field of view of 55 degrees.
+            intrinsics: (3, 3) camera matrix in px, or a camera with its lens; None uses the video's metadata, or a
+                field of view of 55 degrees.
             live: Whether to return every frame at once, or `config.lookahead` frames later, with a streaming lifter.
                 Every network is then run once here, so that the first frames are not delayed.
             lazy: Whether to load each network at its first use, for runs whose results may be cached.
@@ -99,8 +95,10 @@ class Pipeline:
         if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
-        self.config, self.fallback_reason = choose_detector(config)
+        self.config, self.fallback_reason = choose_available(config, live=live)
         self._intrinsics = intrinsics
+        if intrinsics is not None and not isinstance(intrinsics, Camera):
+            self._intrinsics = _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -118,12 +116,12 @@ class Pipeline:
     @classmethod
     def from_preset(
         cls,
-        name: str,
+        name: PresetName,
         *,
-        intrinsics: NDArray[np.float64] | None = None,
+        intrinsics: NDArray[np.float64] | Camera | None = None,
         live: bool = False,
         detector: Detector | str | None = None,
-        **changes: Any,
+        **changes: Unpack[PipelineChanges],
     ) -> Self:
         """Make the pipeline of a preset.
 
@@ -154,12 +152,14 @@ class Pipeline:
         if not lifter.streaming and (self.live or config.lookahead):
             key = "lifter" if self.live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} processes whole windows and cannot stream; use lifter sliding")
+        if config.steady and (not self.live or config.lookahead or not lifter.averages_mirrored):
+            raise UsageError("steady: smooths the newest poses of live runs with --lifter sliding and no --lookahead")
         seed_torch(config.seed)
         return lifter
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = people_stages(self.config, self.times, self._own_detector, warm=self.live)
+        stages = people_stages(self.config, self.times, self._own_detector, live=self.live)
         seed_torch(self.config.seed)
         return stages
 
@@ -210,6 +210,8 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
+        if isinstance(self._intrinsics, np.ndarray):
+            _checked_intrinsics(self._intrinsics, image_size)
         if self._intrinsics is None and focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
@@ -234,13 +236,16 @@ class Pipeline:
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
         """Make a stage that lifts the people of one stream of images of `camera` to 3D, as configured."""
+        if camera.distorted:
+            return StraightLifter(self.lifter_stage(camera.straight), camera)
         config = self.config
         if self._lifter.streaming:
             from pose.lifting.refined import FinalResults
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            stage = StreamLifter(stream, repair=config.repair, refine=REFINE_DELAY_FRAMES if stream.refines else 0)
+            refine = REFINE_DELAY_FRAMES if stream.refines else 0
+            stage = StreamLifter(stream, repair=config.repair, refine=refine, steady=config.steady and self.live)
             return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifting.offline import OfflineLifter
 
@@ -249,7 +254,7 @@ class Pipeline:
             fit=config.fit, log=self.fits,
         )  # fmt: skip
 
-    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Session:
         """Start a stream of images of one size, (width, height) px, with its own track ids; see `camera`."""
         return Session(self, image_size, focal_35mm)
 
@@ -286,6 +291,8 @@ class Pipeline:
         foot_lock: bool = True,
         start: float = 0.0,
         end: float = math.inf,
+        cache: str | Path | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
 
@@ -304,6 +311,9 @@ class Pipeline:
             foot_lock: Whether to keep feet in place while they touch the floor.
             start: Start of the part to process, in s from the first frame; ignored for an open source.
             end: End of the part to process, in s from the first frame; ignored for an open source.
+            cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
+            progress: Function that is called after each frame, with the number of frames so far, and of all frames if
+                it is known.
 
         Returns:
             All people in all frames.
@@ -312,139 +322,35 @@ class Pipeline:
             PoseError: If the source cannot be read.
         """
         from pose.result import Result
+        from pose.run import counted, record_video
         from pose.world.clean import Steps
-        from pose.world.given import checked
+        from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
+        steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
         options = {
-            "world": world, "pitch": pitch, "roll": roll, "height": _height_text(heights or {}), "smooth": smooth,
+            "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
             "fill_gaps": fill_gaps, "join_tracks": join_tracks, "foot_lock": foot_lock,
         }  # fmt: skip
         with ExitStack() as stack:
-            opened = source
-            if not isinstance(opened, Source):
-                opened = stack.enter_context(open_source(opened, start=start, end=end))
-            info = self.run_info(opened.name, opened.info.fps, opened.info.size, opened.info.focal_35mm)
-            span = {"start": start, "end": end if math.isfinite(end) else None}
-            info = replace(info, settings={**span, **info.settings, **options})
-            steps = Steps(
-                bones=self.config.constant_bones, fill=fill_gaps, smooth=smooth, feet=foot_lock,
-                camera_known=info.camera.known, up=up, heights=heights or {},
+            opened = source if isinstance(source, Source) else open_source(source, start=start, end=end)
+            if opened is not source:
+                stack.enter_context(opened)
+            known = None if cache is None else stack.enter_context(open_cache(str(cache)))
+            run = record_video(
+                self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
+                cache=known, progress=counted(progress), images=not opened.info.is_live,
             )  # fmt: skip
-            replay = None if opened.info.is_live else opened.replay
-            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks, images=replay)
+            if run.cut_short is not None:
+                warnings.warn(f"{run.cut_short}; the result has the frames before", PoseWarning, stacklevel=2)
+            return Result.of(stack.enter_context(run))
 
 
-class Session:
-    """One stream of frames, with the state of its tracker and lifter.
-
-    `push` calls `track`, then `lift`. To run the two in parallel, call each from a thread of its own.
-
-    Attributes:
-        camera: Camera whose frame is the coordinate frame of the 3D poses.
-    """
-
-    def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
-        self._times = pipeline.times
-        self._network_lock = pipeline.network_lock
-        self._incoming = IncomingFrames(image_size)
-        self._skeleton = pipeline.skeleton
-        self._overlays: dict[tuple[bool, bool], Overlay] = {}
-        self._pipeline = pipeline
-        self.camera = pipeline.camera(image_size, focal_35mm)
-
-    @cached_property
-    def _people(self) -> PeopleStage:
-        return self._pipeline.people_stage()
-
-    @cached_property
-    def _hands_and_faces(self) -> tuple[HandTracker | None, FaceTracker | None]:
-        return self._pipeline.hand_tracker(), self._pipeline.face_tracker()
-
-    @cached_property
-    def _lifter(self) -> LifterStage:
-        return self._pipeline.lifter_stage(self.camera)
-
-    @cached_property
-    def _background(self) -> BackgroundMotion | None:
-        if self._pipeline.config.camera == FIXED_CAMERA:
-            return None
-        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
-
-    def push(self, frame: Frame) -> list[FrameResult]:
-        """Process the next frame; return the frames that are now final, oldest first.
-
-        Raises:
-            UsageError: If the image size differs from that of the session, or the time does not increase.
-        """
-        return self.lift(self.track(frame))
-
-    def track(self, frame: Frame) -> People:
-        """Detect and track the people of the next frame in 2D.
-
-        Raises:
-            UsageError: If the image size differs from that of the session, or the time does not increase.
-        """
-        self._incoming.check(frame)
-        with self._network_lock, self._times.measure("track"), shared_uploads():
-            people = self._people.step(frame.image, frame.index, frame.time)
-            hands, faces = self._hands_and_faces
-            if hands is not None:
-                with self._times.measure("hands"):
-                    people = replace(people, hands=hands.step(frame.image, people))
-            if faces is not None:
-                with self._times.measure("faces"):
-                    people = replace(people, faces=faces.step(frame.image, people))
-            if self._background is None:
-                return people
-            with self._times.measure("camera motion"):
-                return replace(people, background=self._background.step(frame.image, people))
-
-    def lift(self, people: People) -> list[FrameResult]:
-        """Lift the people of the next frame; return the frames that are now final, oldest first."""
-        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
-            return self._lifter.push(people)
-
-    @property
-    def refines(self) -> bool:
-        """Whether `take_refined` returns each frame a second time, as a live session with a sliding lifter does."""
-        return isinstance(self._lifter, Refining) and self._lifter.refines
-
-    def take_refined(self) -> list[FrameResult]:
-        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
-        return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
-
-    def draw(
-        self, frame: Frame, result: FrameResult, *, inset: bool = False, body: bool = False, bgr: bool = False
-    ) -> U8:
-        """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
-
-        Args:
-            frame: Frame with the image.
-            result: Result of the same frame.
-            inset: Whether to draw the 3D view: in a corner of a landscape image, else beside the image, which becomes
-                wider.
-            body: Whether to draw shaded bodies under the skeletons.
-            bgr: Whether to return the channel order of OpenCV instead of RGB.
-
-        Raises:
-            UsageError: If the result belongs to another frame.
-        """
-        if result.index != frame.index:
-            raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
-        if (inset, body) not in self._overlays:
-            from pose.view.mesh_overlay import make_overlay
-
-            self._overlays[inset, body] = make_overlay(self.camera, self._skeleton, inset=inset, body=body)
-        drawn = self._overlays[inset, body].draw(frame.image, result)
-        return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
-
-    def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames, oldest first."""
-        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
-            return self._lifter.flush()
-
-
-def _height_text(heights: Mapping[int | None, float]) -> str | None:
-    """Format heights as a value of the option --height; return None if there are no heights."""
-    return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
+def _checked_intrinsics(intrinsics: NDArray[np.float64], size: tuple[int, int] | None = None) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(intrinsics, np.float64)
+        check_intrinsics(matrix, size)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise UsageError(text if text.startswith("intrinsics") else "intrinsics: expected (3, 3) numbers") from error
+    return matrix

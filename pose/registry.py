@@ -179,6 +179,7 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True, skeleton="blazepose33"),
     "blazepose-heavy": Choice("blazepose-landmark-heavy", _blazepose_heavy, cpu_only=True, skeleton="blazepose33"),
     "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True, presence=0.45, skeleton="coco17"),
+    "movenet-thunder": Choice("movenet-thunder", _movenet, cpu_only=True, presence=0.45, skeleton="coco17"),
     "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose, skeleton="coco17"),
     "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose, skeleton="coco17"),
     "rtmpose-m": Choice("rtmpose-m-coco17-256x192", _rtmpose, skeleton="coco17"),

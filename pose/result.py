@@ -1,12 +1,10 @@
-"""The result of a whole recording as arrays: the output of `pose-run` in memory.
+"""The result of a run with an axis for people and one for frames: the public face of a `Recording`.
 
 `Pipeline.process` and `lift` make results, `load` reads one from a file, `convert` exports it to other formats.
 """
 
 import math
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,22 +13,23 @@ import numpy as np
 from pose.body.joint_angles import ALL_NAMES, JointAngles, joint_angles, with_ankles
 from pose.body.soles import row_ankles, world_feet
 from pose.errors import PoseError, UsageError
-from pose.export import Recording
+from pose.export import Selection
 from pose.export.table import OBSERVERS, columns, observer_names, rows
-from pose.results import PoseTable, RunInfo, load_poses
+from pose.results import Recording, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
-from pose.results.recorded import RecordedRun, write_results
+from pose.results.recorded import write_results
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
-from pose.structures.types import F64, I64, Flags, FrameResult
+from pose.structures.types import F64, I64, Flags
 from pose.utils.written_files import saving
-from pose.world.carried import Images
-from pose.world.clean import Steps
 from pose.world.contacts import point_contacts
 
 if TYPE_CHECKING:
     import pandas
+
+    from pose.results.recorded import RecordedRun
+    from pose.run import RecordedCameras
 
 
 class Result:
@@ -40,49 +39,23 @@ class Result:
     the person. Joints are Human3.6M-17 (`joint_names`).
 
     Attributes:
-        table: Arrays of `poses.npz`, one row per person and frame.
+        table: The recording: columns of `poses.npz`, one row per person and frame.
         name: Name of the source.
     """
 
-    def __init__(self, table: PoseTable, name: str) -> None:
+    def __init__(self, table: Recording, name: str) -> None:
         self.table, self.name = table, name
 
     @classmethod
-    def of(
-        cls,
-        results: Iterable[FrameResult],
-        info: RunInfo,
-        steps: Steps | None = None,
-        *,
-        join: bool = True,
-        images: Images | None = None,
-    ) -> "Result":
-        """Make the result of a run.
-
-        Args:
-            results: Results of all frames, in order.
-            info: Metadata of the run.
-            steps: Settings of the transformation to world coordinates. With None, or if the camera motion is unknown,
-                the result has camera coordinates only.
-            join: Whether to join tracks of the same person and drop short ones; requires `steps`.
-            images: Function that returns an iterator over the same frames again. They serve to estimate the translation
-                of a carried camera.
-        """
-        with tempfile.TemporaryDirectory(prefix="pose-") as folder, ExitStack() as stack:
-            if info.world is None:
-                recorded = stack.enter_context(RecordedRun(info, Path(folder)))
-                for result in results:
-                    recorded.add(result)
-                recorded.place(steps, join=join, images=images)
-                results, info = recorded.results, recorded.info
-            path = Path(folder, "poses.npz")
-            write_results(results, info, {"npz": path})
-            return cls(load_poses(path), info.source)
+    def of(cls, run: "RecordedRun | RecordedCameras") -> "Result":
+        """Make the result of a run."""
+        recording = Recording.of(run.results, run.info, complete=run.cut_short is None)
+        return cls(recording, run.info.source)
 
     @property
     def people(self) -> tuple[int, ...]:
         """Track ids in increasing order, (P,)."""
-        return tuple(int(person) for person in np.unique(self.table.id))
+        return self.table.people
 
     @property
     def times(self) -> F64:
@@ -335,16 +308,16 @@ class Result:
             import pandas
         except ImportError as error:
             raise PoseError("to_dataframe needs pandas: pip install 'pose-run[formats]'") from error
-        recording = self.recording(space)
-        names = list(columns(recording))
+        selection = self.selection(space)
+        names = list(columns(selection))
         frames = [pandas.DataFrame(columns=names)]
-        for part in rows(recording, recording.people):
+        for part in rows(selection, selection.people):
             count, joints = part.values.shape[:2]
             values = {
-                "video": recording.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
+                "video": selection.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
                 "person": part.person.repeat(joints), "joint": np.tile(part.names, count),
                 "filled": part.filled.ravel(), "doubtful": np.isin(part.person, self.table.doubtful_ids).repeat(joints),
-                "space": recording.space.name,
+                "space": selection.space.name,
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)
             values |= dict(zip(("x", "y", "z", "sigma_mm", "score"), measured.T, strict=True))
@@ -378,7 +351,7 @@ class Result:
             write_results(self.table, self.table.run, {"npz": target}, complete=self.table.complete)
         return target
 
-    def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:
+    def selection(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Selection:
         """Return the result as input of `pose.export`.
 
         Args:
@@ -388,7 +361,7 @@ class Result:
         Raises:
             UsageError: If the space or an id is unknown, or the result has no world.
         """
-        return Recording(self.table, self.name, space=self._space(space), heights=heights)
+        return Selection(self.table, self.name, space=self._space(space), heights=heights)
 
     def _space(self, space: str | None) -> str:
         if space is None:
@@ -414,8 +387,8 @@ class Result:
         spread = np.full((len(chosen), len(self.table.frames), *values.shape[1:]), math.nan)
         frames: I64 = np.searchsorted(self.table.frames, self.table.frame_index)
         for at, person in enumerate(chosen):
-            is_person = self.table.id == person
-            spread[at, frames[is_person]] = values[is_person]
+            rows = self.table.rows_of(person)
+            spread[at, frames[rows]] = values[rows]
         return spread
 
     def __repr__(self) -> str:

@@ -40,6 +40,14 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what looks for the shared folder: a clone without it must leave that out, and all else is the same there."""
+    for item in items:
+        if isinstance(item, pytest.Function) and not {"shared", "weights_setting"}.isdisjoint(item.fixturenames):
+            item.add_marker("shared")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many tests a clone alone has left out, and how to get what they need."""
     skipped = terminalreporter.getreports("skipped")

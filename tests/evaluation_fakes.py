@@ -8,7 +8,7 @@ from pose.structures.sequences import Sequence3D
 class ConstantLifter:
     """Answers every frame with one pose, and counts what it was asked."""
 
-    name, sha256, streaming = "constant", "", False
+    name, sha256, streaming, averages_mirrored = "constant", "", False, False
 
     def __init__(self, pose, root=(0.0, 0.0, 5.0), sigma=50.0):
         self.pose, self.root, self.sigma = np.asarray(pose, np.float32), np.float32(root), sigma

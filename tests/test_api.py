@@ -3,6 +3,8 @@
 import inspect
 import math
 from dataclasses import fields
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import cv2
 import numpy as np
@@ -16,6 +18,7 @@ from pose_fakes import random_result, run_info
 
 import pose
 from pose import Pipeline, PoseError, Result, UsageError, convert, lift, load
+from pose.config import PipelineChanges, PipelineConfig, PresetName, default_preset, preset_names
 from pose.results import NpzWriter
 from pose.utils.archives import open_arrays
 
@@ -34,7 +37,7 @@ def processed(tmp_path_factory, weights_dir, videos, tiny_lifter):
         clip = str(videos / "dance.mp4")
         words = [clip, "--out", str(folder), "--formats", "npz,csv", "--end", "0.3", "--lifter", str(tiny_lifter)]
         assert pose_run([*words, "--quiet"]) == 0
-        result = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, end=0.3)
+        result = Pipeline.from_preset(default_preset("auto"), lifter=str(tiny_lifter)).process(clip, end=0.3)
     return folder, result
 
 
@@ -235,6 +238,40 @@ def test_public_names_are_listed_and_exist():
     assert math.isinf(inspect.signature(Pipeline.process).parameters["end"].default)
 
 
+def test_reference_lists_every_public_name():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert {name for name in pose.__all__ if f"::: pose.{name}\n" not in page} == set()
+
+
+def test_typed_changes_of_a_preset_are_the_fields_of_the_config():
+    types = get_type_hints(PipelineConfig)
+    changes = get_type_hints(PipelineChanges)
+    assert changes.keys() == types.keys() - {"detector"}
+    for name, hint in changes.items():
+        known = {type(one) for one in get_args(hint)} if get_origin(hint) is Literal else {hint}
+        assert known == {types[name]}, name
+    assert set(get_args(PresetName)) == set(preset_names())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("'fats'", "has incompatible type \"Literal['fats']\""),
+        ("'fast', max_peopel=2", 'Unexpected keyword argument "max_peopel"'),
+        ("'fast', max_people='2'", 'has incompatible type "str"; expected "int"'),
+    ],
+)
+def test_mypy_finds_wrong_presets_and_options(tmp_path, call, words):
+    from mypy import api
+
+    script = tmp_path / "script.py"
+    script.write_text(f"from pose import Pipeline\nPipeline.from_preset({call})\n")
+    said, _, status = api.run(["--strict", "--config-file=", "--follow-imports=silent", str(script)])
+    assert status == 1
+    assert words in said
+
+
 @pytest.mark.slow
 def test_user_script_passes_mypy_strict(tmp_path):
     from mypy import api
@@ -251,3 +288,15 @@ def test_user_script_passes_mypy_strict(tmp_path):
     )
     said, problems, status = api.run(["--strict", "--no-incremental", "--config-file=", str(script)])
     assert status == 0, said + problems
+
+
+def test_process_reuses_a_cache_and_reports_progress(tmp_path, videos, tiny_lifter, monkeypatch):
+    seen, clip = [], videos / "dance.mp4"
+    options = {"end": 0.2, "world": False, "cache": tmp_path / "cache"}
+    first = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, **options)
+    monkeypatch.setattr("pose.session.Session.observe", None)  # nothing is computed again
+    again = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(
+        clip, **options, progress=lambda count, expected: seen.append((count, expected))
+    )
+    np.testing.assert_array_equal(again.joints(), first.joints())
+    assert seen == [(count, seen[0][1]) for count in range(1, len(first.times) + 1)]

@@ -8,7 +8,7 @@ import pytest
 
 from pose.config import (
     PipelineConfig,
-    choose_detector,
+    choose_available,
     choose_networks,
     is_one_pass,
     load_preset,
@@ -41,7 +41,7 @@ def test_detectors_are_built_by_name_with_default_weights(name):
     assert len(detector.detect([picture()])) == 1
 
 
-@pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet"])
+@pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet", "movenet-thunder"])
 def test_estimators_are_built_by_name_with_default_weights(name):
     estimator = build(ESTIMATORS, name, config().stage_options)
     boxes = build(DETECTORS, "full-frame", config().stage_options).detect([picture()])
@@ -108,7 +108,7 @@ def test_missing_model_names_its_option(key):
     for chosen in (one_pass, config(**{key: "nope.pt"})):
         for use in (
             model_files,
-            lambda chosen: people_stages(choose_detector(choose_networks(chosen))[0], StageTimes()),
+            lambda chosen: people_stages(choose_available(choose_networks(chosen))[0], StageTimes()),
         ):
             with pytest.raises(UsageError, match=f"^{key}: nope.pt is neither a file nor a name"):
                 use(chosen)

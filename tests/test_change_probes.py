@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from pose.lifting.features import Lifted
-from pose.multiview.calibration_files import read_cameras
+from pose.multiview.calibration_files import read_camera, read_cameras
 from pose.structures.colours import SIDE_COLOURS
 from pose.structures.lenses import LENSES, FisheyeLens
 from pose.training.config import LossWeights
@@ -32,7 +32,7 @@ from pose.training.losses import lifting_loss
 ROOT = Path(__file__).resolve().parents[1]
 PROBES = (
     "a detector", "a 2D estimator", "an attention mechanism", "a term of the training loss", "a learning rate schedule",
-    "an export format", "a joint set", "a data set to prepare", "a metric", "a default or a threshold that can be set",
+    "an export format", "a joint set", "a data set", "a metric", "a default or a threshold that can be set",
     "an option of a command", "a colour of body sides", "downloadable weights", "what a command prints", "a tracker",
     "an experiment", "a column of the results", "a lens model",
 )  # fmt: skip
@@ -45,7 +45,7 @@ ENTRIES = {  # an existing entry for each table of names
     "a learning rate schedule": "inverse-sqrt",
     "an export format": "trc",
     "a joint set": "wholebody133",
-    "a data set to prepare": "ui-prmd",
+    "a data set": "ui-prmd",
     "a metric": "n_mpjpe",
     "a default or a threshold that can be set": "detect_every",
     "an option of a command": "image_fps",
@@ -236,3 +236,5 @@ def test_a_lens_model_is_a_class_and_a_line(tmp_path, monkeypatch):
     for camera in read_cameras(path, ["a", "b"], [(640, 480)] * 2):
         x, y = camera.project(np.array([1.0, 0.0, 1.0]))
         assert (x, y) == pytest.approx((320 + 400 * np.pi / 4, 240))
+    path.write_text(json.dumps(values | {"lens": "equidistant"}))  # a single camera
+    assert read_camera(path).project(np.array([1.0, 0.0, 1.0]))[0] == pytest.approx(320 + 400 * np.pi / 4)

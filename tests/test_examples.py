@@ -84,6 +84,11 @@ def test_name_of_a_custom_detector_is_recorded(clip, monkeypatch):
     assert [model.role for model in result.table.run.models] == ["estimator", "lifter"]
 
 
+def test_example_live_links_runs(run, clip, capsys):
+    run("live_links.py", clip, "osc")
+    assert "osc ok" in capsys.readouterr().out
+
+
 def test_example_live_callback_runs(run, clip, capsys):
     run("live_callback.py", clip)
     assert "pelvis at" in capsys.readouterr().out
@@ -156,6 +161,14 @@ def test_example_train_small_lifter_runs(run, tmp_path, capsys):
     save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39", "08")], path)
     run("train_small_lifter.py", path, tmp_path / "run", 3)
     assert "validation, detector 2D" in capsys.readouterr().out
+
+
+def test_example_own_loss_runs(run, tmp_path, capsys):
+    path = tmp_path / "clips.npz"
+    save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39")], path)
+    run("own_loss.py", path, tmp_path / "run", 2)
+    assert "step 2: " in capsys.readouterr().out
+    assert "symmetry" in (tmp_path / "run" / "training.csv").read_text()
 
 
 @pytest.mark.slow

@@ -11,9 +11,7 @@ PACKAGES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_
 _SUBCOMMAND = "a subcommand, named as on the command line"
 ALLOWED = {  # name -> why several modules may define it
     "Command": "base class of the subcommands of one command; no other module uses it",
-    "Human36m": "subcommands of pose-prepare and pose-evaluate for the same data set",
     "List": _SUBCOMMAND,
-    "MpiInf3dhp": "subcommands of pose-prepare and pose-evaluate for the same data set",
     "Table": f"{_SUBCOMMAND} of pose-lab, next to the table of pose.training.evaluation",
 }
 

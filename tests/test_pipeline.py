@@ -126,8 +126,8 @@ def test_processor_time_is_attributed_to_its_stage():
     assert seconds["others"] == 0
 
 
-def test_fast_is_the_default_preset():
-    assert choose_networks(PipelineConfig(device="cpu")) == load_preset("fast", device="cpu", lifter="offline")
+def test_standard_is_the_default_preset():
+    assert choose_networks(PipelineConfig(device="cpu")) == load_preset("standard", device="cpu", lifter="offline")
 
 
 @pytest.mark.parametrize("name", preset_names())

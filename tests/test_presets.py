@@ -5,11 +5,19 @@ from command_errors import error_line
 from pose_apps.run import main
 
 from pose import config
-from pose.config import PipelineConfig, choose_networks, default_preset, load_preset, model_files, preset_names
+from pose.config import (
+    PipelineConfig,
+    choose_available,
+    choose_networks,
+    default_preset,
+    load_preset,
+    model_files,
+    preset_names,
+)
 from pose.errors import PoseError
 from pose.networks.weights import WEIGHTS
 
-USUAL = {"fast", "balanced", "accurate", "permissive", "best"}
+USUAL = {"fast", "standard", "balanced", "accurate", "permissive", "best"}
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ def test_documented_presets_exist():
     assert set(preset_names()) == USUAL
 
 
-@pytest.mark.parametrize("name", ["fast", "accurate", "permissive", "best"])
+@pytest.mark.parametrize("name", ["fast", "standard", "accurate", "permissive", "best"])
 def test_defaults_and_permissive_use_no_agpl(name):
     preset = load_preset(name)
     from pose.registry import ESTIMATORS, detector_choice
@@ -44,13 +52,13 @@ def test_defaults_and_permissive_use_no_agpl(name):
     assert [WEIGHTS[weight].licence for weight in used] == ["Apache-2.0", "Apache-2.0"]
 
 
-def test_cuda_gets_accurate_and_a_cpu_fast(cuda):
-    assert [default_preset(device) for device in ("auto", "cuda", "cpu")] == ["accurate", "accurate", "fast"]
+def test_cuda_gets_accurate_and_a_cpu_standard(cuda):
+    assert [default_preset(device) for device in ("auto", "cuda", "cpu")] == ["accurate", "accurate", "standard"]
 
 
 def test_cuda_driver_without_runtime_keeps_the_cpu_preset(cuda, monkeypatch):
     monkeypatch.setattr(config, "onnx_has_cuda", lambda: False)
-    assert default_preset("auto") == "fast"
+    assert default_preset("auto") == "standard"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +105,27 @@ def test_missing_weight_names_file_and_folder(name, file, offline, at_hand):
     assert str(offline) in str(error.value)
 
 
-@pytest.mark.parametrize("name", sorted(USUAL - {"fast"}))
+@pytest.mark.parametrize("name", sorted(USUAL - {"fast", "standard"}))
 def test_missing_weight_gives_a_one_line_error(name, offline, videos, tiny_lifter, tmp_path, capsys):
     video = ["--video", str(videos / "dance.mp4"), "--out", str(tmp_path / "out")]
     assert main([*video, "--config", name, "--lifter", str(tiny_lifter)]) == 1
     assert f"into {offline} or into a folder named in POSE_WEIGHTS_DIR" in error_line(capsys)
+
+
+def test_the_default_uses_thunder_where_its_weights_are(at_hand):
+    chosen, reason = choose_available(choose_networks(PipelineConfig(device="cpu")))
+    assert (chosen.estimator, chosen.ensemble, reason) == ("blazepose", "movenet-thunder", None)
+    assert [weight for _, weight, _ in model_files(chosen)] == ["rtmdet", "blazepose", "movenet-thunder"]
+
+
+def test_the_default_without_thunder_is_fast_and_says_so(offline):
+    chosen, reason = choose_available(choose_networks(PipelineConfig(device="cpu", detector="auto")))
+    assert chosen == choose_available(load_preset("fast", device="cpu", lifter="offline"))[0]
+    assert "\n" not in reason
+    assert "The joints are those of blazepose alone" in reason
+    assert "`pose-weights fetch movenet-thunder` tries again" in reason
+
+
+def test_live_uses_one_network(at_hand):
+    for settings in (PipelineConfig(device="cpu"), load_preset("standard", device="cpu")):
+        assert choose_available(choose_networks(settings, live=True), live=True)[0].ensemble is None

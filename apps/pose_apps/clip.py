@@ -1,14 +1,13 @@
 """The steps of `pose-run` for one video: track, lift, transform to world coordinates, write, draw and export."""
 
 import math
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
-from pose.structures.defaults import IMAGE_FPS
+from pose.structures.defaults import CACHE_GIGABYTES, CAMERAS_FILE, IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.utils.options import option, overwrite_option, quiet_option
 from pose.utils.progress import hidden_progress
@@ -37,9 +36,10 @@ from pose_apps.support.world import (
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.results import RunInfo
     from pose.results.cache.run import Found
     from pose.results.recorded import RecordedRun
+    from pose.structures.types import FrameResult
+    from pose.utils.times import StageTimes
     from pose.video import Source
 
 
@@ -71,16 +71,20 @@ class RunConfig(WorldConfig):
     stills: bool = option(False, "process each image on its own")
     start: float = option(0.0, "start at this second of the video", minimum=0.0)
     end: float = option(math.inf, "stop at this second of the video", minimum=0.0)
+    stream: int | None = option(
+        None, "video stream of a file with several, numbered from 0; default: the largest", minimum=0
+    )
     image_fps: float = option(IMAGE_FPS, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
     intrinsics: str | None = option(
-        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
+        None,
+        "camera: fx,fy,cx,cy in px, or a file with a matrix or a calibration; default: assumed field of view",
     )
     cache: str = option(
         "off",
         "folder for cached 2D and 3D results; off: no cache",
     )
     cache_size: float = option(
-        2.0, "maximum size of the cache in GB; least recently used entries are deleted first", minimum=0.0
+        CACHE_GIGABYTES, "maximum size of the cache in GB; least recently used entries are deleted first", minimum=0.0
     )
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option("warnings and errors")
@@ -93,17 +97,25 @@ class RunConfig(WorldConfig):
         if self.analyse and not self.world:
             raise UsageError("analyse: needs world coordinates; leave out --no-world")
 
+    def opened(self, video: str, *, keep: bool = False) -> "Source":
+        """Open a video as the options say."""
+        from pose.video import open_source
+
+        return open_source(
+            video, start=self.start, end=self.end, image_fps=self.image_fps, keep=keep, stream=self.stream
+        )
+
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process the input of `pose-run` as one video, or as single images."""
     # Images are single if `config.stills` is set, if there is one file, or if they differ in size. `networks` may be
     # called twice.
-    from pose.video.images import SUFFIXES, SizesDifferError
+    from pose.video.images import SizesDifferError, is_still
     from pose_apps.stills import ImagesRequest, run_stills
 
     assert config.video is not None
     one = Path(config.video)
-    if not config.stills and not (one.suffix.lower() in SUFFIXES and one.is_file()):
+    if not config.stills and not is_still(one):
         try:
             return run_clip(config, networks, context)
         except SizesDifferError:
@@ -122,52 +134,43 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunC
     return run_stills(request, networks, context)
 
 
-@dataclass(frozen=True, slots=True)
-class _Clip:
-    """State of one video while it is processed; outputs are in the hidden folder of the run."""
-
-    config: RunConfig  # options of `pose-run`
-    source: "Source"  # the open video
-    pipeline: "Pipeline"  # pipeline with loaded networks
-    outputs: Outputs  # output files in the hidden folder of the run, before they are moved to their final places
-    context: RunContext  # callbacks of the command
-    tally: Tally  # statistics of the run
-
-
 def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:
     """Process one video and write its result files; networks load once it is open and the folder exists."""
-    from pose.video import open_source
     from pose.video.images import SizesDifferError
 
     assert config.video is not None
-    wanted = _planned_outputs(config, context)
+    wanted = planned_outputs(config, [config.video], context)
     keep = wanted.overlay is not None
     with (
-        open_source(config.video, start=config.start, end=config.end, image_fps=config.image_fps, keep=keep) as source,
+        config.opened(config.video, keep=keep) as source,
         wanted.ready_folder() as written,
     ):
-        clip = _Clip(config, source, networks(), written, context, Tally())
+        pipeline, tally = networks(), Tally()
         try:
-            finished, cached = _process(clip)
+            finished, cached = _process(config, source, pipeline, written, context, tally)
         except KeyboardInterrupt:
-            raise interruption(clip.tally, source, wanted.settle(written, complete=False), wanted) from None
+            raise interruption(tally, source, wanted.settle(written, complete=False), wanted) from None
         except SizesDifferError:
             written.discard()  # results of images that are not a video are not kept
             raise
         complete = finished or source.info.is_live
-        results = wanted.settle(written, complete=complete)
+        results = wanted.settle(written, complete=complete and source.cut_short is None)
         files = [path for path in results.files.values() if path.exists()]
         problems = [f"{source.cut_short}; the results contain the frames before"] if source.cut_short else []
-        derived, notes, failed = _derive(clip, results, wanted) if complete and clip.tally.frames else ([], [], [])
-    interrupted = None if finished else interruption(clip.tally, source, results, wanted)
-    return RunOutcome(clip.tally, source, clip.pipeline, files + derived, notes, cached, interrupted, problems + failed)
+        derived = Derived()
+        if complete and tally.frames:
+            derived = derive(config, config.video, results, wanted, pipeline.times)
+    interrupted = None if finished else interruption(tally, source, results, wanted)
+    return RunOutcome(
+        tally, source, pipeline, files + derived.files, derived.notes, cached, interrupted, problems + derived.problems
+    )
 
 
-def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
+def planned_outputs(config: RunConfig, videos: Sequence[str], context: RunContext) -> Outputs:
     """Return the files to write. They are checked before any work."""
-    assert config.video is not None
-    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
-    check_not_input([*outputs.files.values()], [config.video])
+    outputs = plan_outputs(videos[0], config.out, config.formats, config.overlay, npz=config.analyse)
+    further = [outputs.folder / CAMERAS_FILE] if len(videos) > 1 else []
+    check_not_input([*outputs.files.values(), *further], videos)
     if not config.overwrite:
         outputs.check_free()
     if outputs.exports:
@@ -179,62 +182,73 @@ def _planned_outputs(config: RunConfig, context: RunContext) -> Outputs:
     return replace(outputs, warn=lambda message: context.warn([message]))
 
 
-def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
-    """Write exports and analysis tables from poses.npz; return files, notes and problems."""
-    config, times = clip.config, clip.pipeline.times
-    assert config.video is not None
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What was made of poses.npz."""
+
+    files: list[Path] = field(default_factory=list)  # written files
+    notes: list[str] = field(default_factory=list)  # lines of text for the summary
+    problems: list[str] = field(default_factory=list)  # reasons why files are missing
+
+
+def derive(config: RunConfig, video: str, results: Outputs, wanted: Outputs, times: "StageTimes") -> Derived:
+    """Write exports and analysis tables from poses.npz."""
     files, notes, problems = list[Path](), list[str](), list[str]()
     if wanted.exports:
         from pose_apps.support.exports import write_exports
 
         with times.measure("exports"):
-            files, notes, problems = write_exports(wanted, results.folder, config.video, config.space, config.trim)
+            files, notes, problems = write_exports(wanted, results.folder, video, config.space, config.trim)
     if config.analyse:
         with times.measure("analysis"):
-            tables, added, failed = analysed(results.files["npz"], results.folder, config.video, wanted.warn)
+            tables, added, failed = analysed(results.files["npz"], results.folder, video, wanted.warn)
         files, notes, problems = files + tables, notes + added, problems + failed
-    return files, notes, problems
+    return Derived(files, notes, problems)
 
 
-def _process(clip: _Clip) -> tuple[bool, "Found"]:
+def _process(
+    config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
+) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.results.cache.run import cached_results
-    from pose.results.recorded import RecordedRun, write_results
+    from pose.results.recorded import write_results
+    from pose.run import record_video
 
-    source, outputs, times, context, tally = clip.source, clip.outputs, clip.pipeline.times, clip.context, clip.tally
-    info = _run_info(source, clip.pipeline, clip.config)
-    with Interrupts(context.handles_interrupts) as interrupts, RecordedRun(info, outputs.folder) as recorded:
+    times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
+    if config.stream is not None:
+        settings["stream"] = config.stream
+    with Interrupts(context.handles_interrupts) as interrupts, hidden_progress(config.quiet):
         stop = interrupts.stop
-        try:
-            with times.rest("threads of networks and codecs"), interrupts.raised_after(1):
-                results, cached = cached_results(clip.pipeline, source, context.cache, stop)
-                for result in context.with_progress(results, source, "poses"):
-                    with times.measure("write"):
-                        recorded.add(result)
-                    tally.add(result, info.skeleton)
-            tally.complete = not stop.is_set() and source.cut_short is None
-        finally:  # finished results are always kept
+
+        def watched(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
+            with interrupts.raised_after(1):
+                for result in context.with_progress(results, source, what):
+                    yield result
+                    tally.add(result, pipeline.skeleton)
+
+        with record_video(
+            pipeline, source, steps_of(config) if config.world else None, join=config.join_tracks,
+            span=(config.start, config.end), settings=settings, cache=context.cache, stop=stop, progress=watched,
+            images=not source.info.is_live or outputs.overlay is not None, folder=outputs.folder, keep=True,
+        ) as recorded:  # fmt: skip
             if tally.frames:
-                with times.measure("world"), hidden_progress(clip.config.quiet):
-                    _into_world(clip, recorded, stop)
+                tally.complete = recorded.error is None and not stop.is_set() and source.cut_short is None
+                _report_world(config, recorded, tally, context)
                 with times.measure("write"):
                     kept = recorded.results, recorded.info, outputs.files
                     write_results(*kept, complete=tally.complete, seen=tally.add_sigma)
-        context.warn(problem for problem in source.problems if problem != source.cut_short)
-        # Live sources are ended with Ctrl-C.
-        if outputs.overlay is not None and (source.info.is_live or not stop.is_set()):
-            drawing = clip.config.inset, clip.config.body, tally.doubtful
-            with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
-                draw_overlay(source, recorded.results, recorded.info, outputs.overlay, context, times, *drawing)
-    return not stop.is_set(), cached
+            if recorded.error is not None:
+                raise recorded.error
+            context.warn(problem for problem in source.problems if problem != source.cut_short)
+            # Live sources are ended with Ctrl-C.
+            if outputs.overlay is not None and (source.info.is_live or not stop.is_set()):
+                drawing = config.inset, config.body, tally.doubtful
+                with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
+                    draw_overlay(source, recorded.results, recorded.info, outputs.overlay, context, times, *drawing)
+    return not stop.is_set(), recorded.cached
 
 
-def _into_world(clip: _Clip, recorded: "RecordedRun", stop: threading.Event) -> None:
-    """Transform the results to world coordinates, and report and count what was found."""
-    config, source, tally, context = clip.config, clip.source, clip.tally, clip.context
-    steps = steps_of(config, clip.pipeline.config.constant_bones, recorded.info.camera.known)
-    replayed = not stop.is_set() and (not source.info.is_live or clip.outputs.overlay is not None)
-    recorded.place(steps if config.world else None, join=config.join_tracks, images=source.replay if replayed else None)
+def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, context: RunContext) -> None:
+    """Report and count what the transformation to world coordinates found."""
     camera, run, world = recorded.decision, recorded.world, recorded.info.world
     assert camera is not None
     tally.motion = camera.motion
@@ -259,10 +273,3 @@ def _into_world(clip: _Clip, recorded: "RecordedRun", stop: threading.Event) -> 
             unknown_heights(config, run.heights),
         ]
     tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)
-
-
-def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
-    span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
-    world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
-    info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
-    return replace(info, settings={**span, **info.settings, **world})

@@ -1,6 +1,5 @@
 """`pose-convert`: export a result to other formats."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,16 +8,18 @@ from typing import TYPE_CHECKING
 from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.structures.spaces import CAMERA, SPACES
-from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
+from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
+from pose.structures.spaces import CAMERA
+from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
+from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import SPACE_HELP, TRIM_HELP, read_heights, read_up
+from pose_apps.support.world import read_heights, read_up
 
 if TYPE_CHECKING:
-    from pose.export import Recording, Written
+    from pose.export import Selection, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +31,23 @@ class ConvertOptions(Options):
     out: str | None = option(None, "folder for the files; default: the folder of the result", metavar="DIR")
     person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
     fps: float | None = option(None, "resample the motion to this frame rate in frames/s")
-    start: float = option(0.0, "start at this second of the video")
-    end: float = option(math.inf, "stop at this second of the video")
-    space: str | None = option(None, SPACE_HELP, choices=SPACES)
-    pitch: float | None = option(
-        None, "pitch of the camera in degrees, positive if it looks up", minimum=-90, maximum=90
-    )
-    roll: float | None = option(None, "roll of the camera in degrees, clockwise", minimum=-180, maximum=180)
-    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
-    trim: bool = option(True, TRIM_HELP)
+    start: float = same_option(RunConfig, "start")
+    end: float = same_option(RunConfig, "end")
+    space: str | None = same_option(RunConfig, "space")
+    pitch: float | None = same_option(RunConfig, "pitch", "pitch of the camera in degrees, positive if it looks up")
+    roll: float | None = same_option(RunConfig, "roll", "roll of the camera in degrees, clockwise")
+    height: str | None = same_option(RunConfig, "height")
+    trim: bool = same_option(RunConfig, "trim")
     rig: str = option(
         RIGS[0],
         "bone names of the characters in glb, usd and fbx; sticks: the plain skeleton",
         choices=RIGS,
         metavar="NAME",
+    )
+    foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
+    z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
+    bvh_skeleton: str = option(
+        PLAIN, "names, axes and rest pose of bvh files, for other programs", choices=BVH_SKELETONS, metavar="NAME"
     )
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
@@ -61,6 +65,8 @@ class ConvertOptions(Options):
         for name in ("pitch", "roll"):
             if getattr(self, name) is not None and self.space == CAMERA:
                 raise UsageError(f"{name}: has no effect on the camera frame; omit --space {CAMERA}")
+        if self.z_up and self.space == CAMERA:
+            raise UsageError(f"--z-up: the camera frame has no vertical; omit --space {CAMERA}")
         if self.video is not None and not Path(self.video).is_file():
             raise UsageError(f"--video {self.video}: no such file")
 
@@ -78,15 +84,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
-    from pose.export import check_formats, export_all, open_recording
+    from pose.export import check_formats, export_all, open_selection, targets
     from pose.results import result_file
+    from pose.utils.written_files import check_not_input
     from pose_apps.support.exports import check_targets, unwritten
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")
     _check_used(options, names)
     poses = result_file(Path(options.poses))
-    recording = open_recording(
+    recording = open_selection(
         poses,
         fps=options.fps,
         start=options.start,
@@ -97,9 +104,14 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         heights=read_heights(options.height),
         trim=options.trim,
         rig=options.rig,
+        z_up=options.z_up,
     )
+    recording.foot_lock = options.foot_lock
+    recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
+    if options.video is not None:
+        check_not_input(targets(recording, names, people, folder, poses.stem), [options.video])
     if not options.overwrite:
         check_targets(recording, names, people, folder, poses.stem)
     made: list[Path] = []
@@ -129,10 +141,11 @@ def _check_used(options: ConvertOptions, names: list[str]) -> None:
     for option_name in sorted({used for form in FORMATS.values() for used in form.options}):
         formats = [name for name, form in FORMATS.items() if option_name in form.options]
         if getattr(options, option_name) != defaults[option_name] and not set(formats) & set(names):
-            raise UsageError(f"--{option_name}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
+            given = option_name.replace("_", "-")
+            raise UsageError(f"--{given}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
 
 
-def _people(wanted: str | None, recording: "Recording") -> list[int]:
+def _people(wanted: str | None, recording: "Selection") -> list[int]:
     from pose.body.selection import some_ids
 
     known = recording.people

@@ -1,24 +1,24 @@
 """`pose-lift`: lift 2D keypoints from any source to 3D."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
-from pose.utils.options import argument, option, overwrite_option, quiet_option, same_option
+from pose.utils.options import argument, check_options, option, overwrite_option, quiet_option, same_option
 from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
+from pose_apps.support.world import WorldConfig, read_heights, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
-    from pose.structures.sequences import Sequence2D, Sequence3D
+    from pose.results.recorded import RecordedRun
     from pose.structures.types import Array
 
 
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 class LiftConfig(WorldConfig):
     """Options of `pose-lift`."""
 
-    keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders", metavar="KEYPOINTS")
+    keypoints: list[str] = argument(
+        [],
+        ".npz, COCO or AlphaPose JSON files, OpenPose folders, or recordings of inertial sensors",
+        metavar="KEYPOINTS",
+    )
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
     lifter: str = option(DEFAULT_LIFTER, "offline, sliding, stream, or a checkpoint file")
     lookahead: int = same_option(PipelineConfig, "lookahead")
@@ -39,13 +43,23 @@ class LiftConfig(WorldConfig):
         PipelineConfig, "constant_bones", "keep bone lengths constant over time for each person (offline)"
     )
     fit: bool = same_option(PipelineConfig, "fit")
+    imu_heading: float | None = option(
+        None, "direction in degrees in which a person with inertial sensors faces while standing; default: estimated",
+        minimum=-360, maximum=360,
+    )  # fmt: skip
     world: bool = option(False, "for a fixed camera: world coordinates of all people; see docs/guides/world.md")
     device: str = same_option(PipelineConfig, "device")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
+        if self.keypoints and are_imus([Path(name) for name in self.keypoints]):
+            check_options(self)
+            read_heights(self.height)
+            return
         WorldConfig.__post_init__(self)
+        if self.imu_heading is not None:
+            raise UsageError("--imu-heading: applies only to recordings of inertial sensors")
 
 
 @run_command
@@ -57,8 +71,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = config_of(LiftConfig, parsed)
     if not config.keypoints:
         raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
+    inputs = [Path(name) for name in config.keypoints]
     with StatusLine("lifting", hidden=config.quiet) as status:
-        lift([Path(name) for name in config.keypoints], config, status.print)
+        if are_imus(inputs):
+            lift_imus(inputs, config, status.print)
+        else:
+            lift(inputs, config, status.print)
 
 
 def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
@@ -72,83 +90,85 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log: Function that prints a line of text.
     """
     _check_used(inputs, config)
-    people = [_read(path, config) for path in inputs]
-    targets = plan_targets(inputs, [list(sequences_by_id) for sequences_by_id in people], config)
-    if nobody := unknown_heights(config, {number for sequences_by_id in people for number in sequences_by_id}):
-        raise UsageError(nobody)
-    sequences = [sequence for sequences_by_id in people for sequence in sequences_by_id.values()]
-    from pose.functions import lift_sequences
+    from pose.functions import LiftOptions, read_people, record_keypoints
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
     from pose_apps.support.lifters import allow_research_lifters
 
+    size = _image_size(config.image_size)
+    sources = [read_people(path, config.fps, size) for path in inputs]
+    targets = plan_targets(inputs, [list(people) for _, people in sources], config)
+    if nobody := unknown_heights(config, {number for _, people in sources for number in people}):
+        raise UsageError(nobody)
     allow_research_lifters(config.lifter)
     lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
-    sequences, answers = lift_sequences(
-        lifter,
-        sequences,
-        config.lookahead,
-        repair=config.repair,
-        constant_bones=config.constant_bones,
-        fit=config.fit,
-        log=fits,
-    )
+    options = LiftOptions(**{entry.name: getattr(config, entry.name) for entry in fields(LiftOptions)})
+    steps = replace(steps_of(config), fill=False) if config.world else None
     shown = log if not config.quiet else lambda text: None
+    remaining = iter(targets)
     with writing(targets):
-        for at, sequences_by_id in zip(accumulate(map(len, people), initial=0), people, strict=False):
-            rows = slice(at, at + len(sequences_by_id))
-            placed = (
-                _into_world(list(sequences_by_id), answers[rows], sequences[rows], config, shown)
-                if config.world
-                else {}
-            )
-            for person, target, answer in zip(sequences_by_id, targets[rows], answers[rows], strict=True):
-                write_answer(target, answer, placed.get(person))
-                shown(f"{target}: {len(answer)} frames")
+        for name, people in sources:
+            with record_keypoints(name, people, lifter, options, steps, fits) as recorded:
+                if recorded.info.world is not None:
+                    shown(world_line(recorded.info.world))
+                for arrays in _people_of(recorded, people):
+                    target = next(remaining)
+                    _write(target, arrays)
+                    shown(f"{target}: {len(arrays['timestamps'])} frames")
     if fits.line:
         shown(fits.line)
 
 
-def _into_world(
-    ids: list[int],
-    answers: "list[Sequence3D]",
-    seen: "list[Sequence2D]",
-    config: LiftConfig,
-    log: Callable[[str], None],
-) -> "dict[int, dict[str, Array]]":
-    """Transform the people of one input to a common world; return further output arrays by id."""
+def lift_imus(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
+    """Write the motion of one person for each recording of inertial sensors; all are read before any is written."""
+    from pose_apps.support.imus import imu_arrays
+
+    if config.fps is not None or config.image_size is not None:
+        raise UsageError("--fps and --image-size: apply only to JSON keypoints")
+    if nobody := unknown_heights(config, {1}):
+        raise UsageError(nobody)
+    targets = plan_targets(inputs, [[1] for _ in inputs], config)
+    heights = read_heights(config.height)
+    height = heights.get(1, heights.get(None))
+    results = [imu_arrays(path, height, config.imu_heading) for path in inputs]
+    with writing(targets):
+        for target, (arrays, line) in zip(targets, results, strict=True):
+            _write(target, arrays)
+            if not config.quiet:
+                log(f"{target}: {len(arrays['timestamps'])} frames; {line}")
+
+
+def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dict[str, Array]]":
+    """Yield the arrays of the output file of each person."""
     import json
 
     import numpy as np
 
+    from pose.result import Result
     from pose.results import WorldInfo
     from pose.results.npz import world_arrays
-    from pose.world.clean import clean
-    from pose.world.person import person_of
 
-    persons = {number: person_of(answer, one) for number, answer, one in zip(ids, answers, seen, strict=True)}
-    known = all(one.camera.known for one in seen)
-    world, people = clean(persons, steps=steps_of(config, config.constant_bones, known))
-    heights = {number: (one.height, one.height_sigma) for number, one in people.items()}
-    intervals = {number: one.height_interval for number, one in people.items()}
-    info = WorldInfo(world, heights, height_intervals=intervals)
-    log(world_line(info))
-    text = np.array(json.dumps(info.to_dict(), allow_nan=False))
-    return {
-        number: {
-            "joints3d": one.joints.astype(np.float32),
-            "root": one.root.astype(np.float32),
-            "world": one.placed.astype(np.float32),
-            "contacts": one.contacts.astype(np.float32),
-            "root_sigma": one.root_sigma.astype(np.float32),
-            "moved": one.moved.astype(np.float32),
-            "filled": one.filled,
-            **world_arrays(world),
-            "world_info": text,
-        }
-        for number, one in people.items()
-    }
+    table, info = Result.of(recorded).table, recorded.info.world
+    names = {"joints3d": "joints3d", "root": "root", "sigma": "sigma", "timestamps": "time"}
+    constants: dict[str, Array] = {}
+    if info is not None:
+        names |= {name: name for name in ("world", "contacts", "root_sigma", "moved", "filled")}
+        described = WorldInfo(info.world, info.heights, height_intervals=info.height_intervals)
+        text = json.dumps(described.to_dict(), allow_nan=False)
+        constants = {**world_arrays(info.world), "world_info": np.array(text)}
+    for number in ids:
+        rows = table.id == number
+        yield {name: table.columns[column][rows] for name, column in names.items()} | constants
+
+
+def _write(path: Path, arrays: "Mapping[str, Array]") -> None:
+    from pose.utils.archives import write_arrays
+    from pose.utils.whole_file import file_errors
+
+    with file_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_arrays(path, arrays)
 
 
 def _check_used(inputs: list[Path], config: LiftConfig) -> None:
@@ -162,17 +182,6 @@ def _check_used(inputs: list[Path], config: LiftConfig) -> None:
 
 def _is_json(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() == ".json"
-
-
-def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
-    """Return the 2D sequences of all people in one input, by id."""
-    if _is_json(path):
-        from pose.results.keypoints_json import read_people
-
-        return read_people(path, config.fps, _image_size(config.image_size))
-    from pose.results.keypoints import read_keypoints
-
-    return {1: read_keypoints(path)}
 
 
 def _image_size(text: str | None) -> tuple[int, int] | None:
@@ -202,19 +211,3 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
             raise UsageError(f"two inputs would both be written to {target}; give them different names")
         check_target(target, inputs, overwrite=config.overwrite)
     return targets
-
-
-def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
-    """Write the 3D poses of one person to an .npz file, in which arrays of `placed` replace others."""
-    from pose.utils.archives import write_arrays
-    from pose.utils.whole_file import file_errors
-
-    with file_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Array] = {
-        "joints3d": answer.joints,
-        "root": answer.root,
-        "sigma": answer.sigma,
-        "timestamps": answer.times,
-    }
-    write_arrays(path, arrays | (placed or {}))

@@ -6,26 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
-from pose.utils.progress import hidden_progress
-from pose_apps.cameras.command import SharedOptions, run_several
+from pose_apps.cameras.command import run_several
 from pose_apps.cameras.options import CamerasConfig
 from pose_apps.clip import VIDEO, RunConfig, run_any
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import signals_as_interrupt
+from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.progress import open_cache_of, print_times, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped, report, report_stills
-
-if TYPE_CHECKING:
-    from pose.pipeline import Pipeline
 
 
 @run_command
@@ -59,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"{' and '.join(given)}: only for several cameras; {clip.videos[0]} is one video")
     if len(clip.videos) > 1 or given:
         videos = clip.videos or [config.video or ""]
-        with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
-            return _several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
-    with signals_as_interrupt(), StatusLine("loading the networks", hidden=config.quiet) as status:
+        with StatusLine("loading the networks", hidden=config.quiet) as status:
+            return run_several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
+    with StatusLine("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 
@@ -92,18 +87,11 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         config = _of_demo_clip(config)
     if not config.video:
         raise UsageError("no video: give a video file, a folder or glob of images, an address or a camera, or --demo")
-    intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
-
-    def networks() -> "Pipeline":
-        from pose.pipeline import Pipeline
-        from pose_apps.support.lifters import allow_research_lifters
-
-        allow_research_lifters(pipeline_config.lifter)
-        with hidden_progress(config.quiet):
-            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics, lazy=config.cache != "off")
-        loaded()
-        return pipeline
-
+    if config.intrinsics is not None:
+        read_intrinsics(config.intrinsics)  # before any work
+    networks = partial(
+        make_pipeline, pipeline_config, config.cache, config.intrinsics, quiet=config.quiet, loaded=loaded
+    )
     start = time.perf_counter()
     with open_cache_of(config.cache, config.cache_size) as cache:
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
@@ -130,28 +118,3 @@ def _of_demo_clip(config: RunConfig) -> RunConfig:
         raise UsageError(f"--demo and {config.video}: name a video or give --demo, not both")
     out = FOLDER if config.out is None else config.out
     return replace(config, video=demo_clip(quiet=config.quiet), out=out)
-
-
-def _several(
-    videos: Sequence[str],
-    cameras: CamerasConfig,
-    config: RunConfig,
-    pipeline_config: PipelineConfig,
-    loaded: Callable[[], None],
-) -> int:
-    """Process videos of several cameras that film the same scene, and return the exit status."""
-    check_several(config)
-    return run_several(videos, cameras, shared_options(config), pipeline_config, loaded)
-
-
-def check_several(config: RunConfig) -> None:
-    """Check that no option is set that is unavailable with several cameras."""
-    defaults = RunConfig()
-    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
-        if getattr(config, name) != getattr(defaults, name):
-            raise UsageError(f"{name}: not supported with several cameras")
-
-
-def shared_options(config: RunConfig) -> SharedOptions:
-    """Return those options of `config` that also apply to several cameras."""
-    return SharedOptions(**{entry.name: getattr(config, entry.name) for entry in fields(SharedOptions)})

@@ -7,7 +7,7 @@ only, because people are not tracked between images.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,10 @@ from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.structures.types import U8, FrameResult
+    from pose.structures.types import FrameResult
     from pose.video.images import ImageSource
 
 GALLERY = "gallery-{}.jpg"
-# Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
-# sigma instead of 68 % (measured at commit aeebe8c6).
-SIGMA_FACTOR = 1.11
-PASSES = 2  # estimations per image: the first crops people by the detector's boxes, the second by the joints found
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +107,9 @@ def _results(
     request: ImagesRequest,
 ) -> "Iterator[FrameResult]":
     """Yield the result of each image after writing its files, and each sheet of the gallery as soon as it is full."""
+    from pose.results import WRITERS
+    from pose.results.recorded import write_results
+    from pose.run import record_still
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
     from pose.view.mesh_overlay import BodyMeshes
@@ -124,44 +123,13 @@ def _results(
             if interrupts.stop.is_set():
                 return
             focal = focal_35mm(path, (image.shape[1], image.shape[0]))
-            result = still(pipeline, image, focal)
+            result, info = record_still(pipeline, image, str(path), focal)
             with pipeline.times.measure("write"):
-                _write(path, (image.shape[1], image.shape[0]), focal, result, pipeline, folder, wanted)
+                write_results(
+                    [result], info, {name: folder / f"{path.name}.{name}" for name in WRITERS if name in wanted}
+                )
             if gallery is not None:
                 with pipeline.times.measure("overlay"):
-                    camera = pipeline.camera((image.shape[1], image.shape[0]), focal)
-                    bodies = BodyMeshes(camera, pipeline.skeleton).of(result) if request.body else []
+                    bodies = BodyMeshes(info.camera, info.skeleton).of(result) if request.body else []
                     gallery.add(path.name, image, result, pipeline.skeleton, bodies)
             yield result
-
-
-def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
-    """Estimate the 2D and 3D keypoints of the people in one image, in pixels and in the camera frame."""
-    from pose.structures.types import Frame, FrameResult
-
-    height, width = image.shape[:2]
-    session = pipeline.session((width, height), focal_35mm)
-    for look in range(PASSES):
-        people = session.track(Frame(image, look, look / 30))
-    results = session.lift(replace(people, index=0, time=0.0)) + session.flush()
-    (result,) = results
-    return FrameResult(result.people, replace(result.poses, sigma=result.poses.sigma * SIGMA_FACTOR))
-
-
-def _write(
-    path: Path,
-    size: tuple[int, int],
-    focal_35mm: float | None,
-    result: "FrameResult",
-    pipeline: "Pipeline",
-    folder: Path,
-    wanted: set[str],
-) -> None:
-    """Write the result files of one image, which get its name."""
-    from pose.results import WRITERS
-    from pose.results.recorded import write_results
-
-    info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
-    info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})
-    paths = {name: folder / f"{path.name}.{name}" for name in WRITERS if name in wanted}
-    write_results([result], info, paths)

@@ -1,6 +1,6 @@
 """`pose-train`: train a lifter on motion capture, pre-train one on 2D poses, or train a forecaster.
 
-To add a data set, write its reader in `pose_datasets` and add an entry to `DATA_SETS`.
+The data sets are those of `pose_datasets.catalogue`.
 """
 
 import sys
@@ -10,13 +10,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pose_datasets.catalogue import training_data
+
 from pose.errors import PoseError, UsageError
 from pose.utils.options import REQUIRED, Options, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.options import ConfigFile, add_options, config_of
+from pose_apps.support.options import ConfigFile, add_options, config_of, named_subcommands
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class TrainingData(Protocol):
         ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]":
-        """Return fixed batches for calibrating the predicted uncertainty, as one iterator per kind of input."""
+        """Return fixed batches for calibrating sigma, as one iterator per kind of input; none without held-out data."""
         ...
 
 
@@ -77,44 +79,12 @@ class Model:
     build: "Callable[[Namespace, Path], tuple[TrainingLoop[Any, Any, Any], Callable[[], None]]]"
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """A data set for training lifters, selected if its field of the configuration is not empty."""
-
-    # `classes` imports and returns two classes: that of the configuration, and that of the data, which is constructed
-    # with a configuration and a seed.
-
-    files: str  # name of the configuration field with the files. The data set is selected if this field is not empty
-    metavar: str  # placeholder of this field's value in the help, such as "FILE"
-    purpose: str  # help text of this field
-    classes: Callable[[], tuple[type, Callable[..., TrainingData]]]  # function that imports and returns two classes
-
-
-def _human36m() -> tuple[type, Callable[..., TrainingData]]:
-    from pose_datasets.human36m_training import Human36mConfig, Human36mSource
-
-    return Human36mConfig, Human36mSource
-
-
-def _mocap() -> tuple[type, Callable[..., TrainingData]]:
-    from pose_datasets.training import MocapConfig, MocapSource
-
-    return MocapConfig, MocapSource
-
-
-DATA_SETS = {  # the first one with files is used
-    "human36m": DataSet("folder", "DIR", "Human3.6M instead (docs/reference/benchmark-data.md)", _human36m),
-    "data": DataSet("mocap", "FILE", "motion capture, written by `pose-prepare mocap`", _mocap),
-}
-
-
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `pose-train`."""
     words = sys.argv[1:] if argv is None else argv
     short = bool({"--help", "-h"} & set(words))
-    is_completion = any(word.startswith("--print-completion") for word in words)
-    parser, parsers = _parsers([name for name in MODELS if is_completion or name in words], short)
+    parser, parsers = _parsers(named_subcommands(MODELS, argv), short)
     parsed = parse_arguments(parser, argv)
     model, options = MODELS[parsed.command], config_of(TrainOptions, parsed[parsed.command])
     with StatusLine("loading torch", hidden=options.quiet):
@@ -180,13 +150,13 @@ def _model_parser(model: Model, short: bool = False) -> "ArgumentParser":
 
 def _add_lifter(parser: "ArgumentParser", short: bool) -> None:
     if short:
-        for key, data in DATA_SETS.items():
+        for key, data in training_data().items():
             parser.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
         return
     from pose.training.config import TrainConfig
 
-    for key, data in DATA_SETS.items():
-        parser.add_class_arguments(data.classes()[0], key)
+    for key, data in training_data().items():
+        parser.add_class_arguments(data.config_class(), key)
     parser.add_class_arguments(TrainConfig, "train")
 
 
@@ -198,9 +168,10 @@ def _check_lifter(recipe: "Namespace") -> object:
 
 
 def _source(recipe: "Namespace") -> TrainingData:
-    for key, data in DATA_SETS.items():
+    for key, data in training_data().items():
         if getattr(recipe[key], data.files):
-            return data.classes()[1](recipe[key], recipe.train.seed)
+            source: TrainingData = data.source_class()(recipe[key], recipe.train.seed)
+            return source
     raise UsageError(
         "--data.mocap is missing: give the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
     )
@@ -249,21 +220,25 @@ def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     from pose.training.sigma import calibrate
 
     network = trainer.final_network()
-    calibrate(network, source.calibration())
+    held_out = source.calibration()
+    if held_out:
+        calibrate(network, held_out)
+    else:
+        print("sigma is not calibrated, because no subject is held out of the training")
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
     for name, batches in source.evaluation("validation").items():
-        print(f"validation subjects, {name} 2D: {measure(network, batches)}")
+        print(f"{'validation' if held_out else 'training'} subjects, {name} 2D: {measure(network, batches)}")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 def _add_pretraining(parser: "ArgumentParser", short: bool) -> None:
     if short:
-        parser.add_argument("--data.mocap", metavar="FILE", help=DATA_SETS["data"].purpose)
+        parser.add_argument("--data.mocap", metavar="FILE", help=training_data()["data"].purpose)
         return
     from pose.training.config import PretrainConfig
 
-    parser.add_class_arguments(_mocap()[0], "data")
+    parser.add_class_arguments(training_data()["data"].config_class(), "data")
     parser.add_class_arguments(PretrainConfig, "train")
 
 
@@ -281,7 +256,7 @@ def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Cal
     from pose.lifting.checkpoint import save_checkpoint
     from pose.training.objectives.trainer import Pretrainer, measure_objective
 
-    source = _mocap()[1](recipe.data, recipe.train.seed)
+    source = training_data()["data"].source_class()(recipe.data, recipe.train.seed)
 
     def evaluate(network: "Pretraining", step: int) -> dict[str, float]:
         return measure_objective(network, source.evaluation("validation")["detector"])

@@ -14,6 +14,7 @@ from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
+from pose_apps.webcam.sinks import SEND_HELP
 
 if TYPE_CHECKING:
     from pose.view.scene import SceneData
@@ -27,14 +28,22 @@ class ViewOptions(Options):
     save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")
     size: str | None = option(None, "size of the video in px; default: 1280x720", metavar="WxH")
     fps: float | None = option(None, "frame rate of the video to write, in frames/s; default: that of the result")
-    speed: float | None = option(None, "playback speed of the video; 2 is twice as fast")
+    speed: float | None = option(None, "playback speed of the video or of --send; 2 is twice as fast")
+    send: str | None = option(
+        None, SEND_HELP.replace("send poses", "play the result in real time"), metavar="NAME[=ADDRESS],..."
+    )
+    loop: bool = option(False, "with --send: start over at the end, until Ctrl-C")
     overwrite: bool = overwrite_option("an existing video")
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)
+        if self.send is not None and self.save is not None:
+            raise UsageError("--send and --save: give only one")
+        if self.loop and self.send is None:
+            raise UsageError("--loop applies only to --send")
         if self.save is None:
             for name, value in (("size", self.size), ("fps", self.fps), ("speed", self.speed)):
-                if value is not None:
+                if value is not None and not (name == "speed" and self.send is not None):
                     raise UsageError(f"--{name} applies only to --save; the window has its own controls")
         for name, number in (("fps", self.fps), ("speed", self.speed)):
             if number is not None and not 0 < number <= 1000:
@@ -46,6 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `pose-view`."""
     parser = command_parser("pose-view", "Show a poses.npz of pose-run or pose-lift in 3D.", ViewOptions)
     options = config_of(ViewOptions, parse_arguments(parser, argv))
+    if options.send is not None:
+        play(Path(options.poses), options.send, options.speed or 1.0, options.loop)
+        return 0
     if options.save is None:
         show(Path(options.poses))
         return 0
@@ -63,6 +75,36 @@ def show(poses: Path) -> None:
         stage = _stage(poses)
         check_window()
     open_window(stage, poses.name)
+
+
+def play(poses: Path, send: str, speed: float, again: bool) -> None:
+    """Send a result to other programs in real time."""
+    from pose.live.links import check_links, open_links
+    from pose.live.links.playback import Playback
+    from pose.results import load_poses, result_file
+    from pose_apps.webcam.problem_log import ProblemLog
+
+    check_links(send)
+    table = load_poses(result_file(poses), mapped=True)
+    if len(table) == 0:
+        raise PoseError(f"{poses}: contains no frame")
+    playback, log = Playback(table, speed), ProblemLog()
+    links = open_links(playback, send)
+    try:
+        with progress_bar("send", len(table), " frames") as bar:
+
+            def shown(position: int) -> None:
+                bar.update(position + 1 - bar.n)
+                for link in links:
+                    log.update(f"--send {link.name}", link.problem or link.trouble, link.lost)
+
+            playback.run(shown, again)
+    finally:
+        for link in links:
+            link.close()
+    failures = [f"--send {link.name}: {link.problem}" for link in links if link.problem is not None]
+    if failures:
+        raise PoseError("; ".join(failures))
 
 
 def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:

@@ -34,9 +34,11 @@ class ErrorConfig:
         speed: Additional jitter of a joint that moves by one person's size per second.
         drift: Magnitude of errors that last for some frames (`drift_seconds`).
         bias: Magnitude of errors that last for seconds.
+        offset: Magnitude of errors that do not change in a sequence.
         jitter_seconds: Correlation time of the jitter, s.
         drift_seconds: Correlation time of the drift, s.
-        spread: Standard deviation of the log of a sequence's error level, which multiplies jitter, drift and bias.
+        spread: Standard deviation of the log of a sequence's error level, which multiplies jitter, drift, bias and
+            offset.
         outlier_rate: Fraction of joints that are outliers.
         outlier: Magnitude of the error of outliers.
         outlier_seconds: Typical duration of outliers, s.
@@ -55,6 +57,7 @@ class ErrorConfig:
     speed: float = 0.009
     drift: float = 0.0105
     bias: float = 0.0095
+    offset: float = 0.0
     jitter_seconds: float = 0.02
     drift_seconds: float = 0.2
     spread: float = 0.35
@@ -95,7 +98,7 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
 
 
 def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F32, config: ErrorConfig) -> F32:
-    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers."""
+    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias, offset and outliers."""
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
     scale = level * JOINT_DIFFICULTY * (1 + 2 * occlusion)
@@ -106,6 +109,8 @@ def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F3
     noise += drift * (config.drift * lasting)[..., None]
     slow = smooth_noise(rng, times, 34, 0.4).reshape(batch, frames, 17, 2)
     noise += slow * (config.bias * lasting)[..., None]
+    if config.offset:
+        noise += rng.standard_normal((batch, 1, 17, 2), dtype=np.float32) * (config.offset * lasting)[..., None]
     far = bursts(rng, times, 17, config.outlier_rate * (0.7 + 4 * occlusion), config.outlier_seconds)
     noise += (far * np.float32(config.outlier))[..., None] * drift
     return noise.astype(np.float32, copy=False)

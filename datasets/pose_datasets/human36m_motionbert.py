@@ -10,6 +10,7 @@ by the same factor, so the protocol does not evaluate the size of the person.
 """
 
 import itertools
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,11 @@ from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_arrays, write_arrays
+from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
+from pose_datasets.uses import PREPARED_FOLDER, Log, Preparation
 
 Table = dict[str, Array]
 
@@ -213,3 +216,20 @@ def _observed(table: Table, rows: slice, camera: StudioCamera) -> Sequence2D:
         camera=camera.ideal,
         skeleton=H36M17.name,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotionBertPreparation(Preparation):
+    """Options of `pose-prepare human36m-m`."""
+
+    source: str = option(REQUIRED, "MotionBERT's file h36m_sh_conf_cam_source_final.pkl")
+    out: str = option(REQUIRED, PREPARED_FOLDER)
+
+    @property
+    def targets(self) -> list[Path]:
+        """The file that `prepare` writes."""
+        return [Path(self.out) / PREPARED]
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared file, and report it by calling `log`."""
+        log(f"wrote {prepare(Path(self.source), Path(self.out))}")

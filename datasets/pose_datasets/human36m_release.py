@@ -7,6 +7,7 @@ in millimetres, world frame.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32
 from pose.utils.archives import write_arrays
+from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
 from pose_datasets.human36m import (
     EXCLUDED_TAKES,
@@ -29,6 +31,7 @@ from pose_datasets.human36m import (
     load_cameras,
     require_metres,
 )
+from pose_datasets.uses import PREPARED_FOLDER, Log, Preparation
 
 TAKES_PER_SUBJECT = 30
 
@@ -101,3 +104,21 @@ def _symmetry() -> list[list[int]]:
 def _save(path: Path, **contents: object) -> None:
     with writing([path]):
         write_arrays(path, {key: np.array(value, dtype=object) for key, value in contents.items()}, compressed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Human36mPreparation(Preparation):
+    """Options of `pose-prepare human36m`."""
+
+    source: str = option(REQUIRED, "folder of the release, which contains S1/MyPoseFeatures/D3_Positions/*.cdf etc.")
+    out: str = option(REQUIRED, PREPARED_FOLDER)
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files that `prepare` writes."""
+        return [Path(self.out) / FILE_3D, Path(self.out) / FILES_2D["gt"]]
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared files, and report them by calling `log`."""
+        for path in prepare(Path(self.source), Path(self.out), log):
+            log(f"wrote {path}")

@@ -86,8 +86,8 @@ class Human36mSource:
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Return the batches for calibrating the predicted uncertainty: one set, of the validation subject."""
-        return list(self.evaluation("validation").values())
+        """Return the batches for calibrating sigma: one set, of the held-out subject; none without such a subject."""
+        return list(self.evaluation("validation").values()) if self._config.held_out else []
 
     def _sequences(self, part: str) -> list[LabelledSequence]:
         if part == "validation":

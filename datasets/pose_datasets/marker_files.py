@@ -5,7 +5,7 @@ reads C3D files.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +13,11 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.structures.types import F64
+from pose.utils.options import REQUIRED, option
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS, UNUSED
 from pose_datasets.mocap import Clip, prepare_clips
+from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 _METRES_PER_UNIT = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
@@ -32,12 +34,7 @@ class MarkerRecording:
     fps: float  # frame rate, frames/s
 
 
-def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of marker recordings to one file, and return a summary line."""
-    return prepare_clips(load_markers(source, log), out)
-
-
-def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
+def load_markers(source: Path, log: Log = lambda line: None) -> list[Clip]:
     """Load all .c3d and .trc files of a file or folder as clips."""
     # Each sub-folder contains one person, and so do the files in the folder itself. A file with markers named like
     # "Anna:LASI" may contain several people. Subjects are named "markers-" and the name of the folder or file. The
@@ -189,3 +186,15 @@ def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
         raise PoseError(f"{source}: cannot determine the vertical axis; add a recording of a standing person")
     order, signs = np.roll([0, 1, 2], 1 - axis), np.array([1, 1, 1] if mean[axis] > 0 else [1, -1, -1])
     return [replace(trial, markers=trial.markers[..., order] * signs) for trial in trials]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerPreparation(Preparation):
+    """Options of `pose-prepare markers`, which converts recordings of optical markers to clips."""
+
+    source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
+    out: str = option(REQUIRED, CLIPS_FILE, metavar="FILE")
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared clips, and report them by calling `log`."""
+        log(prepare_clips(load_markers(Path(self.source), log), Path(self.out)))

@@ -14,10 +14,12 @@ import numpy as np
 from pose.errors import PoseError
 from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_archive, open_arrays, write_arrays
+from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.bodies import to_bones
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
+from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 # Split by body: no body of one part is in another. CMU subjects 06, 07, 12, 13, 60 and 94 have recordings on one common
@@ -246,14 +248,24 @@ def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
     return clips
 
 
-def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the clips of a motion capture database to one file, and return a summary line."""
-    return prepare_clips(load_source(source, calibrated), out)
-
-
 def prepare_clips(clips: list[Clip], out: Path) -> str:
     """Write clips to the file `out`, and return a summary line."""
     save_clips(clips, out)
     seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
     subjects = len({clip.subject for clip in clips})
     return f"{out}: {len(clips)} clips, {subjects} subjects, {seconds / 60:.1f} minutes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MocapPreparation(Preparation):
+    """Options of `pose-prepare mocap`, which converts ASF/AMC or BVH motion capture to clips."""
+
+    source: str = option(REQUIRED, "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject")
+    out: str = option(REQUIRED, CLIPS_FILE, metavar="FILE")
+    calibrate: bool = option(
+        True, "correct the recorded limb lengths so that the limbs of standing people are straight"
+    )
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared clips, and report them by calling `log`."""
+        log(prepare_clips(load_source(Path(self.source), self.calibrate), Path(self.out)))

@@ -6,6 +6,7 @@ The files contain `annot2` (N, 1, 17, 2) px, `annot3` and `univ_annot3` (N, 1, 1
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -18,8 +19,10 @@ from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.utils.archives import open_archive
+from pose.utils.options import REQUIRED, option
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing
+from pose_datasets.uses import PREPARED_FOLDER, EvaluationTask, LabelledEvaluation, Log, Preparation, make_benchmark
 
 SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
 IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}
@@ -150,3 +153,38 @@ def fit_pinhole(points: F64, pixels: F64) -> F64:
         system = np.stack([rays[:, axis], np.ones(len(rays))], axis=-1)
         lens[axis, axis], lens[axis, 2] = np.linalg.lstsq(system, pixels[..., axis].reshape(-1), rcond=None)[0]
     return lens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiInf3dhpPreparation(Preparation):
+    """Options of `pose-prepare mpi-inf-3dhp`, which extracts the annotations of the test set."""
+
+    source: str = option(REQUIRED, "the folder mpi_inf_3dhp_test_set, or its .zip file")
+    out: str = option(REQUIRED, PREPARED_FOLDER)
+
+    @property
+    def targets(self) -> list[Path]:
+        """The files that `prepare` writes."""
+        return prepared_paths(Path(self.source), Path(self.out))
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared files, and report them by calling `log`."""
+        for path in prepare(Path(self.source), Path(self.out)):
+            log(f"wrote {path}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiInf3dhpEvaluation(LabelledEvaluation):
+    """Options of `pose-eval mpi-inf-3dhp`, with the 2D keypoints of the data set."""
+
+    data: str = option(REQUIRED, "folder with TS1 ... TS6, see docs/reference/benchmark-data.md", metavar="DIR")
+    truth: str = option(TRUTHS[0], "ground truth scaled to one body height (universal), or unscaled", choices=TRUTHS)
+    fps: float = option(DEFAULT_FPS, "frame rate in frames/s; the files do not contain it")
+
+    def task(self) -> EvaluationTask:
+        """Read the sequences and describe the protocol of the evaluation."""
+        if not self.fps > 0:
+            raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
+        sequences = load_sequences(Path(self.data), self.truth, self.fps)
+        benchmark = make_benchmark("MPI-INF-3DHP", self.truth, "annotated", sequences, "frames", SEQUENCES)
+        return EvaluationTask(sequences, benchmark, self.fps, f"mpi-inf-3dhp-{self.truth}")

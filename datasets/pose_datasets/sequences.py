@@ -20,6 +20,8 @@ from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, Array
 from pose.training.evaluation.metrics import frames_with_truth
 from pose.utils.archives import open_arrays
+from pose.utils.options import REQUIRED, option
+from pose_datasets.uses import EvaluationTask, LabelledEvaluation, make_benchmark
 
 # Maximum difference of time stamps of the same frames in files of different programs, s.
 _MAX_TIME_DIFFERENCE_S = 2e-3
@@ -120,3 +122,23 @@ def _lens(arrays: dict[str, Array], path: Path) -> F64 | None:
     if arrays["intrinsics"].shape != (3, 3):
         raise PoseError(f"{path}: expected intrinsics (3, 3), got {arrays['intrinsics'].shape}")
     return arrays["intrinsics"].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceEvaluation(LabelledEvaluation):
+    """Options of `pose-eval sequence`: files of the user with 2D keypoints and 3D ground truth."""
+
+    keypoints: str = option(REQUIRED, "an .npz in the format of pose-lift, or a folder of them")
+    gt: str = option(
+        REQUIRED, "an .npz with the ground truth, or a folder of them with the names of the keypoint files"
+    )
+
+    def task(self) -> EvaluationTask:
+        """Read the sequences and describe the protocol of the evaluation."""
+        keypoints, truth = Path(self.keypoints), Path(self.gt)
+        sequences = load_sequences(keypoints, truth)
+        actions = tuple(sequence.action for sequence in sequences)
+        steps = np.concatenate([np.diff(sequence.observed.times) for sequence in sequences])
+        fps = float(1 / np.median(steps)) if len(steps) else 1.0
+        benchmark = make_benchmark(truth.name, "", "given", sequences, "frames", actions)
+        return EvaluationTask(sequences, benchmark, fps, keypoints.stem)

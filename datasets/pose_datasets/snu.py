@@ -33,9 +33,11 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.structures.types import F64
+from pose.utils.options import REQUIRED, option
 from pose_datasets import bvh, rotations
 from pose_datasets.mapping import assemble_points
 from pose_datasets.mocap import Clip, MotionFiles, calibrate_limbs, prepare_clips, trial_clips
+from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 _LIMBS = {
@@ -67,11 +69,6 @@ GROUPS = {
 }
 
 _OTHER_PERSON = re.compile(r"boxing_round_round_girl")  # two files in `woody`
-
-
-def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the motion capture data of Seoul National University as clips to one file, and return a summary line."""
-    return prepare_clips(load_snu(source, calibrated), out)
 
 
 def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
@@ -136,3 +133,18 @@ def _towards(start: F64, end: F64, metres: float) -> F64:
     """Return the points (T, 3) at a distance of `metres` from `start` in the direction of `end`."""
     way = end - start
     return start + metres * way / norm(way)[:, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnuPreparation(Preparation):
+    """Options of `pose-prepare snu`, which converts sport and walks of Seoul National University to clips."""
+
+    source: str = option(
+        REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some of them"
+    )
+    out: str = option(REQUIRED, CLIPS_FILE, metavar="FILE")
+    calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared clips, and report them by calling `log`."""
+        log(prepare_clips(load_snu(Path(self.source), self.calibrate), Path(self.out)))

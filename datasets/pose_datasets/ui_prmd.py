@@ -8,32 +8,30 @@ detected has zeros.
 
 import io
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
 from pose.errors import PoseError
 from pose.structures.types import F64
 from pose.utils.archives import open_archive
+from pose.utils.options import REQUIRED, option
 from pose.utils.shown import in_brief
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
+from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
 MAX_DISTANCE_MM = 1e5  # from the origin
 
 
-def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of UI-PRMD to one file, and return a summary line."""
-    return prepare_clips(load_ui_prmd(source, log), out)
-
-
-def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
+def load_ui_prmd(source: Path, log: Log = lambda line: None) -> list[Clip]:
     """Load all recordings of UI-PRMD in or below a folder or ZIP file as clips, named "uiprmd-s01" and so on."""
-    # The Kinect half of the data set, whose files have the same names, is ignored.
+    # The Kinect half of the data set, whose files have the same names in folders or archives "kinect...", is ignored.
     trials: dict[str, MarkerTrial] = {}
     for folder, name, text in _texts(source):
         movement, subject, episode, incorrect = _FILE.fullmatch(PurePosixPath(name).name).groups()  # type: ignore[union-attr]
@@ -62,7 +60,8 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
             name = file.relative_to(source).as_posix()
             if _wanted(name):
                 yield source, name, file.read_text(encoding="utf-8", errors="replace")
-        archives = [file for file in files if file.suffix.lower() == ".zip"]
+        names = [file.relative_to(source) for file in files if file.suffix.lower() == ".zip"]
+        archives = [source / name for name in names if not _is_kinect(name)]
     else:
         archives = [source]
     for archive in archives:
@@ -73,7 +72,11 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
 
 def _wanted(name: str) -> bool:
     path = PurePosixPath(name)
-    return bool(_FILE.fullmatch(path.name)) and not any("kinect" in part.lower() for part in path.parts)
+    return bool(_FILE.fullmatch(path.name)) and not _is_kinect(path)
+
+
+def _is_kinect(path: PurePath) -> bool:
+    return "kinect" in str(path).lower()
 
 
 def parse_positions(text: str, source: str) -> F64:
@@ -91,3 +94,15 @@ def parse_positions(text: str, source: str) -> F64:
     markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000
     markers[(markers == 0).all(axis=-1) | ~np.isfinite(markers).all(axis=-1)] = np.nan
     return markers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiPrmdPreparation(Preparation):
+    """Options of `pose-prepare ui-prmd`, which converts the exercises of UI-PRMD to clips."""
+
+    source: str = option(REQUIRED, "a folder or .zip with the files mXX_sYY_eZZ_positions.txt")
+    out: str = option(REQUIRED, CLIPS_FILE, metavar="FILE")
+
+    def prepare(self, log: Log) -> None:
+        """Write the prepared clips, and report them by calling `log`."""
+        log(prepare_clips(load_ui_prmd(Path(self.source), log), Path(self.out)))

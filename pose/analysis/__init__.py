@@ -1,4 +1,4 @@
-"""Movement analysis: gait, repetitions, jumps, sit-to-stand and ergonomics of lifted people, with intervals.
+"""Movement analysis: gait, repetitions, jumps, sit-to-stand, angles and ergonomics of lifted people, with intervals.
 
 from pose.analysis import analyse
 from pose.results import load_poses
@@ -8,17 +8,19 @@ for metric in analyse(load_poses("poses.npz")).metrics:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pose.analysis.curves import angle_curves
+from pose.analysis.each_repetition import RepetitionRow, repetition_rows
 from pose.analysis.ergonomics import NEUTRAL, Inputs
 from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
-from pose.analysis.quality import VISIBLE_SCORE, with_interval_quality
+from pose.analysis.plausible import plausible, with_norm_quality
+from pose.analysis.quality import with_interval_quality
 from pose.analysis.unsupported import (
     id_switches,
     no_world_reason,
@@ -30,12 +32,27 @@ from pose.analysis.unsupported import (
 from pose.analysis.walking import gait_metrics
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.types import F64
 
-__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
+__all__ = [
+    "DEFAULT_GROUPS",
+    "GROUPS",
+    "NEUTRAL",
+    "Analysis",
+    "Curve",
+    "Event",
+    "Inputs",
+    "Metric",
+    "Omission",
+    "RepetitionRow",
+    "Series",
+    "analyse",
+]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
+DEFAULT_GROUPS = GROUPS[:-1]  # ergonomics asks for postures of work, not for every movement
 ALL = "all"  # in an omission: every group
 
 
@@ -57,15 +74,19 @@ class Analysis:
     omissions: list[Omission] = field(default_factory=list)  # groups of metrics that were not computed, with reasons
     curves: list[Curve] = field(default_factory=list)  # joint angles over the cycle of a movement
     series: list[Series] = field(default_factory=list)  # values over time, such as RULA scores
+    repetitions: list[RepetitionRow] = field(default_factory=list)  # each repetition of an exercise
 
 
-def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
+def analyse(
+    table: Recording, groups: Sequence[str] = DEFAULT_GROUPS, inputs: Inputs = NEUTRAL, movement: str = ""
+) -> Analysis:
     """Analyse the movement of every person in a result.
 
     Args:
         table: A result with world coordinates.
         groups: Names of the groups of metrics to compute, from `GROUPS`.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
+        movement: Name of the repeated movement; empty finds a name.
 
     Returns:
         Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
@@ -78,13 +99,14 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     if table.placed is None:
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
-    visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
+    visible = (table.joint_scores(slice(None)) >= SEEN_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), id_switches(table)
-    for person in np.unique(table.id).tolist():
+    for person in table.people:
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts, ankles)
+        parts = [replace(part, movement=movement) for part in parts]
         excluded = no_world_reason(table.placed.joints[own]), swapped.get(person, ""), small_body_reason(table, person)
         reason = next(filter(None, excluded), "") or seated_traveller_reason(parts)
         if reason:
@@ -96,7 +118,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     return analysis
 
 
-def _camera(table: PoseTable) -> F64 | None:
+def _camera(table: Recording) -> F64 | None:
     """Return the camera's position in the world, (3,) m; None for several or carried cameras, or without a world."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
@@ -119,9 +141,12 @@ def _add_person(
                 group_metrics, group_reason = _group(analysis, person, motion, group)
                 metrics += group_metrics
                 reason = group_reason if motion is longest else reason
-        if metrics:
-            analysis.metrics.extend(map(with_interval_quality, metrics))
-        else:
+        kept = plausible(metrics, [curve for curve in analysis.curves if curve.person == person], parts)
+        analysis.metrics.extend(with_norm_quality(with_interval_quality(metric)) for metric in kept.metrics)
+        analysis.omissions.extend(Omission(person, group, unlikely) for unlikely in kept.reasons)
+        if group == "angles":
+            analysis.curves[:] = [curve for curve in analysis.curves if curve.person != person] + kept.curves
+        if not metrics:
             analysis.omissions.append(Omission(person, group, reason))
         if group == "angles" and metrics:
             angles_with_curves = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}
@@ -141,6 +166,8 @@ def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple
         "jumps": jump_metrics,
         "sit-to-stand": transfer_metrics,
     }
+    if group == "repetitions":
+        analysis.repetitions.extend(repetition_rows(person, motion))
     metrics, events, reason = of_group[group](person, motion)
     analysis.events.extend(events)
     return metrics, reason

@@ -10,7 +10,8 @@ from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import POINTS, walking_norm
-from pose.analysis.quality import BODY, FRONTAL, LEGS, SAGITTAL, quality
+from pose.analysis.plausible import measured_plane
+from pose.analysis.quality import BODY, LEGS, quality
 from pose.analysis.repetitions import find_repetitions
 from pose.structures.types import F64
 
@@ -57,7 +58,7 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
     repetitions = find_repetitions(motion)
     spans = [(item.start, item.end) for item in repetitions.items if item.complete]
     if spans:
-        cycles.append(_Cycles(movement_name(repetitions.courses), dict.fromkeys((*SIDES, ""), spans)))
+        cycles.append(_Cycles(movement_name(repetitions.courses, motion.movement), dict.fromkeys((*SIDES, ""), spans)))
     return cycles
 
 
@@ -83,20 +84,11 @@ def _range(
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
     few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
     leg = angle.startswith(("hip", "knee", "ankle"))
-    flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=_plane(angle, movement), few=few)
+    flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=measured_plane(angle, movement), few=few)
     name = f"{movement}: {angle}{f', {side}' if side else ''}: range of motion"
     return Metric(
         person, "angles", name, mean, max(low, 0.0), high, "degrees", flag, start, end, count, doubt=doubt
     )  # fmt: skip
-
-
-def _plane(angle: str, movement: str) -> str:
-    """Return the plane in which an angle is measured; empty if it is in no fixed plane, as in arm exercises."""
-    part, _, kind = angle.partition(" ")
-    if kind in ("adduction", "abduction", "obliquity", "bending"):
-        return FRONTAL
-    arm = part in ("shoulder", "elbow") and movement not in ("walking", "running")
-    return SAGITTAL if kind == "flexion" and not arm else ""
 
 
 def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric) -> Curve:

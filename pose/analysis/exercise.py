@@ -30,7 +30,7 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     items = repetitions.items
     if not items:
         return [], [], repetitions.reason
-    name = movement_name(repetitions.courses)
+    name = movement_name(repetitions.courses, motion.movement)
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 

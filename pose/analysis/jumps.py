@@ -86,10 +86,10 @@ def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
     if not before.any() or not after.any():
         return None
     standing = float(np.percentile(height[before], 95))
-    bent = np.flatnonzero(after)[int(np.argmax(_flexion(motion)[after].mean(axis=1)))]
+    bent = np.flatnonzero(after)[int(np.argmax(knee_flexions(motion)[after].mean(axis=1)))]
     return Jump(
         takeoff, landing, float(flight_height), pelvis_height, standing - float(height[before].min()),
-        float(_flexion(motion)[bent].mean()), float(_valgus(motion)[bent].mean()),
+        float(knee_flexions(motion)[bent].mean()), float(knee_valgus(motion)[bent].mean()),
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _step(motion: Motion, time: float) -> float:
     return abs(float(np.interp(time, motion.times, apart))) / motion.leg_length
 
 
-def _flexion(motion: Motion) -> F64:
+def knee_flexions(motion: Motion) -> F64:
     """Return the flexion of the left and right knee, (T, 2) degrees; 0 is straight."""
     angles = []
     for side in SIDES:
@@ -110,7 +110,7 @@ def _flexion(motion: Motion) -> F64:
     return np.stack(angles, axis=1)
 
 
-def _valgus(motion: Motion) -> F64:
+def knee_valgus(motion: Motion) -> F64:
     """Return the frontal angle of thigh and shank, (T, 2) degrees; positive if the knee deviates inwards."""
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.results.cameras import result_cameras
 from pose.structures.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix
 from pose.structures.skeletons import H36M17
@@ -68,11 +68,11 @@ def _distance_from_middle(event: Event, events: list[Event]) -> float:
     return abs(event.time - (min(times) + max(times)) / 2)
 
 
-def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> list[Moment]:
+def moments(table: Recording, events: Iterable[Event], video: Path | None) -> list[Moment]:
     """Make the image of every event, from `video` or else of the skeleton alone, of the best of several cameras."""
-    found, cameras = [], result_cameras(table.run)
+    found, cameras, stream = [], result_cameras(table.run), None if table.run is None else table.run.stream
     for event in events:
-        rows = np.flatnonzero(table.id == event.person)
+        rows = table.rows_of(event.person)
         row = int(rows[np.argmin(np.abs(table.time[rows] - event.time))])
         file, time, points = video, float(table.time[row]), _projected(table, row)
         if cameras:
@@ -80,16 +80,16 @@ def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> li
             camera = cameras[best]
             file, time = (video if best == 0 and video else camera.file), camera.own_time(time)
             points = camera.project((table.joints3d[row] + table.root[row]).astype(np.float64))
-        image = None if file is None else _frame(file, time, table.fps or 30.0)
+        image = None if file is None else _frame(file, time, table.fps or 30.0, stream)
         frame = int(table.frame_index[row])
         found.append(Moment(event, frame, _drawn(points, image), image is not None))
     return found
 
 
-def _frame(video: Path, time: float, fps: float) -> U8 | None:
+def _frame(video: Path, time: float, fps: float, stream: int | None) -> U8 | None:
     """Return the frame at a time; None if it cannot be read."""
     try:
-        with open_source(str(video), start=max(time - 0.5 / fps, 0.0), end=time + 1 / fps) as source:
+        with open_source(str(video), start=max(time - 0.5 / fps, 0.0), end=time + 1 / fps, stream=stream) as source:
             for frame in source:
                 if abs(frame.time - time) < 0.6 / fps:
                     return frame.image
@@ -114,12 +114,12 @@ def _drawn(points: F64, image: U8 | None) -> bytes:
     return data.tobytes()
 
 
-def _projected(table: PoseTable, row: int) -> F64:
+def _projected(table: Recording, row: int) -> F64:
     """Project the lifted joints to the image, (17, 2) px."""
     assert table.camera is not None
     places = (table.joints3d[row] + table.root[row]).astype(np.float64)
-    pixels = places @ table.camera.matrix.T
-    return np.asarray(pixels[:, :2] / np.maximum(pixels[:, 2:], 1e-6))
+    places[:, 2] = np.maximum(places[:, 2], 1e-6)
+    return table.camera.project(places)
 
 
 def _draw_skeleton(canvas: U8, points: F64) -> None:

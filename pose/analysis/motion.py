@@ -32,6 +32,7 @@ class Motion:
     contacts: F64 | None = None  # (T, 2) contact probability of the left and right foot; None if unknown
     # (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
     ankles: F64 | None = None
+    movement: str = ""  # name of the repeated movement that the user gives; empty finds it
 
     def joint(self, name: str) -> F64:
         """Return the positions (T, 3) in m of one joint of Human3.6M-17, by name."""

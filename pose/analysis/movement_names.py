@@ -2,14 +2,17 @@
 
 import numpy as np
 
+from pose.analysis.motion import SIDES
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 
 UNNAMED = "movement A"
 
 
-def movement_name(courses: F64) -> str:
-    """Return the name of a movement of poses (R, S, 17, 3) m (x left, y up), or 'movement A' if none matches."""
+def movement_name(courses: F64, given: str = "") -> str:
+    """Return the name of a movement of poses (R, S, 17, 3) m (x left, y up): `given`, or 'movement A' if none fits."""
+    if given:
+        return given
     course = np.median(courses, axis=0)
 
     def joint(name: str) -> F64:
@@ -24,6 +27,9 @@ def movement_name(courses: F64) -> str:
     apart = [float(np.max(np.abs(joint("left_ankle") - joint("right_ankle"))[:, axis])) for axis in (0, 2)]
     trunk = joint("thorax") - joint("pelvis")
     lean = float(np.ptp(np.degrees(np.arctan2(trunk[:, 2], trunk[:, 1]))))
+    if float(np.median(np.degrees(np.arctan2(np.hypot(trunk[:, 0], trunk[:, 2]), trunk[:, 1])))) > 60:
+        bends = [_bend(joint(f"{side}_shoulder"), joint(f"{side}_elbow"), joint(f"{side}_wrist")) for side in SIDES]
+        return "push-up" if min(float(np.ptp(bend)) for bend in bends) > 40 else UNNAMED
     if sinks > 0.15 and min(flexion) > 40:
         return "lunge" if apart[1] > 0.45 else "side lunge" if apart[0] > 0.75 else "squat"
     spread = float(np.ptp(np.abs(joint("left_ankle") - joint("right_ankle"))[:, 0]))

@@ -22,7 +22,6 @@ SAGITTAL, FRONTAL = "sagittal", "frontal"
 SIGMA_MM = (80.0, 150.0)  # median sigma of the joints
 MISSING = (0.1, 0.3)  # fraction of frames without the person
 OCCLUDED = (0.2, 0.5)  # fraction of the joints in all frames that are occluded
-VISIBLE_SCORE = 0.3  # a joint with a lower 2D score counts as occluded
 # angle between the line of sight and the plane of motion; below, the motion is mostly in depth
 VIEW_DEGREES = (35.0, 10.0)
 HALF_WIDTH_RELATIVE = (0.5, 1.0)  # half of the interval relative to the value

@@ -12,7 +12,7 @@ from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.norms import SOURCE
 from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
 from pose.analysis.wording import ANGLES, levels, name_parts
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.utils.shown import shown_in_html
 from pose.utils.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
@@ -37,7 +37,7 @@ with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do n
 </ul></div>"""
 
 
-def write_report(analysis: Analysis, table: PoseTable, target: Path, name: str, video: Path | None = None) -> None:
+def write_report(analysis: Analysis, table: Recording, target: Path, name: str, video: Path | None = None) -> None:
     """Write the report of an analysis as one HTML file.
 
     Raises:
@@ -47,7 +47,7 @@ def write_report(analysis: Analysis, table: PoseTable, target: Path, name: str, 
         file.writelines(_page(analysis, table, name, video))
 
 
-def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -> Iterator[str]:
+def _page(analysis: Analysis, table: Recording, name: str, video: Path | None) -> Iterator[str]:
     title = shown_in_html(name)
     style = files("pose.analysis").joinpath("report.css").read_text(encoding="utf-8")
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -88,7 +88,7 @@ def _summary(analysis: Analysis, person: int) -> str:
     return shown_in_html(", ".join(phrases) or "no metrics")
 
 
-def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Moment]) -> Iterator[str]:
+def _person(analysis: Analysis, table: Recording, person: int, shown: list[Moment]) -> Iterator[str]:
     yield f'<section class="person" id="person-{person}"><h2>Person {person}</h2>\n'
     if shown:
         yield '<h3>Key moments</h3>\n<div class="images">'
@@ -155,7 +155,7 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
     return first_up(f"{event.side} {event.name}".strip().lower()), ""
 
 
-def _angles(table: PoseTable, metrics: list[Metric], curves: list[Curve]) -> Iterator[str]:
+def _angles(table: Recording, metrics: list[Metric], curves: list[Curve]) -> Iterator[str]:
     """Yield the range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pose.analysis.metrics import Metric
 from pose.analysis.wording import JUMPS, SCORES, levels, meaning, name_parts
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.utils.shown import shown_in_html
 
 LIGHTS = {"green": "good", "amber": "care", "red": "weak"}
@@ -21,13 +21,13 @@ JUMP_COLUMNS = {
 }
 
 
-def frames_between(table: PoseTable, start: float, end: float) -> str:
+def frames_between(table: Recording, start: float, end: float) -> str:
     """Describe the part of the video from `start` to `end` (s) as text, in seconds and frame numbers."""
     first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
-def metric_tables(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
+def metric_tables(table: Recording, metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield the HTML of tables of metrics, one table for each movement and part of the video."""
     for part in _split(metrics):
         subject = name_parts(part[0])[0]
@@ -53,7 +53,7 @@ def _subject(metric: Metric) -> str:
     return "" if metric.group == "sit-to-stand" else name_parts(metric)[0]
 
 
-def _table(table: PoseTable, metrics: Sequence[Metric]) -> str:
+def _table(table: Recording, metrics: Sequence[Metric]) -> str:
     """Return one table. What all rows have in common is stated above the table."""
     source = Counter((metric.start, metric.end) for metric in metrics).most_common(1)[0][0]
     shared = _shared([metric.doubt for metric in metrics])
@@ -74,7 +74,7 @@ def _quiet(texts: Iterable[str]) -> str:
     return f'<p class="quiet">{shown_in_html("; ".join(texts))}</p>'
 
 
-def _row(table: PoseTable, metric: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
+def _row(table: Recording, metric: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
     remarks = [
         remark for text in (metric.note, metric.doubt) for remark in text.split("; ") if remark and remark not in shared
     ]
@@ -114,7 +114,7 @@ def _rounded(value: float, digits: int = 0) -> str:
     return text.replace("-", "\u2212" if float(text) else "")
 
 
-def jump_table(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
+def jump_table(table: Recording, metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield the HTML of a table with one row for each jump."""
     jumps: dict[str, dict[str, Metric]] = {}
     for metric in metrics:

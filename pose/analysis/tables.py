@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.analysis import Analysis, Curve, Event, Metric, Omission, Series
+from pose.analysis import Analysis, Curve, Event, Metric, Omission, RepetitionRow, Series
 from pose.errors import PoseError
 from pose.utils.whole_file import whole_file
 
@@ -20,7 +20,7 @@ SERIES = ("person", "group", "name", "unit", "time", "value")
 # Columns by table. The table of metrics is called "figures" in all files.
 TABLES = {
     **{name: [entry.name for entry in fields(kind)] for name, kind in
-       (("figures", Metric), ("events", Event), ("omissions", Omission))},
+       (("figures", Metric), ("events", Event), ("omissions", Omission), ("repetitions", RepetitionRow))},
     "curves": CURVES,
     "series": SERIES,
 }  # fmt: skip
@@ -42,8 +42,9 @@ def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path
     Raises:
         PoseError: If pyarrow is not installed, which the format parquet needs, or if a file cannot be written.
     """
-    content: dict[str, Sequence[Metric | Event | Omission]] = {
-        "figures": analysis.metrics, "events": analysis.events, "omissions": analysis.omissions
+    content: dict[str, Sequence[Metric | Event | Omission | RepetitionRow]] = {
+        "figures": analysis.metrics, "events": analysis.events, "omissions": analysis.omissions,
+        "repetitions": analysis.repetitions,
     }  # fmt: skip
     rows = {name: [asdict(row) for row in entries] for name, entries in content.items()}
     document = rows | {name: [asdict(row) for row in getattr(analysis, name)] for name in ("curves", "series")}

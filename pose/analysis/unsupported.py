@@ -4,7 +4,7 @@ import numpy as np
 
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.types import F32, F64
 from pose.world.foot_points import foot_joints
 
@@ -17,7 +17,7 @@ SWAP_GAIN_M = 0.8  # minimum decrease of the deviation when two tracks are swapp
 SWAP_SHARE = 0.35  # maximum deviation of swapped tracks, relative to that of the tracks as they are
 
 
-def small_body_reason(table: PoseTable, person: int) -> str:
+def small_body_reason(table: Recording, person: int) -> str:
     """Return why the person with this track id is too small to analyse; empty if large enough or of unknown height."""
     heights = {} if table.world_info is None else table.world_info.heights
     height, sigma = heights.get(person, (np.inf, 0.0))
@@ -40,7 +40,7 @@ def too_short_reason(times: F64) -> str:
     return f"the person is fully visible for less than {MIN_DURATION_S:g} s at a time"
 
 
-def unobserved_angles(table: PoseTable) -> list[str]:
+def unobserved_angles(table: Recording) -> list[str]:
     """Return the joint angles that may be missing, each with its reason."""
     feet = "heels and toes are not seen in all frames of two cycles"
     ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
@@ -67,13 +67,13 @@ def seated_traveller_reason(parts: list[Motion]) -> str:
     return ""
 
 
-def id_switches(table: PoseTable) -> dict[int, str]:
+def id_switches(table: Recording) -> dict[int, str]:
     """Find probable id switches between two people who come close, as a text by track id."""
     # People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
     # the later part of each fits the earlier part of the other far better than its own.
     assert table.placed is not None
     switches: dict[int, str] = {}
-    people = np.unique(table.id).tolist()
+    people = table.people
     pelvises = {person: _pelvis(table, person) for person in people}
     for at, first in enumerate(people):
         for second in people[at + 1 :]:
@@ -85,7 +85,7 @@ def id_switches(table: PoseTable) -> dict[int, str]:
     return switches
 
 
-def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
+def _pelvis(table: Recording, person: int) -> tuple[F64, F64]:
     """Return times (T,) s and horizontal positions of the pelvis (T, 2) m."""
     assert table.placed is not None
     rows = np.flatnonzero((table.id == person) & np.isfinite(table.placed.joints[:, 0, 0]))

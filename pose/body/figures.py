@@ -10,7 +10,10 @@ from pose.body.motions import AnimatedSkeleton
 from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
+from pose.structures import rotations
 from pose.structures.types import F64
+
+_MIDDLE_M = 0.02  # m from the middle of the body up to which a bone is in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,23 @@ class Look:
     spans: Callable[[], Iterator[tuple[TrackSpan, SkeletonMotion]]]
     # Function that returns a note for the summary. It is complete once the iterator of `spans` is exhausted.
     note: Callable[[], str]
+
+
+def rest_rotations(look: Look) -> F64:
+    """Return rotations (B, 4) in the T-pose whose y axes point along the bones, and z axes forward or, in feet, up."""
+    axes = np.zeros((len(look.names), 3, 3))
+    for bone, parent in enumerate(look.parents):
+        children = [child for child, above in enumerate(look.parents) if above == bone]
+        middle = [child for child in children if abs(look.heads[child, 0]) < _MIDDLE_M]
+        if abs(look.heads[bone, 0]) < _MIDDLE_M and middle:
+            children = middle  # the spine, not the legs or the arms
+        along = look.heads[children].mean(axis=0) - look.heads[bone] if children else axes[parent, 1]
+        along = axes[parent, 1] if np.linalg.norm(along) < 1e-6 else along / np.linalg.norm(along)
+        front = np.eye(3)[2 if abs(along[2]) < 0.7 else 1]
+        across = np.cross(along, front)
+        across /= np.linalg.norm(across)
+        axes[bone] = across, along, np.cross(across, along)
+    return rotations.from_axes(*axes.transpose(1, 0, 2))
 
 
 def sticks(track: Track) -> Look:

@@ -16,6 +16,7 @@ from pose.body.gaze import directions_of
 from pose.body.skeleton import fit_body
 from pose.body.smoothing import StreamingSmoother, foot_frames_of
 from pose.body.space import CAMERA_SPACE
+from pose.structures.camera import Camera
 from pose.structures.hand_points import WRISTS, sized_to_body
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, F64, FrameResult
@@ -77,28 +78,38 @@ class FittedBodies(Generic[Fitted]):
         return person.fitted
 
     def feet(
-        self, track_id: int, observations: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
+        self,
+        track_id: int,
+        observations: list[tuple[FrameResult, int]],
+        joints: F32,
+        camera: Camera,
+        skeleton: Skeleton,
     ) -> F64:
         """Estimate smoothed directions of the feet of a person. Call `of` for the person first.
 
         Args:
             observations: (result of the frame, index of the person in its arrays) for each of n frames.
             joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
-            matrix: (3, 3) px, camera intrinsics.
+            camera: Camera of the images.
             skeleton: Skeleton of the 2D keypoints.
 
         Returns:
             (n, 2, 2, 3) unit vectors (x right, y up, z towards the camera). Axis 1 is left, right foot. Axis 2 is the
             direction from heel to toe, and the upward normal of the sole.
         """
-        keypoints, scores, focal = _observed(observations, matrix)
+        keypoints, scores, focal = _observed(observations, camera)
         swapped = np.stack([result.poses.swapped[row] for result, row in observations])
         observed_feet = extract_feet(skeleton, keypoints, scores, swapped, focal)
         directions = foot_frames(joints.astype(np.float64), observed_feet, None, None) @ CAMERA_SPACE.rotation.T
         return foot_frames_of(self._people[track_id].feet.step(directions, _times(observations)))
 
     def heads(
-        self, track_id: int, observations: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
+        self,
+        track_id: int,
+        observations: list[tuple[FrameResult, int]],
+        joints: F32,
+        camera: Camera,
+        skeleton: Skeleton,
     ) -> F64 | None:
         """Estimate smoothed rotations of the lifted head with which it fits the 2D keypoints of nose, eyes and ears.
 
@@ -108,7 +119,7 @@ class FittedBodies(Generic[Fitted]):
             (n, 3) rotation vectors, rad, in the axes of the lifted head; None if the skeleton has no nose, eyes and
             ears.
         """
-        keypoints, scores, focal = _observed(observations, matrix)
+        keypoints, scores, focal = _observed(observations, camera)
         observed_heads = SeenHeads.of(skeleton, keypoints, scores, focal)
         if observed_heads is None:
             return None
@@ -151,23 +162,23 @@ def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | 
     return CAMERA_SPACE.to_file(points.astype(np.float64))
 
 
-def faces_in(observations: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
+def faces_in(observations: list[tuple[FrameResult, int]], camera: Camera) -> F64 | None:
     """Return directions (n, 3) of a person's face (x right, y up, z to the camera); NaN undetected, None unknown."""
     frame_faces = [(result.people.faces, row) for result, row in observations]
     parts = [faces[row : row + 1] for faces, row in frame_faces if faces is not None]
     if len(parts) < len(observations):
         return None
     faces = reduce(add, parts)
-    return CAMERA_SPACE.to_file(directions_of(faces, matrix))
+    return CAMERA_SPACE.to_file(directions_of(faces, camera))
 
 
 def _times(observations: list[tuple[FrameResult, int]]) -> F64:
     return np.array([result.time for result, _ in observations])
 
 
-def _observed(observations: list[tuple[FrameResult, int]], matrix: F64) -> tuple[F32, F32, F64]:
+def _observed(observations: list[tuple[FrameResult, int]], camera: Camera) -> tuple[F32, F32, F64]:
     """Return keypoints (n, J, 2) px, scores (n, J) and focal lengths (n, 2) px of one person in n frames."""
     zooms = np.array([1.0 if result.view is None else result.view.zoom for result, _ in observations])
-    keypoints = np.stack([result.people.keypoints[row] for result, row in observations])
+    keypoints = camera.undistort(np.stack([result.people.keypoints[row] for result, row in observations]))
     scores = np.stack([result.people.scores[row] for result, row in observations])
-    return keypoints, scores, np.diag(matrix)[:2] * zooms[:, None]
+    return keypoints, scores, np.diag(camera.matrix)[:2] * zooms[:, None]

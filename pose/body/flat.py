@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.body.digits import joined, merged, number, without_first
 from pose.body.selection import CHUNK
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.results.cameras import result_cameras
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, I64, U8
@@ -38,7 +38,7 @@ class People2D:
     hands: F32 | None = None  # (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected
 
 
-def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
+def portions(recording: Selection, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
     """Yield the 2D poses of all frames, also without people, in portions of a few thousand."""
     table = recording.table
     pick = _Picker(table.skeleton, names)
@@ -58,7 +58,7 @@ def portions(recording: Recording, people: list[int], names: tuple[str, ...]) ->
         recording.release()
 
 
-def _hands(recording: Recording, rows: I64) -> F32 | None:
+def _hands(recording: Selection, rows: I64) -> F32 | None:
     hands = recording.table.hand_rows(rows)
     if hands is None:
         return None
@@ -75,7 +75,7 @@ def keypoints(points: F32) -> U8:
     return without_first(merged(joined(places, scores)))
 
 
-def own_frames(recording: Recording) -> list[str]:
+def own_frames(recording: Selection) -> list[str]:
     """Return notes that name the camera of 2D keypoints and say that `--fps` does not resample them."""
     several = [
         f"of the first camera, {camera.name}; frames are numbered as in the result"

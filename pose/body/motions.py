@@ -67,7 +67,7 @@ class AnimatedSkeleton:
 
     def _solve(self, span: TrackSpan) -> FittedMotion:
         points = self.track.space.to_file(span.joints[span.known])
-        motion = solve(points, self.body)
+        motion = solve(points, self.body, span.times[span.known])
         distance = residual(points, self.body, motion).sum(axis=0)
         return FittedMotion(motion, distance)
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pose.body.timeline import thinned
 from pose.errors import UsageError
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.refine import lengths_of
 from pose.structures.types import F64, I64
 from pose.utils.archives import release
@@ -19,7 +19,7 @@ CHUNK = 2048  # frames in memory at a time
 SAMPLE = 4096  # rows from which medians of a whole result are computed
 
 
-def without_world(table: PoseTable) -> str:
+def without_world(table: Recording) -> str:
     """Return the reason why a result cannot be exported in world coordinates; empty if it can."""
     motion = None if table.run is None or table.world_info is not None else table.run.motion
     if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
@@ -27,7 +27,7 @@ def without_world(table: PoseTable) -> str:
     return f"the camera's motion is {motion.motion.kind} and not compensated, so the result has no world"
 
 
-def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
+def scale_factors(table: Recording, heights: Mapping[int | None, float]) -> dict[int, float]:
     """Return the factors by which people are scaled to given body heights, by person id; None is all others.
 
     Raises:
@@ -57,7 +57,7 @@ def some_ids(people: Sequence[int] | I64) -> str:
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
 
 
-def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
+def finite_rows(table: Recording, rows: I64) -> NDArray[np.bool_]:
     """Return a mask (N,) of the table rows whose 3D pose is finite."""
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):
@@ -68,7 +68,7 @@ def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
     return finite
 
 
-def release_pages(table: PoseTable) -> None:
+def release_pages(table: Recording) -> None:
     """Release the memory of memory-mapped arrays. Their data are read from disk again when needed."""
     release(table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box)
 

@@ -7,7 +7,7 @@ rotates the thigh.
 A direction determines two of a bone's three degrees of freedom. For pelvis and thorax the third comes from hips and
 shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges. Below a bend of
 15 degrees this plane is inaccurate, so its weight decreases to 0 for a straight limb. Other bones get the shortest
-rotation, without twist.
+rotation, without twist. Recordings smooth the twist over time, which moves no joint.
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pose.body.smoothing import smoothed
 from pose.structures import rotations
 from pose.structures.rotations import cross, dot, unit
 from pose.structures.skeletons import H36M17
@@ -29,6 +30,7 @@ NAMES = (
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
 ORDER = np.array([H36M17.index(name) for name in NAMES])
 LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
+TWIST_SMOOTH_S = 0.1  # standard deviation of the Gaussian window over which the twist of a limb is smoothed
 FULL_WEIGHT_BEND_RAD = np.radians(15)  # bend from which on its plane has full weight
 
 _AT = {name: place for place, name in enumerate(NAMES)}
@@ -104,8 +106,8 @@ def _tips(offsets: F64) -> F64:
     return tips
 
 
-def solve(points: F64, body: Body) -> SkeletonMotion:
-    """Compute the bone rotations of `body` that fit joint positions."""
+def solve(points: F64, body: Body, times: F64 | None = None) -> SkeletonMotion:
+    """Compute the bone rotations of `body` that fit joint positions; `times` (T,) s smooth the twist over time."""
     ordered = points[:, ORDER]
     global_quaternions = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
     global_quaternions[:, _PELVIS] = pelvis = _quaternions(pelvis_frame(ordered))
@@ -118,7 +120,7 @@ def solve(points: F64, body: Body) -> SkeletonMotion:
         outward = _X if side == 0 else -_X
         for limb, parent, rest, hinge in ((leg, pelvis, -_Y, _X), (arm, thorax, outward, cross(outward, _Z))):
             upper, lower = _direction(ordered, limb[0], limb[1]), _direction(ordered, limb[1], limb[2])
-            global_quaternions[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge)
+            global_quaternions[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge, times)
             global_quaternions[:, limb[1]] = global_quaternions[:, limb[2]] = aimed(
                 global_quaternions[:, limb[0]], rest, lower
             )
@@ -190,15 +192,19 @@ def aimed(parent: F64, rest: F64, direction: F64) -> F64:
     return rotations.multiply(parent, rotations.shortest_rotation(rest, local))
 
 
-def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
+def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64, times: F64 | None = None) -> F64:
     """Twist an upper bone (T, 4) so that the hinge at its end can bend towards the lower bone."""
+    # A limb that is straight for some frames has another plane after them. Without `times` the twist then jumps.
     expected = rotations.rotate(quaternions, hinge)
     normal = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(normal, normal)), dot(upper, lower))
     weight = np.clip(bend / FULL_WEIGHT_BEND_RAD, 0, 1)[:, None]
     weight = weight * weight * (3 - 2 * weight)
     axis = weight * unit(normal) + (1 - weight) * expected
-    twist = np.arctan2(dot(cross(expected, axis), upper), dot(expected, axis))
+    phasor = np.stack([dot(expected, axis), dot(cross(expected, axis), upper)], axis=-1)
+    if times is not None and len(times) > 1:
+        phasor = smoothed(phasor, times, TWIST_SMOOTH_S)
+    twist = np.arctan2(phasor[:, 1], phasor[:, 0])
     return rotations.multiply(rotations.about(upper, twist), quaternions)
 
 

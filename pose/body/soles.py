@@ -5,7 +5,7 @@ import numpy as np
 from pose.body.smoothing import foot_frames_of, smoothed
 from pose.body.space import Space
 from pose.body.tracks import Track
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.spaces import WORLD
 from pose.structures.types import F32, F64, I64
 from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, lift_feet
@@ -14,7 +14,7 @@ from pose.world.gravity import ANKLES
 SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in docs/studies/feet.md
 
 
-def focal_lengths(table: PoseTable, rows: I64) -> F64:
+def focal_lengths(table: Recording, rows: I64) -> F64:
     """Return the focal lengths along x and y: (2,) px if constant, otherwise (n, 2) px."""
     assert table.camera is not None
     focal = np.diag(table.camera.matrix)[:2]
@@ -23,15 +23,16 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
     return np.asarray(focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None])
 
 
-def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
+def feet_in_images(table: Recording, rows: I64) -> ImageFeet | None:
     """Return the 2D feet in table rows (n,); None without a camera or without heels and toes."""
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
-    return extract_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
+    keypoints = table.camera.undistort(table.keypoints[rows])
+    return extract_feet(table.skeleton, keypoints, table.scores[rows], table.swapped[rows], focal)
 
 
-def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
+def vertical_and_contacts(table: Recording, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
     """Return verticals (n, 3) in the camera frame and contacts (n, 2); (None, None) without world coordinates."""
     if table.placed is None or table.world_info is None:
         return None, None
@@ -41,7 +42,7 @@ def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tupl
     return up, np.asarray(table.placed.contacts[rows])
 
 
-def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
+def world_feet(table: Recording, *, level: bool) -> tuple[F64, F64] | None:
     """Return the heels and toes in all N rows of a result.
 
     Args:
@@ -67,7 +68,7 @@ def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
     return points, table.placed.joints[:, ANKLES, None] + offsets
 
 
-def row_ankles(table: PoseTable, rows: I64) -> F64:
+def row_ankles(table: Recording, rows: I64) -> F64:
     """Return the flexion of the left and right ankle (n, 2) in degrees, in the table rows `rows` (n,).
 
     Flexion is 0 at a right angle of shank and sole, and positive with raised toes. It is NaN where heel or toe is not
@@ -119,7 +120,7 @@ def smooth_feet(track: Track, at: I64, space: Space) -> F64:
     return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 
-def _frames(table: PoseTable, rows: I64) -> I64:
+def _frames(table: Recording, rows: I64) -> I64:
     """Return the index (n,) in `table.frames` of the frame of each row."""
     result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
     return result

@@ -54,6 +54,11 @@ class Space:
         return result
 
 
+def z_upward(points: F64) -> F64:
+    """Rotate points (..., 3) with y up so that z is up, and y points away from the viewer of x and z."""
+    return np.stack([points[..., 0], -points[..., 2], points[..., 1]], axis=-1)
+
+
 _CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity"
 CAMERA_SPACE = Space(CAMERA, f"{_CAMERA_NOTE}; --space world aligns it", np.diag([1.0, -1.0, -1.0]))
 

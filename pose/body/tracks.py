@@ -17,7 +17,7 @@ from pose.body.skeleton import FittedMotion
 from pose.body.space import AS_GIVEN, Space, camera_space, level_space, source_of_vertical, world_space
 from pose.body.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.errors import PoseError, UsageError
-from pose.results import PoseTable, load_poses
+from pose.results import Recording, load_poses
 from pose.structures.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.structures.skeletons import LIMBS
 from pose.structures.spaces import CAMERA, WORLD
@@ -28,8 +28,8 @@ KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MAX_FPS = 1000.0  # maximum frames/s of resampled time stamps
 
 
-class Recording:
-    """A result, or part of it, to export.
+class Selection:
+    """The part of a `Recording` to export, with its space, scale and time stamps; it copies no rows.
 
     Attributes:
         first, last: Position of the first frame of the part in the result, and the position after its last frame.
@@ -37,9 +37,11 @@ class Recording:
         frames: (F,) indices of these frames in the video.
     """
 
+    bvh_skeleton = "plain"  # skeleton of BVH files, one of `pose.export.bvh_skeletons.BVH_SKELETONS`
+
     def __init__(
         self,
-        table: PoseTable,
+        table: Recording,
         name: str,
         *,
         fps: float | None = None,
@@ -51,6 +53,7 @@ class Recording:
         heights: Mapping[int | None, float] | None = None,
         trim: bool = True,
         rig: str = RIGS[0],
+        z_up: bool = False,
     ) -> None:
         """Select the part of a result to export.
 
@@ -66,12 +69,13 @@ class Recording:
                 distances from the camera, are scaled accordingly.
             trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
             rig: Bone names of characters, one of `RIGS`.
+            z_up: Whether points of world coordinates are written with z upward (x, -z, y) instead of y.
 
         Raises:
-            UsageError: If the part is empty, no person has an id of `heights`, or world coordinates are selected but
-                camera motion is not compensated.
+            UsageError: If the part is empty, no person has an id of `heights`, world coordinates are selected but
+                camera motion is not compensated, or `z_up` is selected without world coordinates.
         """
-        self._up, self._trim, self.rig = up, trim, rig
+        self._up, self._trim, self.rig, self.z_up, self.foot_lock = up, trim, rig, z_up, True
         self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
@@ -89,6 +93,8 @@ class Recording:
             space = CAMERA if table.world_info is None and up is None else WORLD
         if space != CAMERA and (problem := without_world(table)):
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
+        if z_up and space == CAMERA:
+            raise UsageError(f"z_up: the camera frame has no vertical; give --space {WORLD}")
         self._space_name = space
         self._read = 0  # rows read since pages were released
         # Bone rotations, cached for the next format, by person, whether resampled, first frame, number of frames.
@@ -201,16 +207,9 @@ class Recording:
 
     def rows_of(self, person: int) -> I64:
         """Return the indices of a person's rows in the table, in the order of the frames."""
-        order, ids = self._by_person
-        first, end = np.searchsorted(ids, [person, person + 1])
-        result: I64 = order[first:end] + self._rows.start
-        return result
-
-    @cached_property
-    def _by_person(self) -> tuple[I64, I64]:
-        """Order of the rows by id and frame, and the ids in this order."""
-        order = np.argsort(self._ids, kind="stable")
-        return order, self._ids[order]
+        rows = self.table.rows_of(person)
+        first, end = np.searchsorted(rows, [self._rows.start, self._rows.stop])
+        return rows[first:end]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
         """Return the motion of the person with the id `person`, or None if no frame of `timeline` has a finite pose."""
@@ -251,7 +250,7 @@ class Track:
         known: (T,) mask of the frames with the person; False in gaps.
     """
 
-    def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
+    def __init__(self, recording: Selection, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
         """Create a track from indices (N,) of the person's rows in the table, and of the frames of these rows."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
@@ -415,7 +414,7 @@ class Track:
         return result
 
 
-def open_recording(
+def open_selection(
     path: Path,
     *,
     fps: float | None = None,
@@ -427,8 +426,9 @@ def open_recording(
     heights: Mapping[int | None, float] | None = None,
     trim: bool = True,
     rig: str = RIGS[0],
-) -> Recording:
-    """Open a result file of `pose-run`, the live demo or `pose-lift`. `Recording.__init__` describes the options.
+    z_up: bool = False,
+) -> Selection:
+    """Open a result file of `pose-run`, the live demo or `pose-lift`. `Selection.__init__` describes the options.
 
     Raises:
         UsageError: If the file is missing.
@@ -440,6 +440,7 @@ def open_recording(
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
-    return Recording(
-        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim, rig=rig
-    )
+    return Selection(
+        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim,
+        rig=rig, z_up=z_up,
+    )  # fmt: skip

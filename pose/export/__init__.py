@@ -1,15 +1,14 @@
 """Export of results to other formats, one module per format.
 
-To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exports read a `Recording`, a result whose
+To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exports read a `Selection`, a result whose
 arrays may be memory-mapped, in portions of a few thousand frames.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from pose.body.tracks import Recording, open_recording
+from pose.body.tracks import Selection, open_selection
 from pose.errors import PoseError, UsageError
 from pose.export import (
     angles,
@@ -32,7 +31,8 @@ from pose.export import (
 )
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.text import LIST
-from pose.utils.written_files import WrittenFiles, print_warning
+from pose.utils.shown import shown
+from pose.utils.written_files import print_warning, record_files, writing
 
 # Up to this number of files, the record of written files is saved after each. Beyond, it is saved at growing intervals,
 # because each save writes all names. If the process is killed, a later export renames files that are not recorded.
@@ -68,7 +68,7 @@ def check_formats(names: list[str], option: str) -> None:
     """
     for name in names:
         if name not in FORMATS:
-            raise UsageError(f"{option}: unknown format {name!r}; known: {', '.join(FORMATS)}")
+            raise UsageError(f"{option}: unknown format {shown(name, 60)!r}; known: {', '.join(FORMATS)}")
         missing = [module for module in FORMATS[name].modules if find_spec(module) is None]
         if missing:
             extra = FORMATS[name].extra
@@ -85,7 +85,7 @@ def is_available(name: str) -> bool:
     return True
 
 
-def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
+def targets(recording: Selection, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
     """Return the paths that `export` would write, except lists of filled frames (`pose.export.text.list_filled`)."""
     paths = []
     for name in names:
@@ -96,7 +96,7 @@ def targets(recording: Recording, names: list[str], people: list[int], folder: P
 
 
 def export(
-    recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
+    recording: Selection, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
     """Write a recording in one or more formats.
 
@@ -118,7 +118,7 @@ def export(
 
 
 def export_all(
-    recording: Recording,
+    recording: Selection,
     names: list[str],
     people: list[int],
     folder: Path,
@@ -127,38 +127,33 @@ def export_all(
     warn: Callable[[str], None] = print_warning,
 ) -> list[str]:
     """Write a recording in one or more formats, and continue with the next format if one fails."""
-    record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
+    problems = []
     for name in names:
-        for target in targets(recording, [name], people, folder, stem):
-            record.move_user_file(target)
-            record.move_user_file(target.with_name(f"{target.name}{LIST}"))
-            record.remove(target.with_name(f"{target.name}{LIST}"))
-        try:
-            for written in export(recording, [name], folder, stem, people):
-                for path in (written.path, written.path.with_name(f"{written.path.name}{LIST}")):
-                    if os.path.lexists(path):
-                        record.add(path)
-                unsaved += 1
-                if unsaved > saved - SAVED_EACH:
-                    record.save()
-                    unsaved, saved = 0, saved + unsaved
-                done(written)
-        except PoseError as error:
-            problems.append(f"{name}: {error}")
-        finally:
-            if unsaved:
-                record.save()
+        paths = targets(recording, [name], people, folder, stem)
+        lists = [path.with_name(f"{path.name}{LIST}") for path in paths]
+        unsaved, saved = list[Path](), 0
+        with writing([*paths, *lists], warn):
+            record_files(folder, [], gone=lists)
+            try:
+                for written in export(recording, [name], folder, stem, people):
+                    unsaved += [written.path, written.path.with_name(f"{written.path.name}{LIST}")]
+                    if len(unsaved) > 2 * (saved - SAVED_EACH):
+                        record_files(folder, unsaved)
+                        unsaved, saved = [], saved + len(unsaved) // 2
+                    done(written)
+            except PoseError as error:
+                problems.append(f"{name}: {error}")
     return problems
 
 
 __all__ = [
     "FORMATS",
-    "Recording",
+    "Selection",
     "Written",
     "check_formats",
     "export",
     "export_all",
     "is_available",
-    "open_recording",
+    "open_selection",
     "targets",
 ]

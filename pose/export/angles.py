@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.joint_angles import Angles, columns, joint_angles, with_ankles
 from pose.body.soles import row_ankles
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.structures.spaces import CAMERA
 from pose.utils.whole_file import whole_file
@@ -28,7 +28,7 @@ class AngleRows:
     contacts: NDArray[np.float64]  # (n, 2) probability of contact of the left and the right foot
 
 
-def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
+def angle_rows(recording: Selection, people: list[int]) -> Iterator[AngleRows]:
     """Yield the joint angles of one person after another, in portions, for the frames with the person."""
     for person in people:
         track = recording.track(person, recording.timeline)
@@ -44,7 +44,7 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
             yield AngleRows(person, frame, span.times[at], angles, contacts[span.start + at])
 
 
-def angle_notes(recording: Recording) -> Notes:
+def angle_notes(recording: Selection) -> Notes:
     """Return the notes on joint angles for the export summary."""
     vertical = "the image's own" if recording.space.name == CAMERA else "that of the world"
     notes = [f"degrees; the vertical that the trunk's lean refers to is {vertical}"]
@@ -53,7 +53,7 @@ def angle_notes(recording: Recording) -> Notes:
     return notes
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write joint angles of the people with the ids `people` as CSV, and return notes for the export summary."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))

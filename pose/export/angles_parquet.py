@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.body.joint_angles import columns
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.angles import angle_notes, angle_rows
 from pose.export.format import Notes, SceneFormat
 from pose.utils.whole_file import whole_file
@@ -13,7 +13,7 @@ from pose.utils.whole_file import whole_file
 CONTACTS = ("left_contact", "right_contact")
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write joint angles of the people with the ids `people` as Parquet; return notes for the export summary."""
     import pyarrow
     import pyarrow.parquet

@@ -26,7 +26,7 @@ def main() -> None:
     scene.frame_set(scene.frame_start)
     bpy.ops.export_scene.fbx(
         filepath=target,
-        object_types={"ARMATURE", "MESH", "EMPTY"},
+        object_types={"ARMATURE", "MESH", "EMPTY", "CAMERA"},
         add_leaf_bones=False,
         bake_anim_use_all_actions=False,
         bake_anim_use_nla_strips=False,

@@ -13,21 +13,29 @@ import numpy as np
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
 from pose.body.motions import AnimatedSkeleton
-from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body
+from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, forward_kinematics
+from pose.body.soles import smooth_feet
 from pose.body.tracks import Track
+from pose.export.bvh_skeletons import PLAIN, bvh_skeleton, foot_rotations, hierarchy
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import list_filled, timing
 from pose.structures.hand_points import FINGERS, SIDES
 from pose.structures.rotations import unwrapped_euler
+from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.gravity import ANKLES
 
 CENTIMETRES = 100.0
+FEET = [NAMES.index(f"{side}_ankle") for side in ("left", "right")]
 
 
 def write(track: Track, target: Path) -> Notes:
     """Write the track of one person to the BVH file `target`, and return notes for the export summary."""
     assert track.rate is not None, "BVH has one rate"
+    if track.recording.bvh_skeleton != PLAIN:
+        return _write_for_others(track, target)
     bones = AnimatedSkeleton(track)
     fingers = Fingers.of(track, bones)
     with whole_file(target) as hidden, hidden.open("wb") as file:
@@ -51,6 +59,39 @@ def write(track: Track, target: Path) -> Notes:
         bones.distance_note(),
         *list_filled(track, target),
     ]
+
+
+def _write_for_others(track: Track, target: Path) -> Notes:
+    """Write the track with a skeleton of `BVH_SKELETONS`, with the feet on the floor."""
+    assert track.rate is not None
+    bones, skeleton = AnimatedSkeleton(track), bvh_skeleton(track.recording.bvh_skeleton)
+    drop = _floor(track)
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        head = ("HIERARCHY", *hierarchy(skeleton, bones.body), "MOTION", f"Frames: {len(track)}")
+        file.write("\n".join((*head, f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
+        previous = None
+        for span, motion in bones.spans():
+            _, turned = forward_kinematics(bones.body, motion)
+            directions = smooth_feet(track, np.arange(span.start, span.start + len(span.times)), track.space)
+            feet = foot_rotations(directions, turned[:, FEET])
+            angles = unwrapped_euler(skeleton.local_rotations(turned, feet), skeleton.order, previous)
+            previous = angles[-1]
+            degrees = np.degrees(angles).reshape(len(angles), -1)
+            root = skeleton.units_per_m * (motion.root - (0.0, drop, 0.0))
+            first, others = number(root[:, 0], 4), number(np.concatenate([root[:, 1:], degrees], axis=1), 4, prefix=" ")
+            file.write(to_bytes(joined(first, merged(others), "\n")))
+    unit = "metres" if skeleton.units_per_m == 1 else "centimetres"
+    lowered = f"moved by {-drop:+.2f} m, so that the feet are on the floor" if drop else ""
+    notes = [f"{timing(track)}; {unit}; skeleton {track.recording.bvh_skeleton}", bones.distance_note(), lowered]
+    return [*filter(None, notes), *list_filled(track, target)]
+
+
+def _floor(track: Track) -> float:
+    """Return the height of the floor in file axes, m: 0 in the world, else below the lowest ankles of the track."""
+    if track.space.name == WORLD:
+        return 0.0
+    heights = [track.space.to_file(span.joints)[:, ANKLES, 1] for span in track.sample()]
+    return float(np.nanpercentile(np.concatenate(heights), 2)) - ANKLE_HEIGHT
 
 
 def _with_fingers(quaternions: F64, hands: F64) -> F64:
@@ -103,4 +144,4 @@ def _offset(metres: np.ndarray) -> str:
     return " ".join(f"{value:.4f}" for value in (CENTIMETRES * metres + 0.0).tolist())
 
 
-FORMAT = PersonFormat(".bvh", write)
+FORMAT = PersonFormat(".bvh", write, options=("bvh_skeleton",))

@@ -1,4 +1,4 @@
-"""C3D: joints as points, for motion capture programs. The points are little-endian floats.
+"""C3D: joints, heels and toes as points, for motion capture programs. The points are little-endian floats.
 
 The library `ezc3d` is not used: it holds all frames in memory, and it drops frames beyond 65,535 when it reads a file.
 The tests read the files with ezc3d and py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not
@@ -7,16 +7,18 @@ portable. Foot contacts are in the group EVENT. Beyond 255 events, further param
 """
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.markers import marker_names, marker_spans
 from pose.body.tracks import Track
-from pose.export.events import ExportEvent, contact_events
+from pose.export.events import ExportEvent, foot_events
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
-from pose.structures.skeletons import H36M17
 from pose.utils.whole_file import whole_file
 
 MAX_HEADER_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD
@@ -28,18 +30,32 @@ _MAX_ENTRIES = 255  # maximum entries of one parameter
 _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
-def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -> Notes:
-    """Write the track of one person to `target`."""
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """What the header says about the points."""
+
+    names: Sequence[str]
+    y_screen: str  # axis that points up on a screen
+    frames: int
+    rate: float  # frames/s
+    first: int  # number of the first frame
+
+
+def write(track: Track, target: Path, others: Sequence[ExportEvent] = ()) -> Notes:
+    """Write the track of one person to `target`, with its foot events and `others`."""
     assert track.rate is not None, "C3D has one rate"
-    first, contacts = _first(track), events is None
-    events = contact_events(track) if events is None else events
+    first = _first(track)
+    events = sorted([*foot_events(track), *others], key=lambda event: event.time)
     offset = (first - 1) / track.rate - float(track.times[0])  # s, from video time to file time
+    names = marker_names(track)
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        file.write(_head(len(track), track.rate, first, _events(events, offset, f"person{track.person}")))
-        for span in track.spans():
-            cells = np.zeros((len(span.times), len(H36M17), 4), "<f4")
-            cells[~span.known, :, 3] = -1
-            cells[span.known, :, :3] = 1000 * track.space.to_file(span.joints[span.known])
+        header = _Points(names, "+Z" if track.recording.z_up else "+Y", len(track), track.rate, first)
+        file.write(_head(header, _events(events, offset, f"person{track.person}")))
+        for _, points in marker_spans(track, names, z_up=track.recording.z_up):
+            known = np.isfinite(points).all(axis=-1)
+            cells = np.zeros((*known.shape, 4), "<f4")
+            cells[~known, 3] = -1
+            cells[known, :3] = 1000 * points[known]
             file.write(cells.tobytes())
         # Readers read longer recordings up to the end of the file, so padding could look like a frame.
         if len(track) < MAX_HEADER_FRAMES:
@@ -52,8 +68,7 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
     if len(events) > MAX_EVENTS:
         long.append(f"more than {MAX_EVENTS} events: the first are in the file")
     count = min(len(events), MAX_EVENTS)
-    of = " of foot contacts (of the ankles)" if contacts else ""
-    notes = [f"{count} {'event' if count == 1 else 'events'}{of}"] if events else []
+    notes = [f"{count} {'event' if count == 1 else 'events'}"] if events else []
     return [f"{timing(track)}; millimetres", *notes, *missing(track), *long]
 
 
@@ -83,34 +98,32 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
     return group
 
 
-def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
+def _head(points: _Points, events: dict[str, _Value]) -> bytes:
     """Return the header block and the parameter blocks."""
-    counted = min(frames, MAX_HEADER_FRAMES)
-    size = len(_parameters(counted, rate, frames, 0, first, events))
-    blocks = -(-size // BLOCK)
-    parameters = _parameters(counted, rate, frames, 2 + blocks, first, events)
+    blocks = -(-len(_parameters(points, 0, events)) // BLOCK)
+    parameters = _parameters(points, 2 + blocks, events)
+    last = points.first + min(points.frames, MAX_HEADER_FRAMES) - 1
     count = struct.pack("<4B", 1, 0x50, blocks, _INTEL)
     header = struct.pack(
-        "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, first, first + counted - 1, 0, -1.0, 2 + blocks, 0, rate
+        "<BBHHHHHfHHf", 2, 0x50, len(points.names), 0, points.first, last, 0, -1.0, 2 + blocks, 0, points.rate
     )  # a negative scale means that points are floats
     return header.ljust(BLOCK, b"\0") + (count + parameters[4:]).ljust(blocks * BLOCK, b"\0")
 
 
-def _parameters(
-    counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
-) -> bytes:
+def _parameters(points: _Points, data_start: int, events: dict[str, _Value]) -> bytes:
     """Return the parameter section: its header of four bytes, then all groups."""
     point: dict[str, _Value] = {
-        "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
-        "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
+        "USED": len(points.names), "FRAMES": min(points.frames, MAX_HEADER_FRAMES), "DATA_START": data_start,
+        "SCALE": -1.0, "RATE": points.rate, "UNITS": "mm", "LABELS": list(points.names),
+        "DESCRIPTIONS": list(points.names), "X_SCREEN": "+X", "Y_SCREEN": points.y_screen,
     }  # fmt: skip
-    if frames > MAX_HEADER_FRAMES:
-        point["LONG_FRAMES"] = float(frames)
-    last = first + frames - 1
+    if points.frames > MAX_HEADER_FRAMES:
+        point["LONG_FRAMES"] = float(points.frames)
+    last = points.first + points.frames - 1
     groups: dict[str, dict[str, _Value]] = {
         "POINT": point,
         "ANALOG": {"USED": 0, "RATE": 0.0, "GEN_SCALE": 1.0},
-        "TRIAL": {"ACTUAL_START_FIELD": (first, 0), "ACTUAL_END_FIELD": (last & 0xFFFF, last >> 16)},
+        "TRIAL": {"ACTUAL_START_FIELD": (points.first, 0), "ACTUAL_END_FIELD": (last & 0xFFFF, last >> 16)},
     }
     groups |= {"EVENT": events} if events["USED"] else {}
     records = bytearray(4)
@@ -143,4 +156,4 @@ def _packed(value: _Value) -> bytes:
     return struct.pack(f"<bBB{len(value)}H", _INTEGER, 1, len(value), *value)
 
 
-FORMAT = PersonFormat(".c3d", write)
+FORMAT = PersonFormat(".c3d", write, options=("z_up",))

@@ -10,14 +10,14 @@ import numpy as np
 
 from pose.body.digits import joined, merged, number, to_bytes, without_first
 from pose.body.flat import People2D, keypoints, own_frames, portions
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.structures.skeletons import COCO_NAMES
 from pose.structures.types import U8
 from pose.utils.whole_file import whole_file
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the 2D keypoints of the people with the ids `people` as COCO JSON; return notes for the export summary."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(b"[")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from pose.body.digits import encoded, joined, merged, number, to_bytes
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
 from pose.utils.whole_file import whole_file
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the joints of the people with the ids `people` as CSV, and return notes for the export summary."""
     video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
     observers = encoded(observer_names())
@@ -24,7 +24,8 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","))
             head = joined(head, number(part.person, prefix=","), ",")
             positions = merged(number(part.values[..., :3], 4, prefix=","), 2)
-            sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
+            sigma = joined(number(part.values[..., 3], 1, prefix=","), number(part.root_sigma, 1, prefix=",")[:, None])
+            score = number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
             doubtful = number(np.isin(part.person, recording.table.doubtful_ids), prefix=",")
             after = joined(doubtful, f",{space}")[:, None]
@@ -46,4 +47,4 @@ def _quoted(cell: str) -> str:
     return buffer.getvalue()
 
 
-FORMAT = SceneFormat(".csv", write)
+FORMAT = SceneFormat(".csv", write, options=("z_up",))

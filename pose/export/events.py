@@ -1,9 +1,11 @@
-"""Foot contacts of a track as events, for formats with events."""
+"""Foot events of a track, for formats with events: of gait where the person walks, of contacts elsewhere."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from pose.analysis.gait import analyse_gait
+from pose.analysis.motion import motions
 from pose.body.timeline import stretches
 from pose.body.tracks import Track
 from pose.structures.types import Flags
@@ -12,6 +14,7 @@ from pose.world.rules import RULES
 FOOT_STRIKE, FOOT_OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them
 SIDES = ("Left", "Right")
 GENERAL = "General"  # for events without a side
+AROUND_S = 0.3  # contacts this close to the steps of a walk are these steps
 MIN_CONTACT_PROBABILITY = 0.5  # minimum probability of a contact
 
 
@@ -22,6 +25,29 @@ class ExportEvent:
     time: float  # time in the video, s
     label: str  # 'Foot Strike' (`FOOT_STRIKE`), 'Foot Off' (`FOOT_OFF`) or another label
     side: str  # 'Left' or 'Right' (`SIDES`), or 'General' (`GENERAL`) for events without a side
+
+
+def foot_events(track: Track) -> list[ExportEvent]:
+    """Return the foot strikes and foot offs of a track in time order."""
+    # In gait, contacts of the ankles begin 0.1 s early and end 0.1 s late; `pose.analysis.gait` was fitted to force
+    # plates. A stationary person has no gait, but contacts.
+    contacts, table = contact_events(track), track.recording.table
+    if table.placed is None:
+        return contacts
+    own = (table.id == track.person) & ~table.placed.partial
+    for motion in motions(table.time[own], table.placed.joints[own], table.sigma[own]):
+        gait = analyse_gait(motion)
+        steps = [
+            ExportEvent(time, label, side.capitalize())
+            for label, by_side in ((FOOT_STRIKE, gait.strikes), (FOOT_OFF, gait.offs))
+            for side, times in by_side.items()
+            for time in times
+            if track.times[0] <= time <= track.times[-1]
+        ]
+        if steps:
+            first, last = (bound(event.time for event in steps) for bound in (min, max))
+            contacts = [event for event in contacts if not first - AROUND_S < event.time < last + AROUND_S] + steps
+    return sorted(contacts, key=lambda event: (event.time, event.side))
 
 
 def contact_events(track: Track, min_contact_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from pose.body.digits import joined, merged, number, to_bytes
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.structures.face_points import ANGLES, MEASURES, head_angles, measures
 from pose.structures.types import I64
 from pose.utils.whole_file import whole_file
@@ -17,7 +17,7 @@ _COLUMNS = ("frame", "time", "person", "score", *(f"{name}_deg" for name in ANGL
 _ROWS_PER_PORTION = 256  # rows in memory at a time; a face has 468 points
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write head poses of the people with the ids `people` as CSV, and return notes for the export summary."""
     scores = recording.table.face_scores
     with whole_file(target) as hidden, hidden.open("wb") as file:
@@ -30,7 +30,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return ["the video's own frames; degrees against the line of sight; ratios: docs/guides/face.md"]
 
 
-def _seen(recording: Recording, person: int) -> Iterator[I64]:
+def _seen(recording: Selection, person: int) -> Iterator[I64]:
     """Yield the indices of the result's rows in which the person's face is detected, in portions."""
     scores, own = recording.table.face_scores, recording.rows_of(person)
     assert scores is not None
@@ -41,7 +41,7 @@ def _seen(recording: Recording, person: int) -> Iterator[I64]:
             yield rows
 
 
-def _lines(table: PoseTable, rows: I64, person: int) -> bytes:
+def _lines(table: Recording, rows: I64, person: int) -> bytes:
     assert table.face_keypoints is not None
     assert table.face_scores is not None
     points = np.asarray(table.face_keypoints[rows])

@@ -74,4 +74,4 @@ def write(track: Track, target: Path) -> Notes:
     return [f"{rate:.6g} frames per second, resampled by Blender; {note.partition(': ')[2]}", *hidden_note]
 
 
-FORMAT = PersonFormat(".fbx", write, uniform=False, extra="fbx", check=check, options=("rig",))
+FORMAT = PersonFormat(".fbx", write, uniform=False, extra="fbx", check=check, options=("rig", "foot_lock"))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pose.body.tracks import Recording, Track
+from pose.body.tracks import Selection, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class SceneFormat:
     """A format with one file or folder for all people."""
 
     ending: str  # end of the file name, after the stem
-    write: Callable[[Recording, list[int], Path], Notes]  # function that writes the people with the given ids to a path
+    write: Callable[[Selection, list[int], Path], Notes]  # function that writes the people with the given ids to a path
     extra: str | None = None  # extra of this package that installs the required library; None if no extra is needed
     modules: tuple[str, ...] = field(default=())  # python modules that the format requires
     check: Callable[[], None] = lambda: None  # function that raises PoseError if a required program is missing

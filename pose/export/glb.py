@@ -1,27 +1,30 @@
 """GLB (binary glTF 2.0): people as skinned characters or stick figures, and the video's cameras, in one scene.
 
-There is one animation. Units are metres, with y up. Each person has a node whose scale is 0 in frames without the
-person (glTF cannot hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Specification, 2021.
+There is one animation a person, one of all cameras, and one of everything, which comes first: programs play the first.
+Units are metres, with y up. In the rest pose, the y axis of every joint points along its bone, because Blender draws
+bones along it; the mesh is in the T-pose. Each person has a node whose scale is 0 in frames without the person (glTF
+cannot hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Specification, 2021.
 """
 
 import json
 import struct
 from pathlib import Path
-from typing import IO, NotRequired, TypedDict
+from typing import IO, NotRequired, TypedDict, cast
 
 import numpy as np
 
 from pose.body.character.look import SHAPE_NOTE, character_look
-from pose.body.figures import Look, sticks
+from pose.body.figures import Look, rest_rotations, sticks
 from pose.body.presence import presence
 from pose.body.rigs import STICKS
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
 from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
 from pose.export.viewpoints import viewpoints
 from pose.structures.colours import person_colour
-from pose.structures.rotations import same_sign
+from pose.structures.rotations import IDENTITY, inverse, multiply, rotate, same_sign
+from pose.structures.types import F64
 from pose.utils.json_values import Json
 from pose.utils.whole_file import whole_file
 
@@ -86,8 +89,11 @@ class _Person:
 
     def __init__(self, look: Look, start: float, buffer: _Buffer) -> None:
         self.look, track = look, look.track
+        self.rest = rest_rotations(look)
+        turned_back = np.stack([rotate(self.rest, axis) for axis in np.eye(3)], axis=1)
         matrices = np.tile(np.eye(4), (len(look.names), 1, 1))
-        matrices[:, :3, 3] = -look.heads
+        matrices[:, :3, :3] = turned_back
+        matrices[:, :3, 3] = -np.einsum("bij,bj->bi", turned_back, look.heads)
         self.times = (track.times[track.known] - start).astype(np.float32)
         self.shown_at, self.shown = presence(track, start)
         self.attributes = {
@@ -104,6 +110,11 @@ class _Person:
         self.scales = buffer.keep(np.repeat(self.shown[:, None], 3, axis=1), "VEC3")
         self.roots = buffer.add(len(self.times), "VEC3")
         self.quaternions = {joint: buffer.add(len(self.times), "VEC4") for joint in look.moving}
+
+    def to_parent(self, joint: int) -> F64:
+        """Return the rotation (4,) from the scene's axes to those of the joint's parent in the rest pose."""
+        parent = self.look.parents[joint]
+        return IDENTITY if parent < 0 else inverse(self.rest[parent])
 
 
 class _Camera:
@@ -122,7 +133,7 @@ class _Camera:
             self.fields_of_view = buffer.keep(camera.fields_of_view.astype(np.float32), "SCALAR")
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to the GLB file `target`, and return notes for the export summary."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
@@ -163,7 +174,9 @@ def _write_figure(file: IO[bytes], begin: int, figure: _Person, buffer: _Buffer)
             continue
         previous = quaternions[-1]
         columns = [(figure.roots, motion.root[span.known])]
-        columns += [(accessor, quaternions[:, joint][:, _XYZW]) for joint, accessor in figure.quaternions.items()]
+        for joint, accessor in figure.quaternions.items():
+            local = multiply(figure.to_parent(joint), multiply(quaternions[:, joint], figure.rest[joint]))
+            columns.append((accessor, local[:, _XYZW]))
         for accessor, values in columns:
             file.seek(begin + buffer.offset(accessor) + 4 * values.shape[1] * done)
             file.write(values.astype("<f4").tobytes())
@@ -171,9 +184,10 @@ def _write_figure(file: IO[bytes], begin: int, figure: _Person, buffer: _Buffer)
 
 
 class _Animation:
-    """The animation of a file, to which channels are added."""
+    """An animation, to which channels are added."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.channels: list[dict[str, Json]] = []
         self.samplers: list[dict[str, Json]] = []
 
@@ -181,21 +195,38 @@ class _Animation:
         self.channels.append({"sampler": len(self.samplers), "target": target})
         self.samplers.append({"input": times, "output": values, "interpolation": interpolation})
 
+    def document(self) -> dict[str, Json]:
+        return {"name": self.name, "channels": self.channels, "samplers": self.samplers}
+
     def move(self, node: int, path: str, times: int, values: int, interpolation: str = "LINEAR") -> None:
         self.add({"node": node, "path": path}, times, values, interpolation)
 
 
+def _with_all(animations: list[_Animation]) -> list[_Animation]:
+    """Return the animations that move something, after one of all: programs play the first of several."""
+    moving = [animation for animation in animations if animation.channels]
+    if len(moving) < 2:
+        return moving
+    everything = _Animation("all")
+    for animation in moving:
+        shift = len(everything.samplers)
+        everything.channels += [{**one, "sampler": cast(int, one["sampler"]) + shift} for one in animation.channels]
+        everything.samplers += animation.samplers
+    return [everything, *moving]
+
+
 def _document(
-    figures: list[_Person], cameras: list[_Camera], buffer: _Buffer, recording: Recording
+    figures: list[_Person], cameras: list[_Camera], buffer: _Buffer, recording: Selection
 ) -> dict[str, object]:
     nodes: list[dict[str, Json]] = []
     scene: list[int] = []
-    animation = _Animation()
+    animations: list[_Animation] = []
     skins, meshes, materials = [], [], []
     for number, figure in enumerate(figures):
         person = f"person{figure.look.track.person}"
         top = len(nodes)
-        _add_joints(figure, nodes, animation, "" if len(figures) == 1 else f"{person}_")
+        animations.append(_Animation(person))
+        _add_joints(figure, nodes, animations[-1], "" if len(figures) == 1 else f"{person}_")
         look = figure.look
         nodes.append({"name": f"{person}_body", "mesh": number, "skin": number})
         scene += [top, len(nodes) - 1]
@@ -207,9 +238,10 @@ def _document(
         colour = [(value / 255) ** 2.2 for value in person_colour(figure.look.track.person)]
         surface = {"baseColorFactor": [*colour, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.8}
         materials.append({"name": person, "pbrMetallicRoughness": surface})
+    animations.append(_Animation("camera"))
     for number, eye in enumerate(cameras):
         scene.append(len(nodes))
-        _add_camera(eye, number, nodes, animation)
+        _add_camera(eye, number, nodes, animations[-1])
     asset = {"version": "2.0", "generator": "pose-convert", "extras": {"space": recording.space.note}}
     parts = {
         "nodes": nodes,
@@ -219,9 +251,7 @@ def _document(
         "materials": materials,
         "accessors": buffer.accessors,
         "bufferViews": buffer.views,
-        "animations": [{"name": "motion", "channels": animation.channels, "samplers": animation.samplers}]
-        if animation.channels
-        else [],
+        "animations": [animation.document() for animation in _with_all(animations)],
         "buffers": [{"byteLength": buffer.size}] if buffer.size else [],
         "extensionsUsed": [POINTER] if any(eye.fields_of_view is not None for eye in cameras) else [],
     }
@@ -235,8 +265,10 @@ def _add_joints(figure: _Person, nodes: list[dict[str, Json]], animation: _Anima
     nodes.append({"name": f"person{look.track.person}", "children": [top + 1]})
     for joint, name in enumerate(look.names):
         parent = look.parents[joint]
-        place = look.heads[joint] if joint == 0 else look.heads[joint] - look.heads[parent]
-        node: dict[str, Json] = {"name": f"{prefix}{name}", "translation": place.tolist()}
+        to_parent = figure.to_parent(joint)
+        place = look.heads[joint] if joint == 0 else rotate(to_parent, look.heads[joint] - look.heads[parent])
+        turn = multiply(to_parent, figure.rest[joint])[_XYZW].astype(np.float32).tolist()
+        node: dict[str, Json] = {"name": f"{prefix}{name}", "translation": place.tolist(), "rotation": turn}
         if children := [top + 1 + child for child, above in enumerate(look.parents) if above == joint]:
             node["children"] = children
         nodes.append(node)
@@ -261,4 +293,4 @@ def _add_camera(eye: _Camera, number: int, nodes: list[dict[str, Json]], animati
         animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields_of_view)
 
 
-FORMAT = SceneFormat(".glb", write, options=("rig",))
+FORMAT = SceneFormat(".glb", write, options=("rig", "foot_lock"))

@@ -22,7 +22,7 @@ from pose.body.joint_angles import NAMES, joint_angles
 from pose.body.selection import without_world
 from pose.body.space import CAMERA_SPACE, Space, level_space
 from pose.body.timeline import Timeline, stretches, thinned
-from pose.body.tracks import Recording, Track
+from pose.body.tracks import Selection, Track
 from pose.export.format import Notes, SceneFormat
 from pose.export.html_bodies import MAX_BODIES, PageBody, hand_rows, mesh_arrays, mesh_metadata
 from pose.export.many import MAX_PEOPLE, people_with_most_frames
@@ -45,7 +45,7 @@ MOVING_NOTE = "camera frame, lowest feet at 0; not levelled, because the camera'
 _SPEED_WINDOW_S = 0.2  # window for the speed of the pelvis
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write a report on the people with the ids `people` as HTML, and return notes for the export summary."""
     timeline, space = _thinned(recording.timeline), _space(recording, people)
     shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE)
@@ -74,7 +74,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return [video_note, *thinning_note, *fewer]
 
 
-def _space(recording: Recording, people: list[int]) -> Space:
+def _space(recording: Selection, people: list[int]) -> Space:
     """Return the world, or with uncompensated camera motion the camera frame with the lowest feet at height 0."""
     if not without_world(recording.table):
         return recording.world
@@ -91,7 +91,7 @@ def _thinned(timeline: Timeline) -> Timeline:
 
 
 def _metadata(
-    recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
+    recording: Selection, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
 ) -> dict[str, Any]:
     """Return the metadata of the page."""
     run = {} if recording.table.run is None else recording.table.run.to_dict()
@@ -108,7 +108,7 @@ def _metadata(
     }
 
 
-def _person_metadata(recording: Recording, track: Track) -> dict[str, Any]:
+def _person_metadata(recording: Selection, track: Track) -> dict[str, Any]:
     """Return the metadata of a person: detection, frames, and marks in times and frames of the whole recording."""
     full_track = recording.track(track.person, recording.timeline)
     assert full_track is not None, "a person on a subsampled timeline is also on the full one"
@@ -199,7 +199,7 @@ def _packed(values: NDArray[np.generic]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
-def _video(recording: Recording, target: Path) -> Path | None:
+def _video(recording: Selection, target: Path) -> Path | None:
     beside = target.parent / OVERLAY
     return beside if beside.is_file() else recording.video
 
@@ -208,7 +208,7 @@ def _is_small(video: Path) -> bool:
     return video.stat().st_size <= MAX_EMBEDDED_BYTES
 
 
-def _offset(recording: Recording, video: Path) -> float:
+def _offset(recording: Selection, video: Path) -> float:
     """Return the time in the result at which a video starts, s."""
     if video.name == OVERLAY:
         return float(recording.times[0])
@@ -238,7 +238,7 @@ def _static(name: str) -> str:
     return (files("pose.live.web") / "static" / name).read_text(encoding="utf-8")
 
 
-def _head(recording: Recording) -> str:
+def _head(recording: Selection) -> str:
     title = result_title(recording.table.run, recording.name)
     texts = {"title": shown_in_html(title), "style": f"{_static('style.css')}\n{_static('report.css')}"}
     # All placeholders are replaced in one pass, so that placeholders in inserted text are not expanded.

@@ -1,12 +1,12 @@
 """Limits on the number of people in formats whose memory or time grows with each person (glb, html, rrd)."""
 
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 
 MAX_PEOPLE = 1000  # maximum per file
 MAX_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
-def people_with_most_frames(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
+def people_with_most_frames(recording: Selection, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
     """Select at most `max_people` people with the most frames, in their order, and note omitted people."""
     if len(people) <= max_people:
         return people, []

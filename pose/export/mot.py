@@ -8,6 +8,7 @@ motion is therefore rotated about the vertical until the person faces +x on aver
 of the model's pelvis, not the midpoint of the hips. Hip rotation is omitted: joint centres hardly determine it.
 """
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -42,9 +43,22 @@ _RAISED = {
 _AT = {name: place for place, name in enumerate(NAMES)}
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A rotation about y (upward), then a translation."""
+
+    quaternion: F64  # (4,) w, x, y, z
+    offset: F64 = field(default_factory=lambda: np.zeros(3))  # (3,) m
+
+    @property
+    def degrees(self) -> float:
+        """The angle of the rotation about y."""
+        return float(2 * np.degrees(np.arctan2(self.quaternion[2], self.quaternion[0])))
+
+
 def write(track: Track, target: Path) -> Notes:
     """Write the track of one person to the MOT file `target`, and return notes for the export summary."""
-    return write_mot(track, target, facing(track))
+    return write_mot(track, target, Placement(facing(track)))
 
 
 def facing(track: Track) -> F64:
@@ -59,8 +73,8 @@ def facing(track: Track) -> F64:
     return about(np.array([0.0, 1, 0]), np.array(np.arctan2(total[2], total[0])))
 
 
-def write_mot(track: Track, target: Path, quaternion: F64) -> Notes:
-    """Write the motion of one person, rotated by `quaternion` (w, x, y, z), to a MOT file."""
+def write_mot(track: Track, target: Path, place: Placement) -> Notes:
+    """Write the motion of one person, rotated and moved by `place`, to a MOT file."""
     assert track.rate is not None, "MOT has one rate"
     bones = AnimatedSkeleton(track)
     origin = pelvis_origin(bones.body)
@@ -70,11 +84,10 @@ def write_mot(track: Track, target: Path, quaternion: F64) -> Notes:
         file.write("\n".join((*head, "\t".join(COLUMNS), "")).encode("ascii"))
         previous: dict[str, F64] = {}
         for span, motion in bones.spans():
-            turned = _turned(motion, quaternion, origin)
+            turned = _turned(motion, place, origin)
             cells = number(coordinates(turned, previous), 5, prefix="\t")
             file.write(to_bytes(joined(number(span.times, 6), merged(cells), "\n")))
-    degrees = 2 * np.degrees(np.arctan2(quaternion[2], quaternion[0]))
-    faces = f"turned by {degrees:.0f} degrees about y, so that the person faces +x; no hip rotation"
+    faces = f"turned by {place.degrees:.0f} degrees about y, so that the person faces +x; no hip rotation"
     return [f"{timing(track)}; degrees and metres; {faces}", bones.distance_note(), *list_filled(track, target)]
 
 
@@ -84,11 +97,12 @@ def pelvis_origin(body: Body) -> F64:
     return rotate(_BODY, -scale * np.array(setup.HIPS))
 
 
-def _turned(motion: SkeletonMotion, quaternion: F64, origin: F64) -> SkeletonMotion:
-    """Rotate a motion by `quaternion` (4,), and move its root to the model's pelvis by `origin` (3,) m."""
+def _turned(motion: SkeletonMotion, place: Placement, origin: F64) -> SkeletonMotion:
+    """Place a motion, and move its root to the model's pelvis by `origin` (3,) m."""
     quaternions = motion.quaternions.copy()
-    quaternions[:, 0] = multiply(quaternion, quaternions[:, 0])
-    return SkeletonMotion(rotate(quaternion, motion.root) + rotate(quaternions[:, 0], origin), quaternions)
+    quaternions[:, 0] = multiply(place.quaternion, quaternions[:, 0])
+    root = rotate(place.quaternion, motion.root) + place.offset + rotate(quaternions[:, 0], origin)
+    return SkeletonMotion(root, quaternions)
 
 
 def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) -> F64:

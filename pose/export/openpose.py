@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pose.body.digits import joined, number, to_bytes
 from pose.body.flat import BODY_25, People2D, keypoints, own_frames, portions
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, SceneFormat
 
@@ -14,7 +14,7 @@ _LEFT, _RIGHT = '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[', '],"hand_
 _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_3d":[],"hand_right_keypoints_3d":[]}\n'
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to a folder of OpenPose JSON; return notes for the export summary."""
     name = target.name.removesuffix("-openpose")
     with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:

@@ -1,25 +1,32 @@
 """A folder of files for OpenSim: markers, joint angles, and setup files of the Scale and Inverse Kinematics tools.
 
-OpenSim expects a person who faces +x. Markers and angles are rotated about the vertical accordingly; otherwise forward
-lean would appear as `pelvis_list`.
+OpenSim expects a person who faces +x, within some metres of the origin: its models clamp the pelvis' position. Markers
+and angles are therefore rotated about the vertical, and centred on the path of the pelvis.
 """
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from pose.body.timeline import stretches
+from pose.body.markers import FOOT_NAMES, marker_names, marker_spans
+from pose.body.selection import SAMPLE
+from pose.body.skeleton import ORDER, pelvis_frame
+from pose.body.timeline import TrackSpan, stretches, thinned
 from pose.body.tracks import Track
 from pose.export import opensim_setup as setup
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, PersonFormat
-from pose.export.mot import facing, write_mot
+from pose.export.mot import Placement, facing, write_mot
 from pose.export.text import missing, timing
 from pose.export.trc import write_trc
+from pose.structures.rotations import rotate
 from pose.structures.skeletons import H36M17
+from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 from pose.utils.whole_file import write_whole
+from pose.world.gravity import ANKLES
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
 # Percentile of the trunk lengths that scales the torso; above the median, because bending shortens the trunk.
@@ -33,9 +40,15 @@ README = f"""Markers, joint angles and set-up files for OpenSim 4.
        opensim-cmd run-tool scale.xml      (makes scaled.osim)
        opensim-cmd run-tool ik.xml         (makes ik.mot and ik_marker_errors.sto)
 
-markers.trc   joint centres, m; turned by {{degrees:.1f}} degrees about y, so that the person faces +x on average
+markers.trc   joint centres, heels and toes, m; turned by {{degrees:.1f}} degrees about y, so that the person faces +x
+              on average, then moved by {{x:.3f}} {{y:.3f}} {{z:.3f}} m, so that the path of the pelvis has its
+              middle at x = z = 0 while the tools run. `lumbar` is no observed point: it tilts the pelvis as the
+              trunk leans.
 motion.mot    joint angles that the joints show without OpenSim, in the same frame; for comparison
-markers.xml   the model's markers, at the origins of its bodies
+markers.xml   the model's markers
+
+The models clamp the position of the pelvis, Rajagopal's to 5 m along x and 3 m along z. This person moves up to
+{{reach_x:.1f}} m along x and {{reach_z:.1f}} m along z: where that is more, widen the range of pelvis_tx and pelvis_tz.
 
 Scale and IK use the longest stretch without a gap, {{start:.3f}} to {{end:.3f}} s: change time_range for others.
 The model's mass is not scaled: enter the person's mass in scale.xml. Hip rotation of ik.mot is unreliable: only the
@@ -47,19 +60,90 @@ are; its shoulders lie some centimetres away, because the angles of the back are
 def write(track: Track, target: Path) -> Notes:
     """Write the track of one person to the folder `target` for OpenSim; return notes for the export summary."""
     assert track.rate is not None, "TRC and MOT have one rate"
-    quaternion = facing(track)
-    degrees = 2 * np.degrees(np.arctan2(quaternion[2], quaternion[0]))
+    first, last = max(stretches(track.known), key=lambda ends: ends[1] - ends[0])
+    place = _centred(track, first, last)
+    package = _Package(track, place)
     with whole_folder(target, FILES) as folder:
-        write_trc(track, folder / "markers.trc", quaternion, setup.markers())
-        notes = write_mot(track, folder / "motion.mot", quaternion)
-        first, last = max(stretches(track.known), key=lambda ends: ends[1] - ends[0])
+        write_trc(track, folder / "markers.trc", package.names, package.spans())
+        notes = write_mot(track, folder / "motion.mot", place)
         span = float(track.times[first]), float(track.times[last])
-        write_whole(folder / "markers.xml", setup.marker_set())
-        write_whole(folder / "scale.xml", setup.scale_setup(f"person{track.person}", _trunk(track), span))
-        write_whole(folder / "ik.xml", setup.ik_setup(span))
-        write_whole(folder / "README.txt", README.format(degrees=degrees, start=span[0], end=span[1]))
-    rotation_note = f"turned by {degrees:.0f} degrees about y, so that the person faces +x"
-    return [f"{timing(track)}; metres and degrees; {rotation_note}; for {setup.MODEL}", *missing(track), *notes[1:]]
+        write_whole(folder / "markers.xml", setup.marker_set(package.thorax().tolist(), package.feet))
+        write_whole(folder / "scale.xml", setup.scale_setup(f"person{track.person}", package.trunk, span))
+        write_whole(folder / "ik.xml", setup.ik_setup(span, package.feet))
+        x, y, z = place.offset
+        words = {"degrees": place.degrees, "x": x, "y": y, "z": z, "start": span[0], "end": span[1]}
+        text = README.format(**words, reach_x=package.reach[0], reach_z=package.reach[2])
+        write_whole(folder / "README.txt", text)
+    moved = f"turned by {place.degrees:.0f} degrees about y, so that the person faces +x; centred on the path"
+    return [f"{timing(track)}; metres and degrees; {moved}; for {setup.MODEL}", *missing(track), *notes[1:]]
+
+
+def _centred(track: Track, first: int, last: int) -> Placement:
+    """Return the placement after which the person faces +x, and is in the model's range between two frames."""
+    turn = facing(track)
+    joints = track.space.to_file(track.read(first + thinned(np.arange(last + 1 - first), SAMPLE)).joints)
+    path = rotate(turn, joints[:, 0])
+    low, high = path.min(axis=0), path.max(axis=0)
+    offset = -(low + high) / 2
+    if track.space.name == WORLD and low[1] > -1 and high[1] < setup.MAX_PELVIS_M:
+        offset[1] = 0  # the floor stays at y = 0
+    else:
+        offset[1] = -float(joints[:, ANKLES, 1].min())  # people on stairs, or the camera frame
+    return Placement(turn, offset)
+
+
+class _Package:
+    """The markers of a person, placed for the model."""
+
+    def __init__(self, track: Track, place: Placement) -> None:
+        self._track, self._place = track, place
+        names = marker_names(track)
+        shown = np.zeros(len(FOOT_NAMES), bool)
+        if len(names) > len(H36M17):
+            for _, points in marker_spans(track, FOOT_NAMES):
+                shown |= np.isfinite(points[..., 0]).any(axis=0)
+        self.feet = tuple(name for name, at_all in zip(FOOT_NAMES, shown, strict=True) if at_all)
+        self.names = (*setup.limb_markers(), setup.LUMBAR, setup.THORAX, *self.feet)
+        self.trunk = _trunk(track)
+        self.reach = np.zeros(3)  # largest distance of the pelvis from the origin along each axis, m
+
+    def spans(self) -> Iterator[tuple[TrackSpan, F64]]:
+        """Yield all frames in portions, with the markers (n, M, 3) m; NaN where one is missing."""
+        limbs, read = setup.limb_markers(), (*H36M17.names, *self.feet)
+        columns = [read.index(name) for name in limbs]
+        for span, points in marker_spans(self._track, read):
+            placed = rotate(self._place.quaternion, points) + self._place.offset
+            back = placed[:, 0] + self._lumbar(placed[:, : len(H36M17)])
+            thorax = placed[:, H36M17.index("thorax")]
+            if span.known.any():
+                self.reach = np.maximum(self.reach, np.abs(placed[span.known, 0]).max(axis=0))
+            parts = [placed[:, columns], back[:, None], thorax[:, None], placed[:, len(H36M17) :]]
+            yield span, np.concatenate(parts, axis=1)
+
+    def _lumbar(self, joints: F64) -> F64:
+        """Return the vectors (n, 3) m from the midpoint of the hips to the back joint of a pelvis that leans as the
+        trunk."""
+        # In the model's neutral posture the shoulders are not exactly above the hips.
+        back = (np.array(setup.BACK) - np.array(setup.HIPS)) * self.trunk.pelvis
+        forward, up = (back + np.array(setup.SHOULDERS) * self.trunk.length)[:2]
+        lean = math.atan2(-forward, up)
+        x = back[0] * math.cos(lean) + back[1] * math.sin(lean)
+        y = back[1] * math.cos(lean) - back[0] * math.sin(lean)
+        _, upward, ahead = pelvis_frame(joints[:, ORDER])
+        return np.asarray(x * ahead + y * upward)
+
+    def thorax(self) -> F64:
+        """Return the position of the thorax in the torso of the unscaled model, m."""
+        ends = [H36M17.index(name) for name in ("left_shoulder", "right_shoulder", "thorax")]
+        offsets = []
+        for span in self._track.sample():
+            joints = self._track.space.to_file(span.joints)
+            _, upward, ahead = pelvis_frame(joints[:, ORDER])
+            offset = joints[:, ends[2]] - joints[:, ends[:2]].mean(axis=1)
+            offsets.append(np.stack([(offset * ahead).sum(axis=1), (offset * upward).sum(axis=1)], axis=1))
+        forward, up = np.median(np.concatenate(offsets), axis=0) / self.trunk.length
+        thorax: F64 = np.array(setup.SHOULDERS) + np.array([forward, up, 0.0])
+        return thorax
 
 
 def _trunk(track: Track) -> setup.Trunk:
@@ -73,8 +157,10 @@ def _trunk(track: Track) -> setup.Trunk:
         widths.append([np.linalg.norm(np.diff(pair, axis=1)[:, 0], axis=1) for pair in (hips, shoulders)])
     length = float(np.percentile(np.concatenate(lengths), _UPRIGHT_PERCENTILE))
     hips_apart, shoulders_apart = np.median(np.concatenate(widths, axis=1), axis=1) / 2
-    pelvis = (np.array(setup.BACK) - np.array(setup.HIPS)) * hips_apart / setup.HALF_HIPS
-    return setup.Trunk(_reach(pelvis, np.array(setup.SHOULDERS), length), float(shoulders_apart / setup.HALF_SHOULDERS))
+    pelvis = float(hips_apart / setup.HALF_HIPS)
+    back = (np.array(setup.BACK) - np.array(setup.HIPS)) * pelvis
+    torso = _reach(back, np.array(setup.SHOULDERS), length)
+    return setup.Trunk(torso, float(shoulders_apart / setup.HALF_SHOULDERS), pelvis)
 
 
 def _reach(start: F64, along: F64, length: float) -> float:

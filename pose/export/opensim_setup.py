@@ -1,19 +1,27 @@
 """Setup files of OpenSim's Scale and Inverse Kinematics tools for markers at joint centres.
 
-Markers are at the origins of the model's bodies, which are joint centres in the models of this family: Rajagopal 2016,
-Hamner 2010, Pose2Sim. Source of the formats: OpenSim 4's user guide (Scale Tool, Inverse Kinematics Tool).
+Markers of the limbs are at the origins of the model's bodies, which are joint centres in the models of this family:
+Rajagopal 2016, Hamner 2010, Pose2Sim. They leave the tilt of the pelvis and the ankles free. Therefore `lumbar` is the
+back joint of a pelvis that tilts as the trunk leans, `thorax` is fixed to the torso, heels and toes to the foot. Source
+of the formats: OpenSim 4's user guide (Scale Tool, Inverse Kinematics Tool).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from pose.world.foot_points import DEFAULT_SHAPE
+
 MODEL = "Rajagopal2016.osim"
 SIDES = ("right", "left")
+MAX_PELVIS_M = 2.0  # the model clamps the height of the pelvis to -1 to 2 m
 # Joint -> body of the model whose origin is the marker of that joint. The tools use only these markers.
 _LIMBS = {
     "hip": "femur", "knee": "tibia", "ankle": "talus", "shoulder": "humerus", "elbow": "ulna", "wrist": "hand",
 }  # fmt: skip
 _WEIGHTS = {"hip": 10, "knee": 10, "ankle": 10, "shoulder": 10, "elbow": 5, "wrist": 5}
+LUMBAR, THORAX = "lumbar", "thorax"
+_OTHER_WEIGHT = 5  # of lumbar, thorax, heels and toes
 # Dimensions of the model, m. HIPS, BACK: vectors from the origin of the pelvis to the midpoint of the hips and to the
 # back joint. SHOULDERS: vector from the back joint to the midpoint of the shoulders. HALF_HIPS, HALF_SHOULDERS: half
 # the distance between the hips and between the shoulders.
@@ -22,6 +30,8 @@ HALF_HIPS = 0.07726
 BACK = (-0.1007, 0.0815, 0.0)
 SHOULDERS = (0.003155, 0.3715, 0.0)
 HALF_SHOULDERS = 0.17
+# Length of the shank, and vector from the origin of the talus to that of the calcaneus on the right, m.
+SHANK, CALCANEUS = 0.4, (-0.04877, -0.04195, 0.00792)
 _MEASURED = {  # bodies scaled by ratios of distances between markers
     "pelvis": (("right_hip", "left_hip"), ("pelvis",)),
     "thigh": (("{side}_hip", "{side}_knee"), ("femur_{s}", "patella_{s}")),
@@ -33,26 +43,40 @@ _MEASURED = {  # bodies scaled by ratios of distances between markers
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """The scale factors of the torso."""
+    """The scale factors of torso and pelvis."""
 
     length: float  # factor along x (forward) and y (up)
     width: float  # factor along z (right)
+    pelvis: float  # factor of the pelvis along all axes
 
 
-def markers() -> list[str]:
-    """Return the names of the markers that OpenSim's tools use, in the order of the TRC file."""
+def limb_markers() -> list[str]:
+    """Return the names of the markers at joint centres of the limbs."""
     return [f"{side}_{joint}" for joint in _LIMBS for side in SIDES]
 
 
-def marker_set() -> str:
-    """Return the marker set of the OpenSim model as XML."""
-    lines = []
-    for joint, body in _LIMBS.items():
-        for side in SIDES:
-            lines.append(
-                f'<Marker name="{side}_{joint}"><socket_parent_frame>/bodyset/{body}_{side[0]}</socket_parent_frame>'
-                "<location>0 0 0</location><fixed>true</fixed></Marker>"
-            )
+def marker_set(thorax: Sequence[float], feet: Sequence[str]) -> str:
+    """Return the marker set of the unscaled OpenSim model as XML, with the markers `feet` (`FOOT_NAMES`).
+
+    Args:
+        thorax: Position of the thorax in the torso's frame, m.
+        feet: Names of the markers of heels and toes; empty without them.
+    """
+    placed: list[tuple[str, str, Sequence[float]]] = [
+        (f"{side}_{joint}", f"{body}_{side[0]}", (0, 0, 0)) for joint, body in _LIMBS.items() for side in SIDES
+    ]
+    placed += [(LUMBAR, "pelvis", BACK), (THORAX, "torso", thorax)]
+    for name in feet:
+        side, _, part = name.partition("_")
+        at = 0 if part == "heel" else 1
+        x = SHANK * DEFAULT_SHAPE.forward_offsets[at] - CALCANEUS[0]
+        y = -SHANK * DEFAULT_SHAPE.ankle_heights[at] - CALCANEUS[1]
+        placed.append((name, f"calcn_{side[0]}", (x, y, -CALCANEUS[2] if side == "right" else CALCANEUS[2])))
+    lines = [
+        f'<Marker name="{name}"><socket_parent_frame>/bodyset/{body}</socket_parent_frame>'
+        f"<location>{' '.join(f'{value:.5f}' for value in place)}</location><fixed>true</fixed></Marker>"
+        for name, body, place in placed
+    ]
     return _document(f'<MarkerSet name="joints"><objects>{"".join(lines)}</objects></MarkerSet>')
 
 
@@ -85,12 +109,13 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
     )
 
 
-def ik_setup(span: tuple[float, float]) -> str:
+def ik_setup(span: tuple[float, float], feet: Sequence[str]) -> str:
     """Return the content of the setup file of the Inverse Kinematics tool."""
+    weights = {f"{side}_{joint}": weight for joint, weight in _WEIGHTS.items() for side in SIDES}
+    weights |= dict.fromkeys((LUMBAR, THORAX, *feet), _OTHER_WEIGHT)
     tasks = "".join(
-        f'<IKMarkerTask name="{side}_{joint}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'
-        for joint, weight in _WEIGHTS.items()
-        for side in SIDES
+        f'<IKMarkerTask name="{name}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'
+        for name, weight in weights.items()
     )
     return _document(
         '<InverseKinematicsTool name="ik"><results_directory>./</results_directory><model_file>scaled.osim</model_file>'

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, Rows, axes_note, columns, observer_names, rows
 from pose.utils.whole_file import whole_file
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the joints of the people with the ids `people` as Parquet, and return notes for the export summary."""
     import pyarrow
     import pyarrow.parquet
@@ -35,7 +35,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return [f"metres, {axes}"]
 
 
-def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
+def _columns(part: Rows, recording: Selection, pyarrow: Any) -> dict[str, Any]:
     count, several = part.filled.size, OBSERVERS in columns(recording)
     joints = np.tile(np.arange(len(part.names), dtype=np.int32), len(part.frame))
 
@@ -54,6 +54,7 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
         "y": y,
         "z": z,
         "sigma_mm": sigma,
+        "root_sigma_mm": np.repeat(part.root_sigma.astype(np.float32), len(part.names)),
         "score": score,
         "filled": part.filled.reshape(count),
         "doubtful": np.repeat(np.isin(part.person, recording.table.doubtful_ids), len(part.names)),
@@ -62,4 +63,4 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     }
 
 
-FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",))
+FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",), options=("z_up",))

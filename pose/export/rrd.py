@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.body.selection import CHUNK
 from pose.body.timeline import TrackSpan
-from pose.body.tracks import Recording, Track
+from pose.body.tracks import Selection, Track
 from pose.export.format import Notes, SceneFormat
 from pose.export.many import MAX_PEOPLE, people_with_most_frames
 from pose.export.viewpoints import Viewpoint, viewpoints
@@ -30,7 +30,7 @@ FINGER_RADIUS_M = 0.004  # m
 SIGMA_ALPHA = 40  # opacity of the uncertainty spheres, 0 to 255
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` as a Rerun recording, and return notes for the export summary."""
     import rerun
 
@@ -53,7 +53,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return [f"metres, {note}; {images_note} images", *fewer]
 
 
-def _log_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
+def _log_cameras(stream: Any, recording: Selection, rerun: Any) -> str:
     """Log cameras with poses in `recording.space`, per frame if moving; return the frame's description."""
     space = recording.space
     axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
@@ -82,7 +82,7 @@ def _pinhole(view: Viewpoint, zoom: float, rerun: Any) -> Any:
     return rerun.Pinhole(image_from_camera=matrix, resolution=view.size, camera_xyz=rerun.ViewCoordinates.RDF)
 
 
-def _log_2d(stream: Any, recording: Recording, person: int, rerun: Any) -> None:
+def _log_2d(stream: Any, recording: Selection, person: int, rerun: Any) -> None:
     table = recording.table
     if table.camera is None:
         return
@@ -101,7 +101,7 @@ def _log_2d(stream: Any, recording: Recording, person: int, rerun: Any) -> None:
 
 
 def _send(
-    stream: Any, path: str, recording: Recording, rows: I64, columns: Any, lengths: np.ndarray, rerun: Any
+    stream: Any, path: str, recording: Selection, rows: I64, columns: Any, lengths: np.ndarray, rerun: Any
 ) -> None:
     times = recording.times[np.searchsorted(recording.frames, recording.table.frame_index[rows])]
     index = rerun.TimeColumn(TIMELINE, duration=times)
@@ -158,10 +158,11 @@ def _path(number: int) -> str:
     return "world/camera" if number == 1 else f"world/camera{number}"
 
 
-def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
+def _log_images(stream: Any, recording: Selection, rerun: Any) -> None:
     """Log the images of the recording's video, and of the other cameras if their files are available."""
     first, last = float(recording.times[0]), float(recording.times[-1])
     cameras = result_cameras(recording.table.run)
+    chosen = None if recording.table.run is None else recording.table.run.stream
     videos = [recording.video, *(camera.file for camera in cameras[1:])]
     for number, video in enumerate(videos, 1):
         if video is None:
@@ -172,7 +173,7 @@ def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
             continue
         from pose.video import open_source  # loads PyAV, which other formats do without
 
-        with open_source(str(video), start=max(start, 0.0), end=np.nextafter(end, np.inf)) as source:
+        with open_source(str(video), start=max(start, 0.0), end=np.nextafter(end, np.inf), stream=chosen) as source:
             for frame in source:
                 time = frame.time if clock is None else clock.result_time(frame.time)
                 stream.set_time(TIMELINE, duration=time)

@@ -6,20 +6,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.body.markers import FOOT_NAMES
 from pose.body.selection import CHUNK
 from pose.body.soles import track_foot_points
+from pose.body.space import z_upward
 from pose.body.timeline import TrackSpan
-from pose.body.tracks import Recording, Track
+from pose.body.tracks import Selection, Track
 from pose.structures.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA
+from pose.structures.types import F64, I64
 from pose.world.foot_points import SIGMA_MM, foot_joints
 from pose.world.gravity import ANKLES
 
 COLUMNS = (
-    "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "doubtful", "space",
+    "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "root_sigma_mm", "score", "filled",
+    "doubtful", "space",
 )  # fmt: skip
-FOOT_NAMES = ("left_heel", "left_big_toe", "right_heel", "right_big_toe")
 OBSERVERS = "observers"  # last column, only in results of several cameras
 
 
@@ -31,6 +34,7 @@ class Rows:
     frame: NDArray[np.int64]  # (n,) index of each frame in the result, or in the resampled timeline
     time: NDArray[np.float64]  # (n,) s
     values: NDArray[np.float64]  # (n, J, 5) x, y, z m, sigma mm, 2D score
+    root_sigma: NDArray[np.float64]  # (n,) mm, uncertainty of the distance of the person from the camera
     # (n, J) True where the joint was not detected in 2D and its position is estimated by the lifter alone.
     filled: NDArray[np.bool_]
     # (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and with a single
@@ -39,7 +43,7 @@ class Rows:
     names: tuple[str, ...] = H36M17.names  # (J,) names of the joints of Human3.6M-17, of the feet, or of one hand
 
 
-def columns(recording: Recording) -> tuple[str, ...]:
+def columns(recording: Selection) -> tuple[str, ...]:
     """Return the names of the table's columns.
 
     Results of several cameras have one more column, `OBSERVERS`: the cameras that observed the joint.
@@ -53,7 +57,7 @@ def observer_names() -> list[str]:
     return ["+".join(str(camera + 1) for camera in range(8) if bits >> camera & 1) for bits in range(256)]
 
 
-def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
+def rows(recording: Selection, people: list[int]) -> Iterator[Rows]:
     """Yield the table rows of one person after another, in portions of about `CHUNK` frames."""
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
@@ -76,22 +80,24 @@ def _joined(parts: list[Rows]) -> Rows:
         frame=np.concatenate([part.frame for part in parts]),
         time=np.concatenate([part.time for part in parts]),
         values=np.concatenate([part.values for part in parts]),
+        root_sigma=np.concatenate([part.root_sigma for part in parts]),
         filled=np.concatenate([part.filled for part in parts]),
         observers=np.concatenate([part.observers for part in parts]),
         names=parts[0].names,
     )
 
 
-def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
+def _of_person(recording: Selection, track: Track) -> Iterator[Rows]:
     feet = foot_joints(recording.table.skeleton)
     for span in track.spans():
         at = np.flatnonzero(span.known)
         index = track.first + span.start + at
-        points = recording.space.to_table(span.joints[at])
+        points = _axes(recording, span.joints[at])
         values = np.concatenate([points, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
         people, observers = np.full(len(at), track.person), track.observers(span.start + at)
-        yield Rows(people, frame, span.times[at], values, span.score[at] == 0, observers)
+        sigma = _root_sigma(track, span.start + at)
+        yield Rows(people, frame, span.times[at], values, sigma, span.score[at] == 0, observers)
         if feet is not None:
             yield from _of_feet(track, span, feet)
         if recording.table.hand_scores is not None:
@@ -113,26 +119,44 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     swapped = recording.table.swapped[track.rows(every[at])][:, :1, None]
     scores = np.where(swapped, scores[:, ::-1], scores).reshape(-1, 4)
     sigma = np.hypot(span.sigma[at][:, ANKLES].repeat(2, axis=1), np.tile(SIGMA_MM, 2))
-    values = np.concatenate([recording.space.to_table(points[at]), sigma[..., None], scores[..., None]], axis=2)
+    values = np.concatenate([_axes(recording, points[at]), sigma[..., None], scores[..., None]], axis=2)
     frame = index if track.resampled else recording.frames[index]
     people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
-    yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, FOOT_NAMES)
+    root = _root_sigma(track, every[at])
+    yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, FOOT_NAMES)
 
 
-def _of_hands(recording: Recording, track: Track, span: TrackSpan) -> Iterator[Rows]:
+def _of_hands(recording: Selection, track: Track, span: TrackSpan) -> Iterator[Rows]:
     """Yield the rows of the hands in a span, only for frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
         at = np.flatnonzero(np.isfinite(hands.points[:, side]).all(axis=(1, 2)))
         if len(at):
             index = track.first + span.start + at
-            points = recording.space.to_table(hands.points[at, side])
+            points = _axes(recording, hands.points[at, side])
             values = np.concatenate([points, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
             frame = index if track.resampled else recording.frames[index]
             people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
-            yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, names)
+            root = _root_sigma(track, span.start + at)
+            yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, names)
 
 
-def axes_note(recording: Recording) -> str:
+def _root_sigma(track: Track, at: I64) -> F64:
+    """Return the uncertainty (n,) mm of a person's distance from the camera at the frame indices `at` (n,)."""
+    placed = track.recording.table.placed
+    if placed is None:
+        return np.full(len(at), np.nan)
+    return track.interpolated(at, lambda rows: np.asarray(placed.root_sigma[rows], np.float64))
+
+
+def _axes(recording: Selection, points: F64) -> F64:
+    """Convert points (..., 3) m in camera axes to those of the table."""
+    placed: F64 = np.asarray(recording.space.to_table(points), np.float64)
+    return z_upward(placed) if recording.z_up else placed
+
+
+def axes_note(recording: Selection) -> str:
     """Return the directions of x, y and z in a table as text."""
-    return "x right, y down, z forward, as in poses.npz" if recording.space.name == CAMERA else "y up"
+    if recording.space.name == CAMERA:
+        return "x right, y down, z forward, as in poses.npz"
+    return "z up" if recording.z_up else "y up"

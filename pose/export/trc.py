@@ -1,40 +1,40 @@
-"""TRC: joints as markers, for OpenSim and other biomechanics programs.
+"""TRC: joints, heels and toes as markers, for OpenSim and other biomechanics programs.
 
 Cells are separated by tabs; a missing marker has three empty cells. Source of the rules: OpenSim's TRCFileAdapter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.markers import marker_names, marker_spans
+from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
-from pose.structures.rotations import IDENTITY, rotate
-from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
 
 
 def write(track: Track, target: Path) -> Notes:
     """Write the track of one person to the TRC file `target`, and return notes for the export summary."""
-    write_trc(track, target, IDENTITY, H36M17.names)
+    names = marker_names(track)
+    write_trc(track, target, names, marker_spans(track, names, z_up=track.recording.z_up))
     return [f"{timing(track)}; metres", *missing(track)]
 
 
-def write_trc(track: Track, target: Path, quaternion: F64, names: Sequence[str]) -> None:
-    """Write the named joints of one person, rotated by `quaternion` (w, x, y, z), as markers."""
+def write_trc(track: Track, target: Path, names: Sequence[str], spans: Iterable[tuple[TrackSpan, F64]]) -> None:
+    """Write points (n, M, 3) m of all frames of a track as the named markers; NaN is a missing marker."""
     assert track.rate is not None, "TRC has one rate"
-    chosen = [H36M17.index(name) for name in names]
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(_head(track, target.name, names).encode("ascii"))
-        for span in track.spans():
+        for span, points in spans:
             frames = number(span.start + 1 + np.arange(len(span.times)))
-            cells = number(rotate(quaternion, track.space.to_file(span.joints[:, chosen])), 5, prefix="\t")
+            cells = number(points, 5, prefix="\t")
             # OpenSim drops an empty cell at the end of a line and then reports a missing column. Hence one more tab.
-            one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
+            one_more = np.where(np.isfinite(points[:, -1, 0]), 0, ord("\t")).astype(np.uint8)[:, None]
             file.write(to_bytes(joined(frames, number(span.times, 6, prefix="\t"), merged(cells), one_more, "\n")))
 
 
@@ -59,4 +59,4 @@ def _head(track: Track, name: str, joints: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-FORMAT = PersonFormat(".trc", write)
+FORMAT = PersonFormat(".trc", write, options=("z_up",))

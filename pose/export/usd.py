@@ -16,7 +16,7 @@ from pose.body.character.look import SHAPE_NOTE, character_look
 from pose.body.figures import Look, sticks
 from pose.body.presence import presence
 from pose.body.rigs import STICKS
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
 from pose.structures.colours import person_colour
 from pose.structures.rotations import same_sign
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _XYZW = [1, 2, 3, 0]  # USD's arrays of quaternions are x y z w
 
 
-def write(recording: Recording, people: list[int], target: Path) -> Notes:
+def write(recording: Selection, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to the USD file `target`, and return notes for the export summary."""
     from pxr import Gf, Usd, UsdGeom
 
@@ -150,4 +150,4 @@ def _translations(positions: NDArray[np.float64], gf: Any) -> list[Any]:
     return [gf.Matrix4d(1.0).SetTranslate(gf.Vec3d(*position)) for position in positions.tolist()]
 
 
-FORMAT = SceneFormat(".usdc", write, extra="usd", modules=("pxr",), options=("rig",))
+FORMAT = SceneFormat(".usdc", write, extra="usd", modules=("pxr",), options=("rig", "foot_lock"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.body.selection import without_world
 from pose.body.space import Space
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.results.cameras import result_cameras
 from pose.structures.spaces import CAMERA
 from pose.structures.types import F64
@@ -27,7 +27,7 @@ class Viewpoint:
     zooms: F64  # (F,) focal length relative to that of `matrix`
 
 
-def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
+def viewpoints(recording: Selection, space: Space) -> list[Viewpoint]:
     """Return the cameras of a recording in `space`; empty if unknown or camera motion is not compensated."""
     table, start = recording.table, recording.times[:1]
     if cameras := result_cameras(table.run):

@@ -34,7 +34,7 @@ class OnnxGraph:
         """Load a model file."""
         try:
             import onnxruntime
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise PoseError(f"{path.name} needs ONNX Runtime: pip install onnxruntime") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

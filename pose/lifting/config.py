@@ -7,7 +7,8 @@ from typing import Self
 from pose.lifting.blending import Windows
 from pose.utils.json_values import Json, check_config
 
-INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # implemented in `pose.lifting.initialization`
+FIXUPS = ("t-fixup", "t-fixup-centred", "dt-fixup")  # initialisations for networks without LayerNorm and warm-up
+INITS = (*FIXUPS, "xavier", "torch")  # implemented in `pose.lifting.initialization`
 NORMS = ("none", "pre", "post")
 TOKENS = ("frames", "joints", "hierarchical")
 RESIDUALS = ("plain", "highway", "none", "reversible")
@@ -36,7 +37,8 @@ class LifterConfig:
         attention_options: Options of the attention mechanism.
         norm: Placement of LayerNorm: `none`, `pre` (before each layer) or `post` (after each residual connection).
         last_norm: Whether a transformer with `norm: pre` has a LayerNorm before its head.
-        init: Initialisation of the weights (`pose.lifting.initialization`): `t-fixup`, `dt-fixup`, `xavier` or `torch`.
+        init: Initialisation of the weights (`pose.lifting.initialization`): `t-fixup`, `t-fixup-centred` (tokens scaled
+            without their common part), `dt-fixup`, `xavier` or `torch`.
         streaming: Whether the network is causal. Each token then combines the features of the newest frame and of
             the frame whose pose is returned, which may be some frames older.
         shared_maps: Number of consecutive blocks that share the attention map of the first of them.
@@ -126,7 +128,7 @@ class LifterConfig:
         for name in _TRANSFORMER_OPTIONS:
             if getattr(self, name) != _DEFAULTS[name]:
                 raise ValueError(f"{name}: only for transformers; remove it for model {self.model}")
-        if self.init in ("t-fixup", "dt-fixup"):
+        if self.init in FIXUPS:
             raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} does not have")
         if self.model.startswith("bi") and self.streaming:
             raise ValueError(f"model: {self.model} is bidirectional and cannot stream; use {self.model[2:]}")
@@ -144,7 +146,7 @@ class LifterConfig:
         if self.residual == "reversible":
             self._check_reversible()
         changed = [name for name in ("tokens", "residual", "adaptive_depth") if getattr(self, name) != _DEFAULTS[name]]
-        if self.init in ("t-fixup", "dt-fixup") and changed:
+        if self.init in FIXUPS and changed:
             raise ValueError(
                 f"init: {self.init} is derived for a stack of blocks with two plain residual branches each, which "
                 f"{changed[0]} changes; use init: xavier"
@@ -215,7 +217,7 @@ def check_norm_init(norm: str, init: str) -> None:
     """Check that a norm and an initialisation can be combined."""
     if init not in INITS:
         raise ValueError(f"init: {init!r} is not one of {', '.join(INITS)}")
-    if init in ("t-fixup", "dt-fixup") and norm != "none":
+    if init in FIXUPS and norm != "none":
         raise ValueError(
             f"init: {init} scales the residual branches for a stack without LayerNorm; a norm ({norm}) would undo the "
             "scaling. Use norm: none with it, or init: xavier with this norm"

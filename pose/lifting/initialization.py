@@ -6,6 +6,7 @@ learning rate is needed. The theory covers softmax attention; for other mechanis
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
@@ -41,7 +42,7 @@ def initialize_decoder(decoder: Network, init: str) -> None:
     """
     if init == "dt-fixup":
         raise ValueError("init: dt-fixup is derived for encoders and has no factor for a decoder; use t-fixup")
-    if init != "t-fixup":
+    if not init.startswith("t-fixup"):
         initialize(decoder, init)
         return
     with torch.no_grad():
@@ -62,16 +63,19 @@ def _xavier(network: Network, features: Tensor | None) -> None:
 
 
 @torch.no_grad()
-def _t_fixup(network: Network, features: Tensor | None) -> None:
-    """Apply T-Fixup to an encoder of N blocks."""
-    # The factor of value, output and feed-forward matrices is 0.67 N^(-1/4). The tokens are scaled to a standard
-    # deviation of (9 N)^(-1/4).
+def _t_fixup(network: Network, features: Tensor | None, *, centred: bool = False) -> None:
+    """Apply T-Fixup to an encoder of N blocks; `centred` scales tokens by their deviation from their mean token."""
+    # The factor of value, output and feed-forward matrices is 0.67 N^(-1/4). The tokens are scaled to a root mean
+    # square, or standard deviation, of (9 N)^(-1/4).
     _xavier(network, features)
     depth = len(network.blocks)
     _scale_branches(network, 0.67 * depth**-0.25)
     embed = cast(nn.Linear, network.embed)
     nn.init.normal_(embed.weight, std=embed.in_features**-0.5)
-    size = 1.0 if features is None else embed(features).square().mean().sqrt()
+    size: Tensor | float = 1.0
+    if features is not None:
+        tokens = embed(features).flatten(0, -2)
+        size = (tokens - tokens.mean(dim=0) if centred else tokens).square().mean().sqrt()
     embed.weight *= (9 * depth) ** -0.25 / size
 
 
@@ -98,17 +102,21 @@ def _scale_branches(network: Network, scale: float) -> None:
 
 
 def _values_and_output(mixer: nn.Module) -> list[nn.Linear]:
-    linears = {name.rpartition(".")[2]: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
+    linears: dict[str, nn.Linear] = {}
+    for name, module in mixer.named_modules():
+        if isinstance(module, nn.Linear):
+            linears.setdefault(name.rpartition(".")[2], module)  # outer layers come first
     if linears and "out_proj" not in linears:
         raise ValueError(
             f"init: T-Fixup scales the layer out_proj of a mechanism, but {type(mixer).__name__} has no out_proj. "
             "Give its output layer this name, or use init: xavier"
         )
-    return [linears[name] for name in ("v_proj", "global_v_proj", "out_proj") if name in linears]
+    return [linears[name] for name in ("v_proj", "global_v_proj", "transform", "out_proj") if name in linears]
 
 
 _INITIALIZERS: dict[str, Callable[[Network, Tensor | None], None]] = {
     "t-fixup": _t_fixup,
+    "t-fixup-centred": partial(_t_fixup, centred=True),
     "dt-fixup": _dt_fixup,
     "xavier": _xavier,
     "torch": lambda network, features: None,

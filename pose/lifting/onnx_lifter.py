@@ -36,7 +36,7 @@ class OnnxLifter(Lifter):
         form = graph.metadata.get("format")
         if form not in (WINDOW_FORMAT, STEP_FORMAT, SLIDING_FORMAT):
             raise PoseError(f"lifter {name}: its .onnx file was not written by pose-export; export it again")
-        self.streaming = form != WINDOW_FORMAT
+        self.streaming, self.averages_mirrored = form != WINDOW_FORMAT, form == SLIDING_FORMAT
 
     @classmethod
     def beside(cls, name_or_path: str | Path) -> Self | None:

@@ -43,6 +43,7 @@ class Lifter(ABC):
     sha256: str  # hash of the checkpoint; empty without one
     path: Path | None  # file of the checkpoint; None without one
     streaming: bool  # whether the lifter processes frame by frame, as a causal network or with a sliding window
+    averages_mirrored = False  # whether `forward` returns means of a window and its mirror image
 
     @property
     @abstractmethod

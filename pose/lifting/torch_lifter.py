@@ -63,6 +63,7 @@ class TorchLifter(Lifter):
         """Wrap a network."""
         self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
         self.device, self.sliding, self.streaming = torch.device(device), sliding, sliding or network.config.streaming
+        self.averages_mirrored = sliding
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:

@@ -31,7 +31,9 @@ _REQUESTS = logging.getLogger("pose.live.requests")
 
 def _is_server_error(record: logging.LogRecord) -> bool:
     """Return whether a log record reports an error of the server, not of a client."""
-    return not (record.exc_info and isinstance(record.exc_info[1], _CLIENT_ERRORS))
+    error = record.exc_info[1] if record.exc_info else None
+    aborted = isinstance(error, RuntimeError) and str(error) == "Transport is closing"  # asyncio, during a download
+    return not (aborted or isinstance(error, _CLIENT_ERRORS))
 
 
 _REQUESTS.addFilter(_is_server_error)

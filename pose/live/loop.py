@@ -24,7 +24,8 @@ from pose.live.mailbox import Mailbox
 from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
 from pose.live.sources import Captured, LiveSource, Reconnecting
-from pose.pipeline import Pipeline, Session
+from pose.pipeline import Pipeline
+from pose.session import Session
 from pose.structures.types import FrameResult, People
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
@@ -58,7 +59,7 @@ class LiveLoop(Loop):
         config: LiveConfig = DEFAULTS,
         *,
         backlog: int = BACKLOG,
-        world: Steps | None = None,
+        world: Steps | bool | None = None,
     ) -> None:
         """Create the loop without starting it.
 
@@ -67,7 +68,7 @@ class LiveLoop(Loop):
             config: Settings of pose prediction: the prediction time, and how long occluded people are predicted. By
                 default, only occluded people are predicted.
             backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
-            world: Settings of the world coordinates; None keeps camera coordinates.
+            world: Settings of the world coordinates; True for the defaults, None or False for camera coordinates.
 
         Raises:
             UsageError: If `config` requires prediction, and the pipeline has a look-ahead.
@@ -76,7 +77,7 @@ class LiveLoop(Loop):
         self.source: LiveSource = source
         self.config = config
         self.ahead = Horizon.parse(config.ahead, pipeline.config.lookahead)
-        self._steps = world
+        self._steps = Steps() if world is True else world or None
         if self.ahead is not None or config.bridge:
             default_forecaster()  # loaded before the first frame
         self._pipeline = pipeline

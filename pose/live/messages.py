@@ -1,20 +1,27 @@
 """Conversion of live poses to JSON messages, one per person and frame.
 
-docs/reference/live-messages.md describes the keys. `VERSION` must be increased for incompatible changes.
+The schema is `messages.schema.json` beside this module; docs/reference/live-messages.md describes the keys. `VERSION`
+must be increased for incompatible changes.
 """
 
 import time
+from pathlib import Path
 
+from pose.body.skeleton import NAMES
 from pose.live.result import LiveResult
+from pose.live.rigid import RigidBodies
 from pose.results import WorldInfo
 from pose.results.json import compact_json, people_json
 
 FORMAT = "pose-live"
 VERSION = 2
+SCHEMA_PATH = Path(__file__).with_name("messages.schema.json")
 
 
-def messages(live: LiveResult) -> list[str]:
+def messages(live: LiveResult, bodies: RigidBodies | None = None) -> list[str]:
     """Return the JSON messages of a result: a `pose` message for each person, or one `nobody` message.
+
+    With `bodies`, the messages of people with finite poses have the rotations of the bones.
 
     If the lifter refines poses, each frame has a second, refined result some frames later. The key `final` is true in
     the messages of the last result of a frame.
@@ -22,7 +29,7 @@ def messages(live: LiveResult) -> list[str]:
     result = live.result
     head: dict[str, object] = {
         "format": FORMAT, "version": VERSION, "frame": result.index, "time": round(result.time, 6),
-        "final": live.final, "clock": round(_clock(live.captured), 6), "latency_ms": round(1000 * live.latency, 1),
+        "final": live.final, "clock": round(clock(live.captured), 6), "latency_ms": round(1000 * live.latency, 1),
         "size": live.size, "ids": result.people.ids.tolist(),
     }  # fmt: skip
     if live.motion:
@@ -34,10 +41,33 @@ def messages(live: LiveResult) -> list[str]:
         return [compact_json({"type": "nobody", **head})]
     head |= {"keypoints_skeleton": live.skeleton.name, "joints3d_skeleton": "h36m17"}
     numbers = result.people.ids.tolist()
+    bones = {} if bodies is None else _bones(live, bodies)
     return [
-        compact_json({"type": "pose", **head, **person, **_repetitions(live, number), **_height(live.world, number)})
-        for person, number in zip(people, numbers, strict=True)
+        compact_json(
+            {
+                "type": "pose",
+                **head,
+                **person,
+                **_repetitions(live, number),
+                **_height(live.world, number),
+                **bones.get(row, {}),
+            }
+        )
+        for row, (person, number) in enumerate(zip(people, numbers, strict=True))
     ]
+
+
+def _bones(live: LiveResult, bodies: RigidBodies) -> dict[int, dict[str, object]]:
+    """Return the message keys of the rigid skeletons by index of the person in the frame."""
+    rigid = bodies.of(live)
+    parts = zip(rigid.rows.tolist(), rigid.motion.root, rigid.offsets, rigid.motion.quaternions, strict=True)
+    return {
+        row: {
+            "bones_space": rigid.space, "bones": list(NAMES), "bone_root": root.round(4).tolist(),
+            "bone_offsets": offsets.round(4).tolist(), "bone_rotations": rotations.round(5).tolist(),
+        }
+        for row, root, offsets, rotations in parts
+    }  # fmt: skip
 
 
 def _repetitions(live: LiveResult, number: int) -> dict[str, object]:
@@ -62,6 +92,6 @@ def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
     return {"height": round(height, 3), "height_sigma": round(sigma, 3)}
 
 
-def _clock(monotonic: float) -> float:
+def clock(monotonic: float) -> float:
     """Convert a time of the clock `time.monotonic` to Unix time in s."""
     return time.time() - (time.monotonic() - monotonic)

@@ -15,9 +15,9 @@ from pathlib import Path
 from pose.errors import PoseError
 from pose.live.result import LiveResult, Stream
 from pose.results import JsonWriter, NpzWriter, RunInfo, WorldInfo
-from pose.results.cameras import CAMERAS_FILE, write_cameras
+from pose.results.cameras import write_cameras
 from pose.results.json import read_head, repair_json
-from pose.structures.defaults import RESULT_JSON, RESULT_NPZ
+from pose.structures.defaults import CAMERAS_FILE, RESULT_JSON, RESULT_NPZ
 from pose.structures.types import FrameResult, Placed
 from pose.utils.json_values import Json
 from pose.utils.reserve import Reserve

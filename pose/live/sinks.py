@@ -6,6 +6,7 @@ from pose.errors import PoseError, UsageError
 from pose.live.base import Loop
 from pose.live.messages import messages
 from pose.live.result import LiveResult
+from pose.live.rigid import RigidBodies
 from pose.live.subscriber import QUEUE_CAPACITY, Subscriber
 
 LOOPBACK = "127.0.0.1"
@@ -66,7 +67,7 @@ class UdpSink:
         """
         family, self._address = find_receiver(host, port)
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
-        self._unsent = 0
+        self._unsent, self._bodies = 0, RigidBodies()
         self.trouble = ""
         self._subscriber = Subscriber(loop, self._send, maxlen=QUEUE_CAPACITY, after=self._socket.close, wanted="all")
 
@@ -82,7 +83,7 @@ class UdpSink:
 
     def _send(self, live: LiveResult) -> None:
         trouble = ""
-        for message in messages(live):
+        for message in messages(live, self._bodies):
             try:
                 self._socket.sendto(message.encode(), self._address)
             except OSError as error:  # for example while the network is down

@@ -2,12 +2,26 @@
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
-from pose.live.base import Loop, Wanted
+from pose.live.base import Wanted
+from pose.live.mailbox import Mailbox
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
 QUEUE_CAPACITY = 20  # of sinks that send newest and final frames; several become final at the end
+
+
+class Publisher(Protocol):
+    """What a subscriber needs of a live loop or a playback; `pose.live.base.Loop` describes the methods."""
+
+    def subscribe(self, maxlen: int = ..., *, wanted: Wanted = ...) -> Mailbox[LiveResult]:
+        """Return a mailbox that receives every result from now on."""
+        ...
+
+    def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
+        """Remove a subscriber and close its mailbox."""
+        ...
 
 
 class Subscriber:
@@ -18,7 +32,7 @@ class Subscriber:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: Publisher,
         work: Callable[[LiveResult], None],
         *,
         maxlen: int = 4,

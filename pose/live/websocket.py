@@ -15,6 +15,7 @@ from pose.live.base import Loop
 from pose.live.mailbox import Mailbox
 from pose.live.messages import messages
 from pose.live.result import LiveResult
+from pose.live.rigid import RigidBodies
 from pose.live.subscriber import QUEUE_CAPACITY, Subscriber
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class WebSocketSink:
         self._clients: dict[web.WebSocketResponse, Mailbox[list[str]]] = {}
         self._count_lock = threading.Lock()  # guards counters shared by the server and the subscriber
         self._lost = 0  # results lost by clients that have disconnected, and by the sink for each client
+        self._bodies = RigidBodies()
         self._dropped_before = 0  # results dropped by the sink
         self._exhausted_at = -REJECTION_NOTICE_SECONDS  # last time without resources for a connection
         self._events = asyncio.new_event_loop()
@@ -123,7 +125,7 @@ class WebSocketSink:
 
     def _send(self, live: LiveResult) -> None:
         self._constructed.wait()  # a running loop may call this before the constructor has set the subscriber
-        texts, clients = messages(live), list(self._clients.values())
+        texts, clients = messages(live, self._bodies), list(self._clients.values())
         before, self._dropped_before = self._dropped_before, self._subscriber.dropped
         with self._count_lock:
             self._lost += (self._dropped_before - before) * len(clients)

@@ -22,8 +22,8 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
-from pose.structures.camera import check_intrinsics
-from pose.structures.lenses import LENSES, RadialLens, lens_of_file
+from pose.structures.camera import Camera, check_intrinsics
+from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json
 from pose.utils.shown import in_brief
@@ -90,6 +90,27 @@ def check_cameras(path: Path, names: Sequence[str]) -> None:
     _cameras_of(path, names, [None] * len(names))
 
 
+def read_camera(path: Path) -> Camera:
+    """Read intrinsics and lens of the only camera in a calibration file. It must state the image size.
+
+    Raises:
+        UsageError: If the file is missing, invalid, or describes several cameras.
+    """
+    if not path.is_file() or path.stat().st_size > MAX_BYTES:
+        raise UsageError(f"intrinsics {path}: not a calibration file")
+    try:
+        ((name, values), *others) = _read(path)
+        if others:
+            raise ValueError(f"expected one camera, got {len(others) + 1}")
+        if not values.keys() & {"size", "image_size"}:
+            raise KeyError("size")
+        matrix, lens, size = _intrinsics(name, values, None)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
+        raise UsageError(f"intrinsics {path}: not the calibration of a camera ({what})") from error
+    return Camera(matrix, True, size, lens)
+
+
 def _cameras_of(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int] | None]) -> list[ViewCamera]:
     if not path.is_file():
         raise UsageError(f"--cameras {path}: no such file")
@@ -108,7 +129,7 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     suffix = path.suffix.lower()
     if suffix in (".yml", ".yaml"):
         return _stereo(path)
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     if suffix in (".xml", ".txt"):
         return read_qualisys(text)
     if suffix == ".toml" and _DEEP_KEY.search(text):  # each part of a dotted key costs memory for all parts before it
@@ -116,7 +137,7 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     data = tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     if not isinstance(data, Mapping):
         raise ValueError("expected an object of cameras")
-    cameras = data.get("cameras", data)
+    cameras = data.get("cameras", {"camera": data} if _is_camera(data) else data)
     if isinstance(cameras, Mapping):
         listed = [(str(value.get("name", name)), value) for name, value in cameras.items() if _is_camera(value)]
     else:
@@ -147,7 +168,7 @@ def _for_videos(
 
 def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) -> ViewCamera:
     """Return the camera for images of `size`; None means the size in the file."""
-    matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
+    matrix, lens, size = _intrinsics(name, values, size)
     given_rotation = values["R"] if "R" in values else values["rotation"]
     is_vector = np.shape(given_rotation) == (3,)
     rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
@@ -155,6 +176,17 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     if abs(np.linalg.det(rotation_3x3) - 1) > 1e-3 or np.abs(rotation_3x3 @ rotation_3x3.T - np.eye(3)).max() > 1e-3:
         raise ValueError(f"{name}: R is not a rotation matrix (orthonormal, determinant 1)")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
+    focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
+    if abs(matrix[0, 0] / focal - 1) > MAX_ASPECT_ERROR:
+        raise ValueError(f"{name}: fx and fy differ by over {200 * MAX_ASPECT_ERROR:.0f} %; resample the video first")
+    return ViewCamera(size, focal, matrix[:2, 2].copy(), rotation_3x3, move, lens, known=True)
+
+
+def _intrinsics(
+    name: str, values: Mapping[str, Any], size: tuple[int, int] | None
+) -> tuple[F64, Lens, tuple[int, int]]:
+    """Return matrix (3, 3) px, lens and (width, height) px for images of `size`; None means the size in the file."""
+    matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
     distortion: Any = next((values[key] for key in _DISTORTION if key in values), [])
     coefficients = np.asarray(distortion, np.float64).ravel()
     if not (np.abs(coefficients) <= MAX_NUMBER).all():
@@ -168,15 +200,13 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     matrix[:2] *= size[0] / width
     check_intrinsics(matrix)
     focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
-    if abs(matrix[0, 0] / focal - 1) > MAX_ASPECT_ERROR:
-        raise ValueError(f"{name}: fx and fy differ by over {200 * MAX_ASPECT_ERROR:.0f} %; resample the video first")
     try:
         lens = lens_of_file(str(model), tuple(coefficients.tolist()))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if isinstance(lens, RadialLens):
         lens = RadialLens(_two_coefficients(name, coefficients, focal, matrix[:2, 2], size))
-    return ViewCamera(size, focal, matrix[:2, 2].copy(), rotation_3x3, move, lens, known=True)
+    return matrix, lens, size
 
 
 def _two_coefficients(name: str, given: F64, focal: float, centre: F64, size: tuple[int, int]) -> tuple[float, float]:
@@ -220,7 +250,7 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     """Read a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices."""
     # OpenCV itself aborts the process for some malformed files.
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # safe: a subclass of SafeLoader
     if not isinstance(found, Mapping):
         raise ValueError("expected the matrices M1, D1, M2, D2, R and T")

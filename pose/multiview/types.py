@@ -90,13 +90,24 @@ class ViewCamera:
         """Return a camera at the origin with the intrinsics of `camera`."""
         focal = math.sqrt(float(camera.matrix[0, 0] * camera.matrix[1, 1]))
         return cls(
-            camera.size, focal, camera.matrix[:2, 2].astype(np.float64), np.eye(3), np.zeros(3), known=camera.known
+            camera.size,
+            focal,
+            camera.matrix[:2, 2].astype(np.float64),
+            np.eye(3),
+            np.zeros(3),
+            camera.lens,
+            known=camera.known,
         )
 
     @property
     def matrix(self) -> F64:
         """Intrinsic matrix (3, 3), px."""
         return np.array([[self.focal, 0, self.centre[0]], [0, self.focal, self.centre[1]], [0, 0, 1]])
+
+    @property
+    def camera(self) -> Camera:
+        """Intrinsics and lens."""
+        return Camera(self.matrix, self.known, self.size, self.lens)
 
     @property
     def position(self) -> F64:
@@ -126,7 +137,7 @@ class ViewCamera:
 
     def unproject(self, pixels: F64) -> F64:
         """Return the rays (..., 2) of pixels (..., 2) in the camera frame, at z = 1, without distortion."""
-        return self.lens.undistort((pixels - self.centre) / self.focal)
+        return self.camera.unproject(pixels)
 
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in the world to (..., 2) px, with distortion.
@@ -134,7 +145,5 @@ class ViewCamera:
         Smaller depths, also behind the camera, are replaced by `MIN_DEPTH_M`.
         """
         seen = self.to_camera(points)
-        ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
-        square = (ray * ray).sum(axis=-1, keepdims=True)
-        pixels: F64 = self.focal * ray * self.lens.factor(square) + self.centre
-        return pixels
+        seen[..., 2] = np.maximum(seen[..., 2], MIN_DEPTH_M)
+        return self.camera.project(seen)

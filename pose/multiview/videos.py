@@ -11,6 +11,11 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{row + 1}" for row, name in enumerate(names)]
 
 
+def camera_names(videos: Sequence[str]) -> list[str]:
+    """Return unique names of the cameras, which are made from the file names of their videos."""
+    return unique_names([Path(video).stem for video in videos])
+
+
 def source_names(names: Sequence[str]) -> list[str]:
     """Return unique camera names for videos or live sources. Names of files lose their suffix."""
     return unique_names([Path(name).stem if Path(name).suffix else name for name in names])

@@ -1,30 +1,28 @@
 """Conversion of networks in TensorFlow.js' graph-model format to ONNX.
 
-The operators of MoveNet (MultiPose) are supported. Convolutions are transposed to ONNX' channel order; ONNX Runtime
-removes the transpositions between them. Source: the operator definitions of TensorFlow and ONNX.
+The operators of MoveNet (MultiPose and Thunder) are supported. Convolutions are transposed to ONNX' channel order; ONNX
+Runtime removes the transpositions between them. Source: the operator definitions of TensorFlow and ONNX.
 """
 
 import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
 from pose.errors import PoseError
+from pose.networks import onnx_file
 from pose.structures.types import Array
-
-if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
 
 OPSET = 18
 IR_VERSION = 9  # version of the file format of ONNX 1.14, which ONNX Runtime 1.29 reads
 _DTYPES: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.float16, "int32": np.int32}
 # Integers become 64-bit, the type of shapes and indices in ONNX.
-_TYPES: dict[str, int] = {"DT_FLOAT": 1, "DT_INT32": 7, "DT_BOOL": 9}  # TensorProto.DataType
+_TYPES = {"DT_FLOAT": onnx_file.FLOAT, "DT_INT32": onnx_file.INT64, "DT_BOOL": onnx_file.BOOL}
 _SAME_NAME = ["Abs", "Equal", "Exp", "Greater", "Identity", "Less", "Mul", "Range", "Reciprocal", "Reshape", "Shape"]
-_SAME_NAME += ["Sigmoid", "Size", "Sub", "Tile"]
+_SAME_NAME += ["Sigmoid", "Size", "Sqrt", "Sub", "Tile"]
 _OPERATORS = {
     **{name: name for name in _SAME_NAME},
     "AddV2": "Add",
@@ -52,12 +50,8 @@ def convert(graph: Path, weights: Path) -> bytes:
         weights: The file with the values of the weights, in the order of the JSON file.
 
     Raises:
-        PoseError: If `onnx` is not installed, or a file is not readable or has unsupported operators.
+        PoseError: If a file is not readable or has unsupported operators.
     """
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise PoseError("movenet-multipose needs the package onnx: pip install 'pose-run[multipose]'") from error
     try:
         content = json.loads(graph.read_bytes())
         constants = _constants(content["weightsManifest"], weights.read_bytes())
@@ -90,8 +84,9 @@ class _Conversion:
     def __init__(self, nodes: dict[str, Node], constants: dict[str, Array]) -> None:
         self._nodes = nodes
         self._constants = constants
-        self._converted: list[NodeProto] = []
-        self._tensors: dict[str, TensorProto] = {}
+        self._converted: list[onnx_file.Message] = []
+        self._used: set[str] = set()  # names of inputs
+        self._tensors: dict[str, Array] = {}
         self._converters: dict[str, Callable[[Node], None]] = {
             "_FusedConv2D": self._convolution,
             "FusedDepthwiseConv2dNative": self._convolution,
@@ -114,23 +109,16 @@ class _Conversion:
         }
 
     def run(self) -> bytes:
-        from onnx import TensorProto, helper
-
-        (source,) = [name for name, node in self._nodes.items() if node["op"] == "Placeholder"]
+        (source,) = [node for node in self._nodes.values() if node["op"] == "Placeholder"]
         (result,) = [name for name, node in self._nodes.items() if node["op"] == "Identity"]
         for node in self._ordered(result):
             self._convert(node)
         # Kernels are used as transposed copies, so the original ones are omitted.
-        used = {name for node in self._converted for name in node.input}
-        graph = helper.make_graph(
-            self._converted,
-            "network",
-            [helper.make_tensor_value_info(source, TensorProto.INT64, [1, None, None, 3])],
-            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
-            [self._tensors[name] for name in self._tensors if name in used],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-        return cast(bytes, model.SerializeToString())
+        tensors = [onnx_file.tensor(name, values) for name, values in self._tensors.items() if name in self._used]
+        return onnx_file.model(
+            self._converted, tensors, (source["name"], onnx_file.INT64, _shape(source)), (result, onnx_file.FLOAT),
+            opset=OPSET, ir_version=IR_VERSION,
+        )  # fmt: skip
 
     def _ordered(self, result: str) -> Iterator[Node]:
         """Yield the nodes that `result` needs, each after its inputs."""
@@ -163,18 +151,14 @@ class _Conversion:
 
     def _add(self, kind: str, inputs: Sequence[str], output: str | list[str], **attributes: Any) -> str:
         """Add an ONNX node; return its first output."""
-        from onnx import helper
-
         outputs = [output] if isinstance(output, str) else output
         names = [name.removesuffix(":0") for name in inputs]
-        self._converted.append(helper.make_node(kind, names, outputs, **attributes))
+        self._used.update(names)
+        self._converted.append(onnx_file.node(kind, names, outputs, attributes))
         return outputs[0]
 
     def _constant(self, value: Array | Sequence[int], name: str) -> str:
-        from onnx import numpy_helper
-
-        array = np.array(value, None if isinstance(value, np.ndarray) else np.int64, order="C")
-        self._tensors[name] = numpy_helper.from_array(array, name)
+        self._tensors[name] = np.array(value, None if isinstance(value, np.ndarray) else np.int64, order="C")
         return name
 
     def _value(self, name: str) -> list[int]:
@@ -331,6 +315,13 @@ def _window(node: Node, kernel: Sequence[int]) -> dict[str, object]:
     # TensorFlow pads the odd pixel at the end, as SAME_UPPER in ONNX.
     padding = {"SAME": "SAME_UPPER", "VALID": "VALID"}[_text(node["attr"]["padding"]["s"])]
     return {"kernel_shape": list(kernel), "strides": _numbers(node, "strides")[1:3], "auto_pad": padding}
+
+
+def _shape(source: Node) -> list[int | None]:
+    """Return the shape (1, H, W, 3) of the input; None for a side that may vary."""
+    dims = source.get("attr", {}).get("shape", {}).get("shape", {}).get("dim", [])
+    sides = [int(dim["size"]) for dim in dims] or [1, -1, -1, 3]
+    return [None if side < 0 else side for side in sides]
 
 
 def _inputs(node: Node) -> list[str]:

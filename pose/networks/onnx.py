@@ -128,7 +128,7 @@ def open_session(path: Path, device: Device, threads: int, *, content: bytes | N
     """Open an ONNX network; with `content`, `path` is only a name in messages."""
     try:
         import onnxruntime
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise PoseError(
             f"{path.name} needs ONNX Runtime: pip install 'pose-run[onnx]' (for CUDA: [onnx-gpu])"
         ) from error

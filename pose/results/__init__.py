@@ -4,9 +4,9 @@ from pose.results.json import JsonWriter
 from pose.results.motion_info import MotionInfo
 from pose.results.npz import NpzWriter
 from pose.results.reader import load_poses, result_file
+from pose.results.recording import Recording
 from pose.results.result_files import WRITERS, ResultFiles
 from pose.results.run_info import ModelInfo, RunInfo, WorldInfo
-from pose.results.table import PoseTable
 from pose.results.writer import ResultWriter
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "ModelInfo",
     "MotionInfo",
     "NpzWriter",
-    "PoseTable",
+    "Recording",
     "ResultFiles",
     "ResultWriter",
     "RunInfo",

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.results.run_info import RunInfo
+from pose.structures.camera import Camera
 from pose.structures.lenses import Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole
 
-CAMERAS_FILE = "cameras.json"
 MAX_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s
 MAX_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.00015
 
@@ -84,10 +84,8 @@ class ResultCamera:
             (..., 2) px, x and y.
         """
         seen = points @ self.rotation.T + self.translation
-        ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
-        square = (ray * ray).sum(axis=-1, keepdims=True)
-        pixels: F64 = ray * self.lens.factor(square) * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
-        return pixels
+        seen[..., 2] = np.maximum(seen[..., 2], 0.1)
+        return Camera(self.matrix, True, self.size, self.lens).project(seen)
 
     @property
     def file(self) -> Path | None:

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from pose.results.recording import Recording
 from pose.results.schema import ROW_COLUMNS
-from pose.results.table import PoseTable
 from pose.structures.camera import check_intrinsics
+from pose.structures.defaults import MAX_ID
 from pose.structures.types import F32, F64, I64, Array
 from pose.utils.archives import release
 from pose.utils.json_values import Json, strict_json
 
 MAX_TIME_S = 1e10  # about 300 years, so that Unix times are valid
 MIN_STEP_S = 5e-7  # minimum time between frames: Unix times in float64 have a resolution of about a microsecond
-MAX_ID = 2**53  # many JSON readers round larger integers
 MAX_SIDE_PX = 1e6  # maximum side of an image
 MAX_FPS = 1e6
 MAX_TEXT_CHARS = 1 << 20  # maximum length of a run's metadata
@@ -39,7 +39,7 @@ def check_times(times: F64) -> None:
         raise ValueError(f"timestamps: frames are less than {MIN_STEP_S:g} s apart; expected seconds")
 
 
-def _check_views(table: PoseTable) -> None:
+def _check_views(table: Recording) -> None:
     """Check the arrays of a moving camera: complete or absent, valid rotation matrices, and positive zooms."""
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
@@ -67,7 +67,7 @@ def parse_head(text: Array) -> Mapping[str, Json]:
     return head
 
 
-def check_table(table: PoseTable) -> None:
+def check_table(table: Recording) -> None:
     """Check the values of a result: order of frames, ids, ranges of numbers, and camera motion."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from pose.errors import PoseError, UsageError
 from pose.results.checks import MAX_SIDE_PX, check_times
 from pose.structures.camera import Camera, check_intrinsics
-from pose.structures.incoming import check_units
+from pose.structures.incoming import check_units, checked_keypoints
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import SKELETONS
 from pose.utils.archives import format_names, open_arrays
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
-MAX_ABS_PX = 1e6  # maximum absolute value of a keypoint coordinate
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -80,25 +79,14 @@ def _sequence(arrays: Arrays) -> Sequence2D:
     size = _numbers(arrays, "image_size", (2,))
     intrinsics = _numbers(arrays, "intrinsics", (3, 3)) if "intrinsics" in arrays else None
     check_times(times)
-    _check_scores(scores)
-    undetected = scores == 0
-    if not np.isfinite(keypoints[~undetected]).all():
-        frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~undetected)[0]
-        raise ValueError(
-            f"keypoints: NaN or infinity in frame {frame}, joint {joint}; give score 0 to joints that are not seen"
-        )
-    if (np.abs(np.where(undetected[..., None], 0, keypoints)) > MAX_ABS_PX).any():
-        raise ValueError(f"keypoints: beyond {MAX_ABS_PX:g} px; expected pixel coordinates")
     if not (np.isfinite(size).all() and (size >= 1).all() and (size <= MAX_SIDE_PX).all()):
         raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
     if intrinsics is not None:
         check_intrinsics(intrinsics)
-    return Sequence2D(
-        np.where(undetected[..., None], 0, keypoints).astype(np.float32),
-        scores.astype(np.float32),
-        times,
-        Camera.of((round(float(size[0])), round(float(size[1]))), intrinsics),
-        skeleton,
+    camera = Camera.of((round(float(size[0])), round(float(size[1]))), intrinsics)
+    keypoints = np.where(np.isfinite(keypoints), np.clip(keypoints, -1e30, 1e30), keypoints)  # finite as float32
+    return checked_keypoints(
+        Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, camera, skeleton)
     )
 
 
@@ -111,10 +99,3 @@ def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArra
         expected = "(T,)" if shape == (None,) else str(shape)
         raise ValueError(f"{name}: expected shape {expected}, got {array.shape}")
     return array.astype(np.float64)
-
-
-def _check_scores(scores: NDArray[np.float64]) -> None:
-    wrong = ~((scores >= 0) & (scores <= 1))
-    if wrong.any():
-        frame, joint = np.argwhere(wrong)[0]
-        raise ValueError(f"scores: must lie in 0 to 1, got {scores[frame, joint]:g} in frame {frame}, joint {joint}")

@@ -157,7 +157,7 @@ def _frame_file(file: Path) -> Iterator[_Detection]:
 
 def _load(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8-sig"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"invalid JSON ({error})") from error
     except OSError as error:

@@ -1,10 +1,11 @@
 """All results of one run: collected frame by frame, transformed to the world, and written.
 
-Every run goes this way: `pose-run`, `pose-batch`, several cameras, `Pipeline.process`, `pose.several` and `pose.lift`.
+Every run goes this way (`pose.run`): videos, several cameras, keypoints and single images, from a command or Python.
 Memory does not grow with the length of the recording.
 """
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
+from pose.results.cache.run import Found
 from pose.structures.frame_store import ResultStore
 from pose.structures.types import FrameResult
+from pose.utils.times import StageTimes
 from pose.world.camera_motion.decision import AUTO, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
@@ -21,15 +24,21 @@ from pose.world.clean import Steps
 from pose.world.placing import place_run
 from pose.world.run import PlacedRun, doubtful_tracks
 
+MAX_RATE_ERROR = 0.02  # maximum relative difference of a declared frame rate from the average
+
 
 class RecordedRun:
     """Results of a run; must be closed.
 
     Attributes:
         info: Metadata of the run; `place` adds world, camera motion and doubtful tracks.
+        lifted: Results of all frames in camera coordinates.
         results: Results of all frames; can be iterated repeatedly.
         decision: Decision on the camera motion; None before `place`.
         world: The run in world coordinates; None if it has none.
+        error: Error that ended the run early; the results contain the frames before it.
+        cached: Part of the results that was read from a cache.
+        cut_short: Message that the end of the video is missing; None if it is complete.
     """
 
     def __init__(self, info: RunInfo, folder: Path | None = None) -> None:
@@ -43,17 +52,28 @@ class RecordedRun:
             PoseError: If the folder cannot be written.
         """
         self.info, self._folder = info, folder or Path(tempfile.gettempdir())
-        self._spool, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
-        self._stack.callback(self._spool.close)
-        self.results: Iterable[FrameResult] = self._spool
+        self.lifted, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
+        self._stack.callback(self.lifted.close)
+        self.results: Iterable[FrameResult] = self.lifted
+        self._covered = 0, 0.0, 0.0  # number of frames, and times in s of the first and the last one
         self.decision: Decision | None = None
         self.world: PlacedRun | None = None
+        self.error: BaseException | None = None
+        self.cached: Found = "nothing"
+        self.cut_short: str | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Delete the temporary files."""
         self._stack.close()
+
+    def __len__(self) -> int:
+        return len(self.lifted)
 
     def add(self, result: FrameResult) -> None:
         """Append the result of a frame.
@@ -61,7 +81,9 @@ class RecordedRun:
         Raises:
             PoseError: If it cannot be stored, for example because the disk is full.
         """
-        self._spool.write(result)
+        count, first, _ = self._covered
+        self._covered = count + 1, first if count else result.time, result.time
+        self.lifted.write(result)
         self._log.add(result.people)
 
     def place(self, steps: Steps | None, *, join: bool = True, images: Images | None = None) -> None:
@@ -73,19 +95,78 @@ class RecordedRun:
             images: Function that returns an iterator over the same frames again, which serve to estimate the
                 translation of a carried camera; None if they are not available.
         """
-        info, camera = self.info, str(self.info.settings.get("camera", AUTO))
+        info = replace(self.info, fps=average_rate(self.info.fps, *self._covered))
+        camera = str(info.settings.get("camera", AUTO))
         if steps is None:
             self.decision = decide(self._log, camera)
         else:
-            data = RunData(self._spool, info.skeleton, info.camera, images, self._folder)
+            data = RunData(self.lifted, info.skeleton, info.camera, images, self._folder)
             self.world, self.decision = place_run(data, self._log, camera, steps, join)
         self.info = replace(info, motion=MotionInfo.of(self.decision, self.world))
         if self.world is None:
-            tracks = doubtful_tracks(self._spool, info.skeleton, info.camera, folder=self._folder)
+            tracks = doubtful_tracks(self.lifted, info.skeleton, info.camera, folder=self._folder)
             self.info = replace(self.info, doubtful=tuple(sorted(tracks)))
         else:
             self._stack.callback(self.world.close)
             self.results, self.info = self.world, replace(self.info, world=WorldInfo.of(self.world))
+
+
+def record(
+    results: Iterable[FrameResult],
+    info: RunInfo,
+    steps: Steps | None = None,
+    *,
+    join: bool = True,
+    images: Images | None = None,
+    stop: threading.Event | None = None,
+    times: StageTimes | None = None,
+    folder: Path | None = None,
+    keep: bool = False,
+    collected: Callable[[ResultStore], None] = lambda results: None,
+) -> RecordedRun:
+    """Collect the results of a run and transform them to the world; the caller closes the run.
+
+    Args:
+        results: Results of all frames, in order.
+        info: Metadata of the run.
+        steps: Settings of the transformation; None keeps camera coordinates.
+        join: Whether to join tracks of one person and drop those that show no person.
+        images: Function that returns an iterator over the same frames again; see `RecordedRun.place`.
+        stop: Event that ends the results early. If it is set, the frames are not read again.
+        times: Log of the time that each stage takes.
+        folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        collected: Function that is called with all results before the transformation, unless an error ended them.
+        keep: Whether an error in `results` ends them like their last frame, and `RecordedRun.error` has it.
+    """
+    recorded, times = RecordedRun(info, folder), times or StageTimes()
+    try:
+        try:
+            for result in results:
+                with times.measure("write"):
+                    recorded.add(result)
+        except BaseException as error:
+            if not keep or not len(recorded):
+                raise
+            recorded.error = error
+        finally:
+            if close := getattr(results, "close", None):  # ends the contexts of a generator
+                close()
+        if recorded.error is None:
+            collected(recorded.lifted)
+        with times.measure("world"):
+            recorded.place(steps, join=join, images=None if stop is not None and stop.is_set() else images)
+    except BaseException:
+        recorded.close()
+        raise
+    return recorded
+
+
+def average_rate(declared: float, count: int, first: float, last: float) -> float:
+    """Return the average rate of `count` frames from `first` to `last` (s), or the declared one if it agrees."""
+    if count < 2:
+        return declared
+    average = (count - 1) / (last - first)
+    return declared if abs(average / declared - 1) <= MAX_RATE_ERROR else average
 
 
 def write_results(

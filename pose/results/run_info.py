@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pose.results.motion_info import MotionInfo
 from pose.results.scene_info import SceneInfo
 from pose.structures.camera import Camera
+from pose.structures.lenses import PINHOLE, Lens, lens_of_file
 from pose.structures.skeletons import H36M17, SKELETONS, Skeleton
 from pose.utils.json_values import Json, items, member, number, text
 from pose.utils.shown import in_utf8
@@ -19,6 +20,7 @@ from pose.world.frame import UNKNOWN, World
 if TYPE_CHECKING:
     from pose.world.run import PlacedRun
 
+MAX_COEFFICIENT = 1e6  # maximum absolute distortion coefficient
 MAX_NAME_CHARS = 4096  # maximum length of a path on Linux; tables repeat the name in every row
 
 
@@ -158,6 +160,12 @@ class RunInfo:
         """Whether faces were estimated."""
         return self.settings.get("face") is True
 
+    @property
+    def stream(self) -> int | None:
+        """Number of the video stream that was chosen; None for the largest."""
+        stream = self.settings.get("stream")
+        return stream if isinstance(stream, int) and stream >= 0 else None
+
     def __post_init__(self) -> None:
         """Convert names that are not valid UTF-8 to text that every format supports."""
         object.__setattr__(self, "source", in_utf8(self.source))
@@ -179,6 +187,7 @@ class RunInfo:
                 _matrix(member(camera, "intrinsics")),
                 member(camera, "status") == "known",
                 (int(number(member(source, "width"))), int(number(member(source, "height")))),
+                _lens(camera),
             ),
             skeleton=SKELETONS[text(member(member(member(head, "skeletons"), "keypoints"), "name"))],
             models=tuple(
@@ -203,6 +212,11 @@ class RunInfo:
                 "intrinsics": [[round(float(value), 4) for value in row] for row in self.camera.matrix],
                 "status": "known" if self.camera.known else "assumed",
                 "fov_degrees": round(self.camera.fov_degrees, 3),
+                **(
+                    {"lens": self.camera.lens.name, "distortion": list(self.camera.lens.in_file)}
+                    if self.camera.distorted
+                    else {}
+                ),
             },
             "skeletons": {"keypoints": _skeleton(self.skeleton), "joints3d": _skeleton(H36M17)},
             "models": [{"role": m.role, "name": m.name, "sha256": m.sha256} for m in self.models],
@@ -212,6 +226,15 @@ class RunInfo:
             **({"doubtful": list(self.doubtful)} if self.world is None else {}),
             **({"cameras": [dict(camera) for camera in self.cameras]} if self.cameras else {}),
         }
+
+
+def _lens(camera: Json) -> Lens:
+    if not isinstance(camera, Mapping) or "lens" not in camera:
+        return PINHOLE
+    coefficients = tuple(number(value) for value in items(member(camera, "distortion")))
+    if not all(abs(value) <= MAX_COEFFICIENT for value in coefficients):
+        raise ValueError(f"distortion: expected coefficients of at most {MAX_COEFFICIENT:g}")
+    return lens_of_file(text(camera["lens"]), coefficients)
 
 
 def _name(entry: Json) -> str:

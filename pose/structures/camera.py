@@ -1,50 +1,60 @@
-"""Pinhole cameras and projection.
+"""Cameras and projection.
 
 The camera frame has x right, y down, z forward, in metres. Pixel (0, 0) is the centre of the top-left pixel.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.errors import UsageError
+from pose.structures.lenses import PINHOLE, Lens
 from pose.structures.types import F64
 
 # Field of view along the longer image side that is assumed without calibration. Phones and webcams have 55 to 80
 # degrees, film lenses less. A wrong value affects scale and distance; results state the assumption.
 ASSUMED_FOV_DEGREES = 55.0
+MAX_IMAGE_SIZES = 100.0  # maximum focal length and principal point, in longer sides of the image
 FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Camera:
-    """A pinhole camera.
+    """A camera.
 
     Attributes:
         matrix: (3, 3) intrinsics in px.
         known: False if the intrinsics are computed from an assumed field of view. Sizes and distances in 3D are then
             only as accurate as this assumption.
         size: (width, height) of the images in px.
+        lens: Distortion of the lens.
     """
 
     matrix: F64
     known: bool
     size: tuple[int, int]
+    lens: Lens = PINHOLE
 
     def __post_init__(self) -> None:
         if self.matrix.shape != (3, 3):
             raise ValueError(f"intrinsics: expected shape (3, 3), got {self.matrix.shape}")
 
     @classmethod
-    def of(cls, size: tuple[int, int], intrinsics: F64 | None = None) -> Self:
+    def of(cls, size: tuple[int, int], intrinsics: "F64 | Camera | None" = None) -> "Camera":
         """Make a camera for images of a given size.
 
         Args:
             size: (width, height) px.
-            intrinsics: (3, 3) camera matrix in px; None assumes a field of view of `ASSUMED_FOV_DEGREES`.
+            intrinsics: (3, 3) camera matrix in px, or a camera, which is resized to `size`; None assumes a field of
+                view of `ASSUMED_FOV_DEGREES`.
+
+        Raises:
+            UsageError: If the camera has another aspect ratio.
         """
+        if isinstance(intrinsics, Camera):
+            return intrinsics.resized(size)
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
         return cls(np.asarray(intrinsics, np.float64), True, size)
@@ -56,29 +66,78 @@ class Camera:
         focal = self.matrix[0, 0] if self.size[0] == longer else self.matrix[1, 1]
         return math.degrees(2 * math.atan(longer / 2 / focal))
 
+    @property
+    def distorted(self) -> bool:
+        """Whether the lens distorts."""
+        return self.lens != PINHOLE
+
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in the camera frame to pixels (..., 2). Points must have z > 0."""
-        return project(points, self.matrix)
+        if not self.distorted:
+            return project(points, self.matrix)
+        pixels: F64 = self.lens.distort(points[..., :2] / points[..., 2:]) * self._focal + self.matrix[:2, 2]
+        return pixels
 
     def unproject(self, pixels: NDArray[np.floating]) -> F64:
         """Return x and y (..., 2) at z = 1 of the viewing rays of pixels (..., 2)."""
-        rays: F64 = (pixels - self.matrix[:2, 2]) / self.matrix[[0, 1], [0, 1]]
-        return rays
+        rays: F64 = (pixels - self.matrix[:2, 2]) / self._focal
+        return self.lens.undistort(rays) if self.distorted else rays
+
+    def undistort(self, pixels: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return pixels (..., 2) as a camera with the same matrix and without distortion sees them, of the same type.
+
+        Pixels that are not finite stay as they are.
+        """
+        if not self.distorted:
+            return pixels
+        straight = self.unproject(pixels.astype(np.float64)) * self._focal + self.matrix[:2, 2]
+        return np.where(np.isfinite(straight), straight, pixels).astype(pixels.dtype)
+
+    @property
+    def _focal(self) -> F64:
+        """Focal lengths (2,) px along x and y."""
+        return self.matrix[[0, 1], [0, 1]]
+
+    @property
+    def straight(self) -> "Camera":
+        """The same camera without distortion of the lens."""
+        return replace(self, lens=PINHOLE)
+
+    def resized(self, size: tuple[int, int]) -> "Camera":
+        """Return the camera of images of another size.
+
+        Raises:
+            UsageError: If the aspect ratio differs.
+        """
+        if size == self.size:
+            return self
+        if self.size[0] * size[1] != self.size[1] * size[0]:
+            raise UsageError(
+                f"intrinsics: are for images of {self.size[0]} x {self.size[1]} px, got {size[0]} x {size[1]}"
+            )
+        matrix = self.matrix.copy()
+        matrix[:2] *= size[0] / self.size[0]
+        return replace(self, matrix=matrix, size=size)
 
     def mirrored(self) -> "Camera":
         """Return the camera of the horizontally mirrored image."""
         matrix = self.matrix.copy()
         matrix[0, 2] = self.size[0] - 1 - matrix[0, 2]
-        return Camera(matrix, self.known, self.size)
+        return replace(self, matrix=matrix)
 
 
-def check_intrinsics(matrix: F64) -> None:
-    """Raise ValueError unless `matrix` is a (3, 3) camera matrix without skew and with positive focal lengths."""
+def check_intrinsics(matrix: F64, size: tuple[int, int] | None = None) -> None:
+    """Raise ValueError unless `matrix` is a (3, 3) camera matrix without skew and with positive focal lengths.
+
+    `size`, (width, height) px, limits focal lengths and principal point to `MAX_IMAGE_SIZES` longer sides of the image.
+    """
     if matrix.shape != (3, 3):
         raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
     focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
     if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
         raise ValueError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
+    if size is not None and np.abs(matrix[:2]).max() > (most := MAX_IMAGE_SIZES * max(size)):
+        raise ValueError(f"intrinsics: above {most:g} px, too much for an image of {size[0]} x {size[1]} px")
 
 
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:

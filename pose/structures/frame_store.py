@@ -1,12 +1,14 @@
 """All results of a run in camera coordinates: frames in their order, and the rows of each track by an index.
 
+Cache entries hold the same rows (`pose.results.cache`).
+
 Memory does not grow with the length of the run beyond a limit (`pose.utils.row_file`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -23,8 +25,8 @@ _BACKGROUND = [
 ]
 FRAME: "np.dtype[Any]" = np.dtype(
     [
-        ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("measured", "?"),
-        ("hands", "?"), ("faces", "?"), ("background", _BACKGROUND),
+        ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("sampled", "?"),
+        ("measured", "?"), ("hands", "?"), ("faces", "?"), ("background", _BACKGROUND),
     ]
 )  # fmt: skip
 _STORED: "np.dtype[Any]" = np.dtype([("frame", FRAME), ("first", "<i8", 4)])  # numbers of the first rows of the parts
@@ -35,7 +37,7 @@ def frame_of(people: People) -> Rows:
     """Return what describes a frame as a whole as one row (1,) of the type `FRAME`."""
     frame = np.zeros(1, FRAME)
     frame["index"], frame["time"], frame["people"] = people.index, people.time, len(people)
-    frame["untracked"], frame["cut"] = people.untracked, people.cut
+    frame["untracked"], frame["cut"], frame["sampled"] = people.untracked, people.cut, people.sampled
     frame["hands"], frame["faces"] = people.hands is not None, people.faces is not None
     if people.background is not None:
         frame["measured"] = True
@@ -52,27 +54,45 @@ def people_of(frame: np.void, columns: dict[str, Any], hands: Hands | None, face
         background = Background(links.copy(), int(features), *map(float, numbers))
     return People(
         int(frame["index"]), float(frame["time"]), **columns, untracked=int(frame["untracked"]),
-        cut=bool(frame["cut"]), background=background, hands=hands, faces=faces,
+        cut=bool(frame["cut"]), sampled=bool(frame["sampled"]), background=background, hands=hands, faces=faces,
     )  # fmt: skip
+
+
+Place = tuple[IO[bytes], int, int]  # open file, position of the first row, number of rows
+
+
+def part_types(skeleton: Skeleton) -> "dict[str, np.dtype[Any]]":
+    """Return the type of a row of each part of stored results."""
+    people = np.dtype([("time", "<f8"), ("people", row_type(People, len(skeleton)))])
+    kinds = {"poses": row_type(Poses3D), "hands": row_type(Hands), "faces": row_type(Faces)}
+    return {"frames": _STORED, "people": people, **kinds}
 
 
 class ResultStore:
     """Results of the frames of a run; can be iterated repeatedly, also at the same time."""
 
-    def __init__(self, folder: Path | None, skeleton: Skeleton, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        skeleton: Skeleton,
+        memory: int | None = None,
+        existing: Mapping[str, Place] | None = None,
+    ) -> None:
         """Create an empty store.
 
         Args:
             folder: Folder of unnamed temporary files; None for the system's temporary folder.
             skeleton: Joint set of the 2D keypoints.
             memory: Number of bytes of each part of the results that stay in memory; None for the default.
+            existing: Open files with the parts of stored results, to read only; the parts that are missing are empty.
         """
-        self.skeleton = skeleton
-        people = np.dtype([("time", "<f8"), ("people", row_type(People, len(skeleton)))])
-        kinds = people, row_type(Poses3D), row_type(Hands), row_type(Faces)
-        self._frames = RowFile(_STORED, folder, memory)
-        self._people, self._poses, self._hands, self._faces = (RowFile(kind, folder, memory) for kind in kinds)
-        self._parts = self._people, self._poses, self._hands, self._faces
+        self.skeleton, there = skeleton, existing or {}
+        self.parts = {
+            name: RowFile(kind, folder, memory, there.get(name)) for name, kind in part_types(skeleton).items()
+        }
+        self._frames, *parts = self.parts.values()
+        self._people, self._poses, self._hands, self._faces = parts
+        self._parts = parts
 
     def write(self, result: FrameResult) -> None:
         """Append the result of a frame.
@@ -100,6 +120,14 @@ class ResultStore:
     def __getitem__(self, position: int) -> FrameResult:
         """Return the result of the frame at `position`, from 0 on."""
         (stored,) = self._frames.part(position, 1)
+        rows = self._poses.part(int(stored["first"][1]), int(stored["frame"]["people"]))
+        return FrameResult(self._people_of(stored), Poses3D(**arrays_of(Poses3D, rows)))
+
+    def people(self) -> Iterator[People]:
+        """Yield the people of all frames in 2D."""
+        return (self._people_of(self._frames.part(position, 1)[0]) for position in range(len(self)))
+
+    def _people_of(self, stored: np.void) -> People:
         frame, count = stored["frame"], int(stored["frame"]["people"])
 
         def columns(part: RowFile, place: int, kind: type[ColumnSet]) -> dict[str, Any]:
@@ -108,8 +136,7 @@ class ResultStore:
 
         hands = Hands(**columns(self._hands, 2, Hands)) if frame["hands"] else None
         faces = Faces(**columns(self._faces, 3, Faces)) if frame["faces"] else None
-        people = people_of(frame, columns(self._people, 0, People), hands, faces)
-        return FrameResult(people, Poses3D(**columns(self._poses, 1, Poses3D)))
+        return people_of(frame, columns(self._people, 0, People), hands, faces)
 
     @property
     def tracks(self) -> list[int]:

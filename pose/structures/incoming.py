@@ -6,16 +6,21 @@ Input in other units would silently produce meaningless results. Impossible valu
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseWarning, UsageError
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import SKELETONS
 from pose.structures.types import F32, Frame
+from pose.utils.shown import shown
 
 MAX_NORMALISED_PX = 2.0  # keypoints that are all closer to the image's corner are relative coordinates
 MAX_FRAME_STEP_S = 1.0  # times that are farther apart are frame numbers or milliseconds
 MIN_FRAMES_TO_JUDGE = 4
+MAX_ABS_PX = 1e6  # maximum absolute value of a keypoint coordinate
 
 
 class IncomingFrames:
@@ -48,6 +53,36 @@ class IncomingFrames:
         self._slow = self._slow + 1 if MAX_FRAME_STEP_S <= step < math.inf else 0
         if self._slow == MIN_FRAMES_TO_JUDGE:
             warnings.warn(_too_slow(step), PoseWarning, stacklevel=4)
+
+
+def checked_keypoints(sequence: Sequence2D) -> Sequence2D:
+    """Check the keypoints of one person from outside, and set those with score 0, which may be NaN, to 0.
+
+    Raises:
+        ValueError: If there is no frame, the skeleton is unknown or has another number of keypoints, a score is not
+            within 0 to 1, or a keypoint with a score is not finite or not in px.
+    """
+    keypoints, scores, name = sequence.keypoints, sequence.scores, sequence.skeleton
+    if name not in SKELETONS:
+        raise ValueError(f"skeleton: unknown name {shown(name, 40)!r}; known: {', '.join(SKELETONS)}")
+    if scores.shape[1] != len(SKELETONS[name]):
+        raise ValueError(f"keypoints: {name} has {len(SKELETONS[name])} keypoints, got {scores.shape[1]}")
+    if len(scores) == 0:
+        raise ValueError("keypoints: contain no frame")
+    wrong = ~((scores >= 0) & (scores <= 1))
+    if wrong.any():
+        frame, joint = np.argwhere(wrong)[0]
+        raise ValueError(f"scores: must lie in 0 to 1, got {scores[frame, joint]:g} in frame {frame}, joint {joint}")
+    undetected = scores == 0
+    if not np.isfinite(keypoints[~undetected]).all():
+        frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~undetected)[0]
+        raise ValueError(
+            f"keypoints: NaN or infinity in frame {frame}, joint {joint}; give score 0 to joints that are not seen"
+        )
+    keypoints = np.where(undetected[..., None], np.float32(0), keypoints)
+    if (np.abs(keypoints) > MAX_ABS_PX).any():
+        raise ValueError(f"keypoints: beyond {MAX_ABS_PX:g} px; expected pixel coordinates")
+    return replace(sequence, keypoints=keypoints)
 
 
 def check_units(

@@ -5,10 +5,10 @@ In shapes, B is the number of sequences, T of frames and J of joints. Axes and u
 """
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pose.structures.camera import Camera
 from pose.structures.columns import check_shape
@@ -29,6 +29,10 @@ class Sequence2D:
     skeleton: str  # name of the skeleton in `pose.structures.skeletons.SKELETONS`
 
     def __post_init__(self) -> None:
+        for name, dtype in (("keypoints", np.float32), ("scores", np.float32), ("times", np.float64)):
+            object.__setattr__(self, name, _numbers(f"Sequence2D.{name}", getattr(self, name), dtype))
+        if self.scores.ndim != 2:
+            raise ValueError(f"Sequence2D.scores: expected shape (T, J), got {self.scores.shape}")
         t, j = self.scores.shape
         check_shape(self, "keypoints", (t, j, 2))
         check_shape(self, "times", (t,))
@@ -81,6 +85,25 @@ class LiftBatch:
     # (B, T, 3) m, position of the pelvis in the camera frame. With assumed intrinsics its depth is scaled by assumed /
     # true focal length, so that it projects to the same pixels.
     root: F32
+
+
+def _numbers(name: str, values: object, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of a dtype; the same object if it has it already."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:  # for example rows of different lengths
+        raise ValueError(f"{name}: expected an array of numbers") from error
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
+    return array.astype(dtype, copy=False)
+
+
+def straightened(sequence: Sequence2D) -> Sequence2D:
+    """Return the 2D sequence as a camera without distortion of the lens sees it."""
+    if not sequence.camera.distorted:
+        return sequence
+    keypoints = sequence.camera.undistort(sequence.keypoints).astype(np.float32)
+    return replace(sequence, keypoints=keypoints, camera=sequence.camera.straight)
 
 
 def mirror_observations(sequence: Sequence2D) -> Sequence2D:

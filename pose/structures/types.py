@@ -176,8 +176,11 @@ class People(ColumnSet):
         box_scores: (P,) confidence that the box contains a person; 0 for predicted boxes.
         keypoints: (P, J, 2) px in the estimator's skeleton.
         scores: (P, J) confidence; 0 for keypoints that are not seen.
+        interpolated: (P,) whether 2D and 3D of a person are interpolated between samples (`pose.lifting.between`).
         untracked: Number of confident detections that belong to no track; 0 in frames without a detection pass.
         cut: Whether a new scene begins here (a hard cut); no track continues across it.
+        sampled: Whether people were searched for in this frame. False for frames between samples: they contain only
+            people who move fast, until `pose.lifting.between` adds the others.
         background: Background motion; None in frames without a measurement.
         hands: Hands of the same people; None if they were not estimated.
         faces: Faces of the same people; None if they were not estimated.
@@ -192,8 +195,12 @@ class People(ColumnSet):
         "keypoints", (KEYPOINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), member="keypoints", decimals=2
     )
     scores: F32 = column("scores", (KEYPOINTS,), limits=(0, 1))
+    interpolated: Flags = column(
+        "interpolated", dtype="|b1", required=False, optional=True, member="interpolated", sparse=True
+    )
     untracked: int = 0
     cut: bool = False
+    sampled: bool = True
     background: Background | None = None
     hands: Hands | None = None
     faces: Faces | None = None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks import crops
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.region_filter import RegionFilter
 from pose.structures.types import F32, Keypoints2D, Regions
 from pose.tracking.identities import UNASSIGNED
@@ -19,7 +20,6 @@ MAX_DUPLICATE_DISTANCE = 0.15
 MAX_MASKED_DUPLICATE_DISTANCE = 0.05
 MIN_SIZE_PX = 1e-6
 MIN_COVERED_FRACTION = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
-MIN_BOX_JOINT_SCORE = 0.3  # joints with a lower score are left out of the box that is compared with detections
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +125,7 @@ def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
 
 def joint_boxes(keypoints: Keypoints2D) -> F32:
     """Return the boxes (P, 4), xyxy px, around joints with a score above 0.3, for the comparison with detections."""
-    return crops.bounds(keypoints.xy, keypoints.scores > MIN_BOX_JOINT_SCORE)
+    return crops.bounds(keypoints.xy, keypoints.scores > SEEN_SCORE)
 
 
 def region_boxes(tracks: list[PersonTrack]) -> F32:

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from pose.networks import crops
+from pose.networks.estimators.ensemble import FurtherNetworks
 from pose.structures.stages import Detector, Estimator
-from pose.structures.types import F32, I64, U8, Boxes, People
+from pose.structures.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 from pose.tracking.config import TrackingConfig
 from pose.tracking.cuts import CutDetector
 from pose.tracking.detection_schedule import DetectionSchedule
@@ -41,10 +42,12 @@ class PeopleTracker:
         config: TrackingConfig | None = None,
         *,
         times: StageTimes | None = None,
+        further: FurtherNetworks | None = None,
     ) -> None:
-        """Start without people; the networks' run times are added to `times`."""
+        """Start without people; the networks' run times are added to `times`, `further` networks only stored."""
         config = config or TrackingConfig()
         self.skeleton = estimator.skeleton  # joint set of the keypoints
+        self.further = further  # networks that improve the keypoints, for `pose.tracking.corrections`
         self._config = config
         self._networks = PeopleNetworks(detector, estimator, times or StageTimes())
         self._model = PersonModel(estimator.skeleton)
@@ -61,9 +64,22 @@ class PeopleTracker:
         self._boxes = np.zeros((0, 4), np.float32)  # boxes of the tracks
         self._time = -np.inf
 
-    def step(self, image: U8, index: int, time: float) -> People:
-        """Return the people in the next frame, sorted by id."""
-        cut = self._cuts.is_cut(image)
+    @property
+    def regions(self) -> dict[int, Regions]:
+        """Regions of the people of the last frame, by id, without people who are occluded by others."""
+        return {track.id: track.region for track in self._tracks if not track.occluders}
+
+    def estimate(self, image: U8, region: Regions) -> Keypoints2D:
+        """Estimate the keypoints of the person in one region, without any effect on the tracks."""
+        return self._networks.estimate(image, region)
+
+    def is_present(self, keypoints: Keypoints2D) -> bool:
+        """Return whether a crop shows a person."""
+        return bool(keypoints.presence[0] >= self._config.min_presence)
+
+    def step(self, image: U8, index: int, time: float, *, cut: bool | None = None) -> People:
+        """Return the people in the next frame, sorted by id; `cut` is None if cuts are to be detected here."""
+        cut = self._cuts.is_cut(image) if cut is None else cut
         if cut:
             self._reset()
         elif time - self._time > self._config.memory_s:  # after an interruption of the stream all tracks are new

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from pose.lifting.config import LifterConfig
+from pose.lifting.config import FIXUPS, LifterConfig
 from pose.lifting.forecast.config import ForecasterConfig
 from pose.training.schedules import ScheduleConfig
 
@@ -241,7 +241,7 @@ def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str
             "optimizer.name: radam already reduces the learning rate of the first steps; use it with a "
             "schedule without warm-up, or use adamw"
         )
-    if init in ("t-fixup", "dt-fixup"):
+    if init in FIXUPS:
         raise ValueError(
             f"init: {init} bounds the first updates by the scale of the weights, so it needs no warm-up; use "
             "schedule.warmup: none and a decay other than noam, or another init"

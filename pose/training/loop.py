@@ -7,6 +7,7 @@ depend only on this number, so that a resumed run equals an uninterrupted one.
 import json
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -21,12 +22,12 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim.swa_utils import AveragedModel
 
-from pose.errors import PoseError
+from pose.errors import PoseError, PoseWarning
 from pose.training.batches import BatchSource, Tensors, load, timed
 from pose.training.config import TrainingRunConfig
 from pose.training.logs import TrainingLog
 from pose.training.optimizers import build_optimizer
-from pose.training.schedules import build_schedule
+from pose.training.schedules import build_schedule, warmup_length
 from pose.utils.json_values import Json
 from pose.utils.whole_file import whole_file
 
@@ -67,6 +68,7 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
         if config.compile:
             network.compile()
         optimizer = build_optimizer(network, config.optimizer)
+        self._warn_of_long_warmup()
         self.schedule = build_schedule(optimizer, config.schedule, config.steps)
         self.network, self.optimizer = self.accelerator.prepare(network, optimizer)
         self.average = AveragedModel(self.bare_network, multi_avg_fn=partial(_average, config.ema))
@@ -150,6 +152,17 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
         self.average.update_parameters(self.bare_network)
         assert norm is not None
         return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
+
+    def _warn_of_long_warmup(self) -> None:
+        config = self.run_config
+        length = warmup_length(config.schedule, config.optimizer.betas[1])
+        if length > config.steps:
+            warnings.warn(
+                f"train.schedule: the warm-up takes {length:.0f} of {config.steps} steps, so the learning rate never "
+                "reaches train.optimizer.lr; reduce warmup_steps, or increase train.steps",
+                PoseWarning,
+                stacklevel=2,
+            )
 
     def _attention_kernels(self) -> AbstractContextManager[None]:
         """Return a context that selects unfused attention kernels on a CPU."""

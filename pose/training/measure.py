@@ -23,19 +23,20 @@ SIGMA_COVERAGE = 0.6827
 
 @dataclass(frozen=True, slots=True)
 class LiftMetrics:
-    """Mean errors over all valid frames. Joints are relative to the root, except in `root`."""
+    """Errors over all valid frames, means except for the root. Joints are relative to the root."""
 
     mpjpe: float  # mean per-joint position error, mm
     p_mpjpe: float  # MPJPE after Procrustes alignment, mm
     velocity: float  # velocity error, mm/frame
     acceleration: float  # acceleration error, mm/frame^2
     inside: float  # fraction of joint errors (without the pelvis) inside one sigma
-    root: float  # error of the pelvis's position in the camera frame, mm
+    root: float  # median error of the pelvis's position in the camera frame, mm
+    root_share: float  # the same error divided by the true distance from the camera: its median, %
 
     def __str__(self) -> str:
         return (
             f"MPJPE {self.mpjpe:.1f} / P-MPJPE {self.p_mpjpe:.1f} mm, acceleration {self.acceleration:.2f} mm/frame^2, "
-            f"{100 * self.inside:.0f} % inside one sigma, root {self.root:.0f} mm"
+            f"{100 * self.inside:.0f} % inside one sigma, root {self.root:.0f} mm ({self.root_share:.1f} %)"
         )
 
 
@@ -106,7 +107,8 @@ def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
 ) -> LiftMetrics:
     """Return the metrics of a network. All valid frames have equal weight."""
-    position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
+    position, aligned, velocity, acceleration, inside = ([] for _ in range(5))
+    root, distance = [], []
     for batch in batches:
         lifted = lift_batch(network, batch, lookahead)
         joints, valid = lifted.joints.numpy(), batch.valid
@@ -119,6 +121,8 @@ def measure(
         acceleration.append(metrics.acceleration_errors(joints, batch.joints)[metrics.consecutive(valid, 3)])
         inside.append((errors < lifted.sigma.numpy())[valid][:, 1:])
         root.append(np.linalg.norm(lifted.root.numpy() - batch.root, axis=-1)[valid] * 1000)
-    return LiftMetrics(
-        *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside, root))
-    )
+        distance.append(np.linalg.norm(batch.root, axis=-1)[valid] * 1000)
+    off, away = np.concatenate(root), np.concatenate(distance)
+    means = [float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside)]
+    means += [float(np.median(off)), float(100 * np.median(off / away))]
+    return LiftMetrics(*means)

@@ -119,6 +119,19 @@ DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
 }
 
 
+def warmup_length(config: ScheduleConfig, beta2: float) -> float:
+    """Return the number of steps until the learning rate reaches its peak, or 95 % of it for exponential warm-ups."""
+    if config.decay == "noam" or config.warmup == "linear":
+        return config.warmup_steps
+    untuned = 1 / (1 - beta2)
+    lengths = {
+        "exponential": 3.0 * config.warmup_steps,
+        "untuned-linear": 2 * untuned,
+        "untuned-exponential": 3 * untuned,
+    }
+    return lengths.get(config.warmup, 0)
+
+
 def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
     """Return the factor of the learning rate at a step from 0; `beta2` is for the untuned warm-ups."""
     progress = min(1.0, step / max(1, steps - 1))

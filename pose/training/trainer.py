@@ -12,6 +12,7 @@ from torch import Tensor
 from pose.errors import PoseError
 from pose.lifting.attention import layer_penalty
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
+from pose.lifting.config import FIXUPS
 from pose.lifting.features import Lifted
 from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterBlock, LifterNetwork
@@ -46,7 +47,7 @@ class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
         if self.config.start_from:
             # The calibration of sigma is not copied, because the fine-tuned network is calibrated again at the end.
             network.load_state_dict(_weights_of(self.config.start_from, network) | {"calibration": network.calibration})
-        elif self.config.model.init in ("t-fixup", "dt-fixup"):
+        elif self.config.model.init in FIXUPS:
             initialize(network, self.config.model.init, self._example_features(network))
         return network
 

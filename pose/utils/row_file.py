@@ -28,13 +28,20 @@ class RowFile:
         kind: Data type of the rows.
     """
 
-    def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        kind: "np.dtype[Any]",
+        folder: Path | None = None,
+        memory: int | None = None,
+        existing: tuple[IO[bytes], int, int] | None = None,
+    ) -> None:
         """Create an empty table.
 
         Args:
             kind: Data type of the rows.
             folder: Folder of the file; None for the system's temporary folder.
             memory: Number of bytes up to which the rows stay in memory, without a file; None for `MEMORY_BYTES`.
+            existing: Open file with rows to read, position of the first one, and their number; its owner closes it.
 
         Raises:
             PoseError: If the file is needed at once and cannot be created.
@@ -43,7 +50,12 @@ class RowFile:
         self._folder = folder or Path(tempfile.gettempdir())
         self._index: dict[int, array[int]] = {}  # row numbers by key
         self._count, self._limit, self._place = 0, MEMORY_BYTES if memory is None else memory, 0
-        self._memory, self._file = bytearray(), None if self._limit else self._new_file()
+        self._memory, self._file, self._begin, self._is_owner = bytearray(), None, 0, existing is None
+        if existing is not None:
+            self._file, self._begin, self._count = existing
+            self._place = -1  # others move in the file, too
+        elif not self._limit:
+            self._file = self._new_file()
 
     def __enter__(self) -> Self:
         return self
@@ -92,14 +104,19 @@ class RowFile:
 
     def part(self, first: int, count: int) -> Rows:
         """Return `count` rows from row number `first` on."""
-        start, size = first * self.kind.itemsize, count * self.kind.itemsize
+        start, size = self._begin + first * self.kind.itemsize, count * self.kind.itemsize
         if self._file is None:
             return np.frombuffer(bytes(self._memory[start : start + size]), self.kind)
         with file_errors(self._folder):
             self._move_to(self._file, start)
             data = self._file.read(size)
-        self._place += len(data)
+        self._place = self._place + len(data) if self._is_owner else -1
         return np.frombuffer(data, self.kind)
+
+    def blocks(self) -> Iterator[Rows]:
+        """Yield all rows, some thousand at a time."""
+        for first in range(0, self._count, _ROWS_PER_READ):
+            yield self.part(first, min(_ROWS_PER_READ, self._count - first))
 
     def read(self, key: int) -> Rows:
         """Return all rows of a key."""
@@ -123,7 +140,7 @@ class RowFile:
 
     def close(self) -> None:
         """Delete the rows."""
-        if self._file is not None:
+        if self._file is not None and self._is_owner:
             with suppress(OSError):
                 self._file.close()
         self._memory = bytearray()

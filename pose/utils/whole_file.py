@@ -23,6 +23,13 @@ def file_errors(path: Path | str) -> Iterator[None]:
         raise PoseError(f"{path}: {error.strerror or error}") from error
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder and those above it; `Path.mkdir` fails in Python for a thousand nested ones."""
+    for path in (*reversed(folder.parents), folder):
+        if not path.is_dir():
+            path.mkdir(exist_ok=True)
+
+
 class WholeFile:
     """A file that is written under a temporary name. Call `commit` or `discard` at the end."""
 
@@ -94,6 +101,10 @@ def whole_file(target: Path) -> Iterator[Path]:
         with file_errors(target):
             yield file.path
         file.commit()
+    except PoseError as error:
+        if file.path.name not in str(error):
+            raise
+        raise type(error)(str(error).replace(file.path.name, target.name)) from error
     finally:
         file.discard()
 

@@ -139,7 +139,8 @@ def _create(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
         except (FileNotFoundError, BlockingIOError):  # another process removed the folder between the steps
             _unlock(lock)
             continue
-        except OSError:
+        except OSError:  # for example a full disk
+            _remove(folder, names)
             _unlock(lock)
             raise
         return folder, lock

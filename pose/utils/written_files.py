@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,10 +20,13 @@ from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.utils.shown import shown
-from pose.utils.whole_file import SPECIAL, file_errors, is_special, write_whole
+from pose.utils.whole_file import SPECIAL, file_errors, is_special, make_folder, write_whole
 
 RECORD = ".pose-run-files.json"
 KEPT = ".kept"  # suffix of the user's files that were renamed
+MAX_WAIT_S = 5.0  # time after which another process's change of the record is over
+_WRITING = "written by process "
+_WRITING_HERE = f"{_WRITING}{os.getpid()}"
 MAX_RECORD_BYTES = 64 << 20  # maximum size of a record
 
 
@@ -49,8 +53,11 @@ class WrittenFiles:
 
     def owns(self, path: Path) -> bool:
         """Return whether this program wrote a file or subfolder, and it has not changed since."""
+        known = self._hashes.get(path.name, ())
+        if any(map(_is_being_written, known)):
+            return True
         try:
-            return _sha256(path) in self._hashes.get(path.name, ())
+            return _sha256(path) in known
         except OSError:
             return False
 
@@ -69,8 +76,13 @@ class WrittenFiles:
 
     def add(self, path: Path) -> None:
         """Record `path` as written by this program. `save` stores the record."""
+        others = [one for one in self._hashes.get(path.name, []) if _is_being_written(one) and one != _WRITING_HERE]
         with file_errors(path):
-            self._hashes[path.name] = [_sha256(path)]
+            self._hashes[path.name] = [_sha256(path), *others]
+
+    def announce(self, path: Path) -> None:
+        """Record that this process writes `path`, so that others that run at the same time do not keep its file."""
+        self._hashes[path.name] = [*self._hashes.get(path.name, []), _WRITING_HERE]
 
     def move_user_file(self, path: Path) -> None:
         """Rename a file at `path` to an unused name in the same folder, if this program did not write it.
@@ -191,21 +203,78 @@ def writing(
     folders = dict.fromkeys(path.parent for path in paths)
     for folder in folders:
         with file_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        record = WrittenFiles(folder, warn)
-        for path in paths:
-            if rename and path.parent == folder:
-                record.move_user_file(path)
+            make_folder(folder)
+        with _changing(folder):
+            record = WrittenFiles(folder, warn)
+            for path in paths:
+                if path.parent == folder:
+                    if rename:
+                        record.move_user_file(path)
+                    record.announce(path)
+            record.save_expected()
     try:
         yield
     finally:
         for folder in folders:
-            record = WrittenFiles(folder)  # read again: the block may have recorded files
-            for path in paths:
-                if path.parent == folder and os.path.lexists(path):
-                    with suppress(PoseError):  # a file that is not recorded is never deleted
-                        record.add(path)
-            record.save()
+            with _changing(folder):
+                record = WrittenFiles(folder)  # read again: the block or another process may have recorded files
+                for path in paths:
+                    if path.parent == folder and os.path.lexists(path):
+                        with suppress(PoseError):  # a file that is not recorded is never deleted
+                            record.add(path)
+                record.save()
+
+
+def record_files(folder: Path, written: Iterable[Path], gone: Iterable[Path] = ()) -> None:
+    """Record files of a folder that exist, and delete others, `gone`, that this program wrote."""
+    with _changing(folder):
+        record = WrittenFiles(folder)
+        for path in gone:
+            record.remove(path)
+        for path in written:
+            if path.parent == folder and os.path.lexists(path):
+                with suppress(PoseError):  # a file that is not recorded is never deleted
+                    record.add(path)
+        record.save_expected()
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[None]:
+    """Let one process at a time read and write the record of a folder; not longer than `MAX_WAIT_S`."""
+    # A file, because the lock of the folder itself is held by runs, which write exports meanwhile.
+    lock, end = folder / f"{RECORD}.lock", time.monotonic() + MAX_WAIT_S
+    made = False
+    while not made and time.monotonic() < end:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            made = True
+        except FileExistsError:
+            with suppress(OSError):
+                if time.time() - lock.stat().st_mtime > MAX_WAIT_S:  # of a killed process
+                    lock.unlink()
+            time.sleep(0.01)
+        except OSError:  # for example a folder that cannot be written
+            break
+    try:
+        yield
+    finally:
+        if made:
+            lock.unlink(missing_ok=True)
+
+
+def _is_being_written(entry: str) -> bool:
+    """Return whether an entry of the record names a process that still runs."""
+    if entry == _WRITING_HERE:
+        return True
+    if not entry.startswith(_WRITING) or sys.platform == "win32":  # where `os.kill` ends the process
+        return False
+    try:
+        os.kill(int(entry.removeprefix(_WRITING)), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _read(path: Path) -> dict[str, list[str]]:

@@ -26,6 +26,7 @@ NO_ANSWER = f"no answer within {TIMEOUT:.0f} s"
 FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
+MAX_PIXELS_IN_ONE_THREAD = 1920 * 1088  # larger images are decoded in several threads
 NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
 # Demuxers that render text or programs, or open further files; they are not recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
@@ -43,6 +44,7 @@ class Target:
     is_live: bool = False  # whether frames arrive in real time
     format: str | None = None  # FFmpeg's name of the input format; None to detect it
     options: dict[str, str] = field(default_factory=dict)  # options for FFmpeg
+    stream: int | None = None  # number of the video stream, from 0 and without covers; None for the largest
 
     def open(self) -> "InputContainer":
         """Open the container.
@@ -140,18 +142,31 @@ def _listed(cameras: list[str]) -> str:
     return f"cameras here: {', '.join(sorted(cameras))}" if cameras else "no camera is connected"
 
 
+def moving_streams(container: "InputContainer") -> list["VideoStream"]:
+    """Return the video streams without cover images."""
+    return [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
+
+
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """Return the first video stream but cover images, set to decode in threads without delaying live frames."""
-    display_name = target.display_name
-    moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
-    if not moving:
+    """Return the chosen or the largest video stream, set to decode in threads that neither delay nor differ."""
+    display_name, streams = target.display_name, moving_streams(container)
+    if not streams:
         kind = "only sound" if container.streams.audio else "no video"
         raise PoseError(f"cannot read {display_name}: the file has {kind}")
-    stream = moving[0]
+    if target.stream is None:
+        decodable = [stream for stream in streams if stream.codec_context is not None]
+        stream = max(decodable, key=lambda one: one.width * one.height, default=streams[0])
+    elif target.stream < len(streams):
+        stream = streams[target.stream]
+    else:
+        count = "1 video stream" if len(streams) == 1 else f"{len(streams)} video streams"
+        raise UsageError(f"stream: {display_name} has {count}, numbered from 0; got {target.stream}")
     if stream.codec_context is None:
         raise PoseError(f"cannot read {display_name}: its video codec is not supported")
     is_live = target.is_live or (target.is_network and declared_seconds(container, stream) is None)
-    stream.thread_type = "SLICE" if is_live else "AUTO"  # frame threads would delay live frames
+    # Frame threads would delay live frames, and decode damaged files differently each time.
+    is_large = stream.width * stream.height > MAX_PIXELS_IN_ONE_THREAD and not container.format.name.startswith("mpeg")
+    stream.thread_type = "AUTO" if is_large and not is_live else "SLICE"
     return stream
 
 

@@ -21,7 +21,15 @@ import av
 from pose.errors import PoseError, UsageError
 from pose.structures.types import Frame
 from pose.video.arrival import BacklogFilter, LiveTimeline
-from pose.video.container import Target, declared_seconds, has_time_stamps, reason, time_base_of, video_stream
+from pose.video.container import (
+    Target,
+    declared_seconds,
+    has_time_stamps,
+    moving_streams,
+    reason,
+    time_base_of,
+    video_stream,
+)
 from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
@@ -50,6 +58,7 @@ class DecodingPass:
     time_base: Fraction  # unit of the stream's time stamps, s
     decoded: int = 0  # number of frames decoded so far
     damaged: int = 0  # number of packets and frames that could not be decoded
+    ends_damaged: bool = False  # whether the last frame was damaged
     stop_reason: str | None = None  # reason why reading stopped early; None otherwise
     arrived: float = 0.0  # arrival time of the last packet in s, on the clock of `time.monotonic`
     waited: float = 0.0  # time in s spent waiting for the last packet
@@ -78,9 +87,10 @@ class DecodingPass:
         try:
             frames = self.stream.decode(packet)
         except av.FFmpegError:
-            self.damaged += 1
+            self.damaged, self.ends_damaged = self.damaged + 1, True
             return
         for frame in frames:
+            self.ends_damaged = frame.is_corrupt
             if frame.is_corrupt:
                 self.damaged += 1
             else:
@@ -146,6 +156,9 @@ class StreamSource(Source):
         if first is None:
             raise PoseError(f"cannot read {self.name}: it contains no frame that can be decoded")
         stream, container = decoding.stream, decoding.container
+        streams = moving_streams(container)
+        self._number = streams.index(stream)
+        self.problems = self._several_streams(streams) if self._target.stream is None else []
         # AVI stores no presentation times; FFmpeg reports the storage order instead.
         self.has_clock = has_time_stamps(container)
         self._uses_dts = "avi" in container.format.name.split(",")
@@ -170,6 +183,16 @@ class StreamSource(Source):
             shown = 0.0 if self._uses_dts else float(self._origin * decoding.time_base)
             self.sound = Sound(self._target, shown, self._span)
         return chain([first], frames)
+
+    def _several_streams(self, streams: "list[VideoStream]") -> list[str]:
+        """Return a message that says which of several streams is read."""
+        if len(streams) == 1:
+            return []
+        sizes = ", ".join(f"{number}: {one.width}x{one.height}" for number, one in enumerate(streams))
+        return [
+            f"{self.name}: stream {self._number}, the largest of {len(streams)} video streams ({sizes}), is read; "
+            "choose another with stream"
+        ]
 
     def __iter__(self) -> Iterator[Frame]:
         decoding = self._claim_pass()
@@ -325,6 +348,8 @@ class StreamSource(Source):
                 return f"{stopped}: cut short, {decoding.decoded} of {decoding.stream.frames} frames could be decoded"
         elif self._is_short(end, MAX_MISSING_END_WITH_SOUND_S if self.info.has_audio else max(MAX_MISSING_END_S, half)):
             return f"{stopped}: cut short, {self._declared_s:.2f} s expected"
+        if decoding.ends_damaged and self._span == Span() and decoding.container.format.name == "mpegts":
+            return f"{stopped}: cut short, its last image is damaged"
         if not (self._target.is_network or self._target.is_live) and is_cut_off(Path(self._target.url[len("file:") :])):
             return f"{stopped}: cut short, the file ends before its container does"
         return None
@@ -339,6 +364,8 @@ class StreamSource(Source):
         with open(self._target.display_name, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(repr(self._span).encode())
+        if self._number:
+            digest.update(f"stream {self._number}".encode())
         return digest.hexdigest()
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.structures.types import U8, Frame
+from pose.utils.native_stderr import quiet_image_decoders
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
@@ -18,6 +19,8 @@ HEIC = frozenset({".heic", ".heif", ".hif"})  # suffixes of HEIC images, which r
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}) | HEIC
 WILDCARDS = re.compile(r"[*?\[]")
 MAX_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; limit of OpenCV, set in `pose/__init__.py`
+_HEAD_BYTES = 1 << 16  # in which an animated PNG says that it is one
+_ANIMATED = 0x02  # flag of an extended WebP file
 MAX_BYTES = 800 << 20  # bytes per file: 100 million pixels of four 16-bit channels, uncompressed
 
 
@@ -29,6 +32,17 @@ def natural_key(path: Path) -> list[tuple[int, int, str]]:
     """Return a sort key that puts "img2" before "img10"."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), part) if part.isdigit() else (1, 0, part.lower()) for part in parts]
+
+
+def is_still(path: Path) -> bool:
+    """Return whether a path is a file of a single image; an animated WebP or PNG is a video."""
+    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(b"RIFF") and head[8:16] == b"WEBPVP8X":
+        return not head[20] & _ANIMATED
+    return not (head.startswith(b"\x89PNG") and b"acTL" in head.partition(b"IDAT")[0])
 
 
 def find_images(spec: str) -> list[Path]:
@@ -171,7 +185,8 @@ def read_image(path: Path) -> U8 | None:
     if data.size == 0:
         return None
     try:
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+        with quiet_image_decoders():
+            image = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
     except cv2.error as error:
         if error.func != "validateInputImageSize":
             return None

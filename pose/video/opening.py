@@ -2,13 +2,15 @@
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.structures.defaults import IMAGE_FPS
+from pose.utils.shown import shown
 from pose.video.container import NETWORK_SCHEMES, camera_target, file_target, url_target
 from pose.video.decode import StreamSource
-from pose.video.images import SUFFIXES, WILDCARDS, ImageSource
+from pose.video.images import WILDCARDS, ImageSource, is_still
 from pose.video.source import Source, Span
 
 
@@ -20,6 +22,7 @@ def open_source(
     image_fps: float = IMAGE_FPS,
     keep: bool = False,
     watch: bool = False,
+    stream: int | None = None,
 ) -> Source:
     """Open a video file, a folder or glob of images, an http(s), RTSP, RTP or UDP address, or a camera number.
 
@@ -31,6 +34,8 @@ def open_source(
         keep: Whether to store the frames of a live source, so that `replay()` works.
         watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are then
             dropped, and frames that change their size are not scaled to the first size.
+        stream: Number of the video stream of a file or address with several, from 0 and without covers. None for the
+            one with the largest images.
 
     Returns:
         The open source; use it in a `with` statement or call `close()`.
@@ -43,15 +48,17 @@ def open_source(
         raise UsageError(f"source: expected a path, an address or a camera number, got {type(spec).__name__}")
     spec = str(spec)
     span = _span(start, end)
+    if stream is not None and not (isinstance(stream, int) and stream >= 0):
+        raise UsageError(f"stream: expected a number from 0, got {shown(stream)}")
     if not 0 < image_fps <= 1000:
         raise UsageError(f"image_fps: must be above 0 and at most 1000, got {image_fps:g}")
     scheme, separator, _ = spec.partition("://")
     if separator:
         if scheme.lower() not in NETWORK_SCHEMES:
             raise UsageError(f"cannot read {scheme}:// addresses; supported: {', '.join(NETWORK_SCHEMES)}")
-        return StreamSource(url_target(spec), span, keep=keep, watch=watch)
+        return StreamSource(replace(url_target(spec), stream=stream), span, keep=keep, watch=watch)
     try:
-        return _local_source(spec, span, image_fps, keep, watch)
+        return _local_source(spec, span, image_fps, keep, watch, stream)
     except OSError as error:  # for example a folder without permission, or a name that is too long
         raise PoseError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
@@ -79,16 +86,16 @@ def is_camera(spec: str) -> bool:
     return spec.isascii() and spec.isdigit() and not Path(spec).exists()
 
 
-def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bool) -> Source:
+def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bool, stream: int | None) -> Source:
     """Open a path or camera number; existing files have priority over other meanings of a name."""
     path = Path(spec)
     if spec.startswith("~") and not path.exists():  # shells do not expand `~` after `=`, and YAML never does
         spec = os.path.expanduser(spec)
         path = Path(spec)
-    if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
+    if path.is_dir() or is_still(path):
         return ImageSource(spec, span, fps=image_fps)
     if path.exists():
-        return StreamSource(file_target(path), span, watch=watch)
+        return StreamSource(replace(file_target(path), stream=stream), span, watch=watch)
     if is_camera(spec):
         return StreamSource(camera_target(int(spec)), span, keep=keep, watch=watch)
     if WILDCARDS.search(spec):

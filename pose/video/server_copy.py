@@ -52,7 +52,7 @@ class ServerCopy:
         """Make the copy by `save`, which writes the file to a path."""
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
         path = self._folder / "video"
-        self.target = Target(f"file:{path}", target.display_name)  # target that opens the copy
+        self.target = Target(f"file:{path}", target.display_name, stream=target.stream)  # target that opens the copy
         try:
             save(path)
         except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 _PACKET_BYTES, _SYNC = 188, 0x47  # of transport streams
+_TAIL_PACKETS = 20_000  # packets at the end in which the last unit of each stream begins
 _SEGMENT = 0x18538067
 _UNKNOWN_RIFF_SIZES = (0, 0xFFFFFFFF)  # of writers that cannot seek
 
@@ -117,10 +118,26 @@ def _mp4(file: IO[bytes], size: int) -> bool:
 
 
 def _transport_stream(file: IO[bytes], size: int) -> bool:
-    """Return whether the last packet is incomplete; a stream that was cut between two packets looks complete."""
+    """Return whether the last packet is incomplete, or the last unit of sound or video that states its length."""
+    # A stream states no length of its own: one that was cut between two units looks complete.
     file.seek(0)
-    packets = file.read(5 * _PACKET_BYTES)[::_PACKET_BYTES]
-    return set(packets) == {_SYNC} and size % _PACKET_BYTES != 0
+    if set(file.read(5 * _PACKET_BYTES)[::_PACKET_BYTES]) != {_SYNC}:
+        return False
+    if size % _PACKET_BYTES != 0:
+        return True
+    missing: dict[int, int] = {}  # bytes that the last unit of each stream lacks
+    file.seek(max(0, size - _TAIL_PACKETS * _PACKET_BYTES))
+    while packet := file.read(_PACKET_BYTES):
+        stream = int.from_bytes(packet[1:3], "big") & 0x1FFF
+        flags = packet[3] >> 4 & 3
+        start = 4 if not flags & 2 else min(5 + packet[4], _PACKET_BYTES)
+        content = packet[start:] if flags & 1 else b""
+        if packet[1] & 0x40 and content[:3] == b"\0\0\1":
+            length = int.from_bytes(content[4:6], "big")
+            missing[stream] = length - (len(content) - 6) if length else 0  # 0: not stated, as usual for video
+        elif stream in missing:
+            missing[stream] -= len(content)
+    return any(count > 0 for count in missing.values())
 
 
 def _flv(file: IO[bytes], size: int) -> bool:

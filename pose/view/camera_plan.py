@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import rim_colour
 from pose.utils.shown import shown_in_html
@@ -17,7 +17,7 @@ MAX_DIRECTIONS = 24  # number of drawn viewing directions of a moving camera, ev
 _CAMERA_COLOUR = (90, 98, 112)
 
 
-def cameras_section(table: PoseTable) -> Iterator[str]:
+def cameras_section(table: Recording) -> Iterator[str]:
     """Yield the HTML section on several cameras or a moving one; yield nothing for other results.
 
     The result must have world coordinates.
@@ -55,7 +55,7 @@ def cameras_section(table: PoseTable) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _path_section(table: PoseTable) -> Iterator[str]:
+def _path_section(table: Recording) -> Iterator[str]:
     """Yield the HTML section of one moving camera."""
     if table.camera is None or table.camera_rotation is None or table.camera_zoom is None or table.world_info is None:
         return
@@ -101,13 +101,13 @@ def _row(one: ResultCamera, world: World, number: int) -> str:
     return f"<tr><td>{name}</td><td>{position}</td><td>{start}</td><td>{residual}</td></tr>"
 
 
-def _paths(table: PoseTable) -> list[GroundPath]:
+def _paths(table: Recording) -> list[GroundPath]:
     """Return the paths of the people with the most frames; NaN in gaps."""
     assert table.placed is not None
     ids, counts = np.unique(table.id, return_counts=True)
     paths = []
     for person in sorted(ids[np.argsort(-counts, kind="stable")][:MAX_PEOPLE].tolist()):
-        rows = np.flatnonzero(table.id == person)
+        rows = table.rows_of(person)
         positions = table.placed.joints[rows, 0].astype(np.float64)
         breaks = np.flatnonzero(np.diff(table.frame_index[rows]) > 1) + 1
         positions = np.insert(positions, breaks, np.nan, axis=0)

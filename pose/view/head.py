@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, F64
 from pose.structures.wholebody import FACE
@@ -10,7 +11,6 @@ HEAD_RADIUS = 0.095  # m, of drawn people
 
 _HEAD_PARTS = ("nose", "eye", "ear", "mouth", "head")
 _FACE_PARTS = ("nose", "eye", "mouth")  # joints on the front of the head
-_MIN_SCORE = 0.12  # joints with lower scores are ignored
 _MIN_EAR_SWAP = 0.3  # neck lengths; with ears swapped by more, the head is seen from behind
 _HIDDEN_FACE_OPACITY = 0.2  # relative opacity of face joints seen from behind
 _TO_CROWN = 0.75  # neck lengths from the centre of the head joints to the top
@@ -31,7 +31,7 @@ class HeadLocator:
 
     def crown(self, keypoints: F32, scores: F32, box: F32) -> tuple[F64, F64]:
         """Return the top of the head (2,) px, else of the box, and the unit direction (2,) from the neck through it."""
-        seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
+        seen = [joint for joint in self._joints if scores[joint] > DRAWN_SCORE]
         upwards = np.array([0.0, -1.0])
         assumed_length = _DEFAULT_NECK * float(box[3] - box[1])
         if not seen:
@@ -49,7 +49,7 @@ class HeadLocator:
 
     def area(self, keypoints: F32, scores: F32, box: F32) -> F64 | None:
         """Return a box (4,) xyxy px around the head's joints, with the distance to its top as margin, or None."""
-        seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
+        seen = [joint for joint in self._joints if scores[joint] > DRAWN_SCORE]
         if not seen:
             return None
         joints = keypoints[seen].astype(np.float64)
@@ -73,7 +73,7 @@ class HeadLocator:
 
     @staticmethod
     def _known(pair: list[int], scores: F32) -> bool:
-        return bool(pair) and min(scores[joint] for joint in pair) > _MIN_SCORE
+        return bool(pair) and min(scores[joint] for joint in pair) > DRAWN_SCORE
 
 
 def _pair(names: tuple[str, ...], joint: str) -> list[int]:

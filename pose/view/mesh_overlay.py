@@ -4,6 +4,7 @@ A body mesh with few vertices is fitted to each person and posed in each frame.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -15,15 +16,15 @@ from pose.body.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_ro
 from pose.body.space import CAMERA_SPACE
 from pose.structures import rotations
 from pose.structures.camera import Camera
+from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32, F64, FrameResult
+from pose.structures.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
 from pose.view.draw import MAX_COORDINATE_PX
 from pose.view.insets import AUTO, OFF
 from pose.view.overlay import Overlay
 
 BATCH_FRAMES = 32  # frames per batch
-_MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
 _MIN_DEPTH_M = 0.15  # triangles nearer to the camera are not drawn
 # Direction to the light (x right, y up, z towards the camera): mostly above, and on the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
@@ -40,7 +41,7 @@ class BodyMeshes:
     def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
         """Start without people; `live` draws only the `LIVE_PEOPLE` nearest to the camera."""
         self._live = live
-        self._matrix, self._skeleton = camera.matrix, skeleton
+        self._camera, self._skeleton = camera, skeleton
         self._fitted = FittedBodies(_Skin)
         self._meshes_by_frame: dict[int, list[BodyMesh]] = {}
 
@@ -66,7 +67,7 @@ class BodyMeshes:
         self._meshes_by_frame.update({result.index: [] for result in results})
         by_person: dict[int, list[tuple[FrameResult, int]]] = {}
         for result in results:
-            visible = visible_rows(result, _MIN_SCORE)
+            visible = visible_rows(result, DRAWN_SCORE)
             for row in nearest_rows(result, visible) if self._live else visible:
                 by_person.setdefault(int(result.people.ids[row]), []).append((result, row))
         for track_id, observations in by_person.items():
@@ -81,12 +82,12 @@ class BodyMeshes:
         space_joints = CAMERA_SPACE.to_file(joints.astype(np.float64))
         hands = hands_in(observations, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
-        observed = track_id, observations, joints, self._matrix, self._skeleton
-        faces = faces_in(observations, self._matrix)
+        observed = track_id, observations, joints, self._camera, self._skeleton
+        faces = faces_in(observations, self._camera)
         feet, heads = self._fitted.feet(*observed), self._fitted.heads(*observed)
         posed = pose_character(skin.character, space_joints, turns, faces, feet, heads)
         zooms = [1.0 if result.view is None else result.view.zoom for result, _ in observations]
-        yield from skin.meshes(track_id, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
+        yield from skin.meshes(track_id, posed, [_zoomed(self._camera, zoom) for zoom in zooms])
 
 
 def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
@@ -94,11 +95,11 @@ def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool)
     return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
 
 
-def _zoomed(matrix: F64, zoom: float) -> F64:
-    """Return intrinsics (3, 3) px with the focal length multiplied by `zoom`."""
-    zoomed = matrix.copy()
-    zoomed[[0, 1], [0, 1]] *= zoom
-    return zoomed
+def _zoomed(camera: Camera, zoom: float) -> Camera:
+    """Return the camera with its focal length multiplied by `zoom`."""
+    matrix = camera.matrix.copy()
+    matrix[[0, 1], [0, 1]] *= zoom
+    return replace(camera, matrix=matrix)
 
 
 class _Skin:
@@ -114,24 +115,27 @@ class _Skin:
         self._vertices = np.concatenate([character.vertices, np.ones((count, 1))], axis=1).astype(np.float32)
         self._normals = vertex_normals(character).astype(np.float32)
 
-    def meshes(self, track_id: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
-        """Yield the mesh of each posed frame, projected to the image with its intrinsics (3, 3) px."""
+    def meshes(self, track_id: int, posed: Posed, cameras: list[Camera]) -> Iterator[BodyMesh]:
+        """Yield the mesh of each posed frame, projected to the image by its camera."""
         turned = np.swapaxes(rotations.rotate(posed.global_quaternions[:, :, None], np.eye(3)), -1, -2)
         shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
         # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
         bones = np.concatenate([turned, shift[..., None]], axis=-1).reshape(*shift.shape[:2], 12)
         bones = np.concatenate([bones, _LIGHT @ turned], axis=-1).astype(np.float32)
-        for frame, matrix in enumerate(matrices):
+        for frame, camera in enumerate(cameras):
             maps = self._weights @ bones[frame]
             vertices = (maps[:, :12].reshape(-1, 3, 4) * self._vertices[:, None]).sum(axis=2)
-            yield self._visible_triangles(track_id, vertices, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
+            yield self._visible_triangles(track_id, vertices, (maps[:, 12:] * self._normals).sum(axis=1), camera)
 
-    def _visible_triangles(self, track_id: int, vertices: F32, facing: F32, matrix: F64) -> BodyMesh:
+    def _visible_triangles(self, track_id: int, vertices: F32, facing: F32, camera: Camera) -> BodyMesh:
         """Return the visible triangles of one frame, of vertices (V, 3) m: x right, y up, z towards the camera."""
         depth = -vertices[:, 2]
         too_near = depth < _MIN_DEPTH_M
-        focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
-        pixels = vertices[:, :2] * (focal / np.where(too_near, 1, depth)[:, None]) + middle
+        matrix, flip, depths = camera.matrix, np.array([1, -1]), np.where(too_near, 1, depth)[:, None]
+        if camera.distorted:
+            pixels = camera.project(np.concatenate([vertices[:, :2] * flip, depths], axis=1).astype(np.float64))
+        else:
+            pixels = vertices[:, :2] * (matrix[[0, 1], [0, 1]] * flip / depths) + matrix[:2, 2]
         pixels = np.clip(pixels, -MAX_COORDINATE_PX, MAX_COORDINATE_PX).astype(np.float32)
         # Counter-clockwise from outside; y points down in the image.
         (ax, ay), (bx, by), (cx, cy) = (pixels[column].T for column in self._faces.T)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pose.lifting.repair.sides import with_lifted_sides
 from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, U8, FrameResult, People
 from pose.structures.wholebody import FACE, HANDS
@@ -30,7 +31,6 @@ from pose.view.inset import Inset
 from pose.view.insets import AUTO, OFF
 from pose.view.legend import Legend
 
-_MIN_SCORE = 0.12  # keypoints with lower scores are not drawn
 _OPAQUE_SCORE = 0.65  # keypoints with this or a higher score are opaque
 _LEVELS = 4  # number of opacity levels
 _MIN_LANDSCAPE = 1.2  # width / height; the inset has a panel beside narrower frames
@@ -162,7 +162,7 @@ class Overlay:
         """Return an area that contains the drawing of a person."""
         drawn = [draw.label_reach(self._size, *badge)]
         keypoints = people.keypoints[row]
-        seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _MIN_SCORE)
+        seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > DRAWN_SCORE)
         drawn.append(np.clip(keypoints[seen], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).astype(np.float64))
         if people.faces is not None and people.faces.scores[row] > 0:
             drawn.append(
@@ -234,7 +234,7 @@ class Overlay:
         plan = self._body if len(keypoints) == len(self._skeleton) else self._with_hands
         rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
-        opacity = np.where(known, (scores - _MIN_SCORE) / (_OPAQUE_SCORE - _MIN_SCORE), 0)
+        opacity = np.where(known, (scores - DRAWN_SCORE) / (_OPAQUE_SCORE - DRAWN_SCORE), 0)
         face = np.where(plan.head.face, plan.head.opacity(keypoints, np.where(known, scores, 0)), 1)
         levels = np.ceil(np.clip(opacity, 0, 1) * face * _LEVELS).astype(np.int64)
         limb_levels = levels[plan.edges].min(axis=1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.results import PoseTable
+from pose.results import Recording
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.structures.skeletons import H36M17
@@ -79,7 +79,7 @@ class SceneData:
         radius: Radius of that ball in m.
     """
 
-    def __init__(self, table: PoseTable) -> None:
+    def __init__(self, table: Recording) -> None:
         known = np.isfinite(table.joints3d.sum(axis=(1, 2)) + table.root.sum(axis=1))
         upright = Upright(mean_up(table.joints3d[known]))
         self.times = table.timestamps

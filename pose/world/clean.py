@@ -137,7 +137,7 @@ def clean(
 
 def at_focal(steps: Steps, frames: F64, focal: float) -> Steps:
     """Return the steps for a static camera whose focal length is `focal` times the assumed one."""
-    path = static_path(frames, [0.0])
+    path = static_path(frames, np.zeros(1))
     return replace(steps, path=replace(path, zooms=np.full(len(frames), focal)), refocused=True)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from pose.errors import UsageError
+from pose.structures.defaults import MAX_ID
 from pose.structures.types import F64
+from pose.utils.shown import shown
 from pose.world.frame import up_of
 
 MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m
@@ -21,9 +23,15 @@ def check_heights(heights: Mapping[int | None, float]) -> None:
     if not isinstance(heights, Mapping):
         raise UsageError(f"heights: expected a mapping from ids to metres, got {type(heights).__name__}")
     for person, metres in heights.items():
-        if person is not None and (isinstance(person, bool) or not isinstance(person, int)):
-            raise UsageError(f"heights: expected track ids or None as keys, got {person!r}")
+        if person is not None:
+            check_id(person, "heights")
         _check_number("height", metres, MIN_HEIGHT_M, MAX_HEIGHT_M, "m")
+
+
+def check_id(person: object, name: str = "keypoints") -> None:
+    """Raise a UsageError that names the argument unless `person` is a track id."""
+    if isinstance(person, bool) or not isinstance(person, int | np.integer) or not 0 <= person < MAX_ID:
+        raise UsageError(f"{name}: expected track ids from 0 to 2**53 - 1 as keys, got {shown(repr(person), 60)}")
 
 
 def checked_up(pitch: float | None, roll: float | None) -> F64 | None:
@@ -57,3 +65,8 @@ def _check_number(name: str, value: object, least: float, most: float, unit: str
         raise UsageError(f"{name}: expected a number of {unit}, got {type(value).__name__}")
     if not least <= value <= most:
         raise UsageError(f"{name}: {value:g} {unit} is out of range; allowed: {least:g} to {most:g}")
+
+
+def height_text(heights: Mapping[int | None, float]) -> str | None:
+    """Format heights as a value of the option --height; return None if there are no heights."""
+    return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None

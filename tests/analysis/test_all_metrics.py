@@ -61,7 +61,7 @@ def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
     movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting()]
     for seed, mover in enumerate(movers):
         seen = slower(mover, step, noise, seed)
-        analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})))
+        analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})), GROUPS)
         check(analysis, seen.times[0], seen.times[-1])
         answered = {row.group for row in (*analysis.metrics, *analysis.omissions)}
         assert answered == set(GROUPS) or answered == {ALL}

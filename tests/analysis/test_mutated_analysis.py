@@ -12,7 +12,7 @@ from test_analyse_command import write
 from pose.analysis import analyse
 from pose.analysis.metrics import Metric
 from pose.errors import PoseError
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.results import load_poses
 
 VALUES = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e-30, 1e6, 1e30])
@@ -66,7 +66,7 @@ def test_mutated_results_are_analysed_or_rejected(arrays, tmp_path, examples):
         np.savez(path, **changed(data, arrays))
         try:
             analysed(path)
-            list(export(open_recording(path), ["csv", "angles"], tmp_path, "poses"))
+            list(export(open_selection(path), ["csv", "angles"], tmp_path, "poses"))
         except PoseError as error:
             one_line(error)
 

@@ -7,7 +7,7 @@ import pytest
 from stick_figures import jump, squats, walk
 from test_analyse_command import write
 
-from pose.analysis import analyse
+from pose.analysis import GROUPS, analyse
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.metrics import Curve, Series
 from pose.analysis.moments import key_events, moments
@@ -24,7 +24,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(table, tmp_path_factory):
     target = tmp_path_factory.mktemp("page") / "analysis.html"
-    write_report(analyse(table), table, target, "<walk> & run.mp4")
+    write_report(analyse(table, GROUPS), table, target, "<walk> & run.mp4")
     return target.read_text(encoding="utf-8")
 
 
@@ -36,7 +36,7 @@ def test_report_page_is_self_contained(page):
 
 
 def test_every_metric_states_unit_frames_and_quality(table, page):
-    metrics = [metric for metric in analyse(table).metrics if metric.group not in ("angles", "jumps")]
+    metrics = [metric for metric in analyse(table, GROUPS).metrics if metric.group not in ("angles", "jumps")]
     tables = re.findall(r"<p class=\"quiet\">([^<]*)</p><table class='wide'>(.*?)</table>", page)
     assert all(re.match(r"[\d.]+ to [\d.]+ s \(frames \d+ to \d+\)", above) for above, _ in tables)
     rows = [row for _, body in tables for row in re.findall(r"<tr><td>.*?</tr>", body)]
@@ -49,7 +49,7 @@ def test_every_metric_states_unit_frames_and_quality(table, page):
 
 
 def test_report_lists_each_jump_in_one_row(table, page):
-    jumps = {metric.name.partition(":")[0] for metric in analyse(table).metrics if metric.group == "jumps"}
+    jumps = {metric.name.partition(":")[0] for metric in analyse(table, GROUPS).metrics if metric.group == "jumps"}
     body = re.search(r"<table class='narrow'><tr><th>jump</th>.*?</table>", page)[0]
     assert body.count("<tr><td>") == len(jumps) > 0
     assert re.findall(r"<th>[^<]*, (cm|&deg;)</th>", body) == ["cm"] * 3 + ["&deg;"] * 2
@@ -67,7 +67,7 @@ def test_every_chart_has_units_and_its_frames(page):
 
 
 def test_key_moments_show_images(table, page):
-    analysis = analyse(table)
+    analysis = analyse(table, GROUPS)
     events = [event for person in (1, 2, 3) for event in key_events(analysis, person)]
     names = {event.name for event in events}
     assert names >= {"Foot Strike", "Foot Off", "squat turning point", "takeoff", "landing", "RULA worst moment"}

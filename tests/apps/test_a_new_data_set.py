@@ -1,5 +1,6 @@
-"""A new data set: its reader, a class and a line in one table are all that a command needs."""
+"""A new data set: a file with its reader and options, and one line in the catalogue, are all that commands need."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,9 +8,9 @@ import numpy as np
 import pytest
 from benchmark_files import walker
 from pose_apps.evaluate import command as evaluation
-from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled, make_benchmark
-from pose_apps.prepare import DATA_SETS, PrepareCommand
 from pose_apps.prepare import main as prepare
+from pose_datasets.catalogue import DATA_SETS, DataSet, ToEvaluate, ToPrepare
+from pose_datasets.uses import EvaluationTask, LabelledEvaluation, Preparation, make_benchmark
 
 from pose.structures.camera import Camera, project
 from pose.structures.labelled import LabelledSequence
@@ -28,9 +29,7 @@ def read(path: Path) -> list[LabelledSequence]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToyData(PrepareCommand):
-    purpose = "A toy."
-
+class ToyPreparation(Preparation):
     scale: float = option(1.0, "metres in a unit", minimum=0.001)
 
     def prepare(self, log) -> None:
@@ -39,9 +38,7 @@ class ToyData(PrepareCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToyBenchmark(Labelled):
-    purpose = "A toy."
-
+class ToyEvaluation(LabelledEvaluation):
     data: str = option(REQUIRED, "its file")
 
     def task(self) -> EvaluationTask:
@@ -53,14 +50,15 @@ class ToyBenchmark(Labelled):
 
 @pytest.fixture
 def raw(tmp_path, monkeypatch):
-    monkeypatch.setitem(DATA_SETS, "toy", ToyData)
-    monkeypatch.setitem(BENCHMARKS, "toy", ToyBenchmark)
+    monkeypatch.setitem(sys.modules, "toys.toy", sys.modules[__name__])
+    line = DataSet(ToPrepare("A toy.", "toys.toy:ToyPreparation"), ToEvaluate("A toy.", "toys.toy:ToyEvaluation"))
+    monkeypatch.setitem(DATA_SETS, "toy", line)
     poses = walker(20) @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]).T + [0, 0, 4.0]  # z forward instead of up
     np.save(tmp_path / "raw.npy", 1000 * poses)
     return tmp_path / "raw.npy"
 
 
-def test_new_data_set_needs_a_reader_a_class_and_one_table_line(raw, tmp_path, capsys):
+def test_new_data_set_needs_a_file_and_one_line(raw, tmp_path, capsys):
     toy = tmp_path / "toy.npy"
     assert prepare(["toy", "--source", str(raw), "--out", str(toy), "--scale", "0.001"]) == 0
     (one,) = read(toy)

@@ -62,6 +62,7 @@ def measured_apart(name, length, dim):
     return map(float, done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_attention_is_timed_in_a_process_of_its_own():
     milliseconds, megabytes = measured_apart("fnet", 64, 16)

@@ -7,8 +7,8 @@ import pytest
 from command_errors import error_line
 from pose_apps.cameras.calibrate import main
 
-from pose.cameras import several
 from pose.errors import PoseError, UsageError
+from pose.functions import several
 
 
 @pytest.fixture

@@ -1,20 +1,18 @@
 """The 2D of several cameras at the same time: the same results, one error, and an end when it is asked for."""
 
 import threading
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from pose_apps.cameras.tracking import track_cameras
-from pose_apps.support.run_context import RunContext
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
-from pose import cameras as several_videos
-from pose.cameras import camera_workers, with_threads
+from pose import run as run_module
 from pose.config import PipelineConfig
 from pose.errors import PoseError
+from pose.functions import several
 from pose.pipeline import Pipeline
+from pose.run import RecordedCameras, camera_workers, known_setup, unreported, with_threads
 
 
 @pytest.fixture
@@ -30,19 +28,18 @@ def pipeline(at_hand):
     return Pipeline(PipelineConfig(threads=1, camera="fixed"), lazy=True)
 
 
-def tracked(clips, pipeline, folder, workers, stop=None, shown=lambda results, source, what: iter(results)):
-    warned = []
-    with ExitStack() as stack:
-        context = RunContext(shown, warned.extend)
-        return track_cameras(clips, pipeline, folder, stack, context, stop or threading.Event(), workers), warned
+def tracked(clips, pipeline, folder, workers, stop=None, progress=unreported):
+    setup = known_setup(clips[:1], None)
+    options = {"stop": stop, "progress": progress, "folder": folder, "workers": workers}
+    with RecordedCameras(clips, pipeline, setup, **options) as run:
+        return run.track()
 
 
 def test_parallel_camera_workers_give_equal_results(clips, pipeline, tmp_path):
-    one, _ = tracked(clips, pipeline, tmp_path, 1)
-    several, _ = tracked(clips, pipeline, tmp_path, 2)
-    assert len(one) == len(several) == 3
-    for alone, beside in zip(one, several, strict=True):
-        assert alone.tally == beside.tally
+    one = tracked(clips, pipeline, tmp_path, 1)
+    parallel = tracked(clips, pipeline, tmp_path, 2)
+    assert len(one) == len(parallel) == 3
+    for alone, beside in zip(one, parallel, strict=True):
         assert alone.run.video == beside.run.video
         for expected, found in zip(alone.run.tracks, beside.run.tracks, strict=True):
             np.testing.assert_array_equal(found.keypoints, expected.keypoints)
@@ -66,10 +63,10 @@ def test_stop_ends_all_workers(clips, pipeline, tmp_path):
             yield result
 
     before = threading.active_count()
-    found, _ = tracked(clips, pipeline, tmp_path, 2, stop, shown)
+    found = tracked(clips, pipeline, tmp_path, 2, stop, shown)
     assert threading.active_count() == before
     assert {seen.run.video for seen in found} <= set(clips[:2])  # a worker that was stopped takes no further camera
-    assert tracked(clips, pipeline, tmp_path, 3, stop)[0] == []
+    assert tracked(clips, pipeline, tmp_path, 3, stop) == []
 
 
 def test_duplicate_camera_videos_are_rejected(clips, pipeline, tmp_path):
@@ -85,14 +82,14 @@ def test_duplicate_camera_videos_are_rejected(clips, pipeline, tmp_path):
     [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
 )
 def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
-    monkeypatch.setattr("pose.cameras.available_cores", lambda: cores)
-    monkeypatch.setattr("pose.cameras.available_megabytes", lambda: megabytes)
+    monkeypatch.setattr("pose.run.available_cores", lambda: cores)
+    monkeypatch.setattr("pose.run.available_megabytes", lambda: megabytes)
     assert camera_workers(3, "cpu") == workers
     assert with_threads(PipelineConfig(threads=2), workers).threads == threads
 
 
 def test_gpu_uses_one_camera_worker(monkeypatch):
-    monkeypatch.setattr("pose.cameras.resolve_device", lambda device: "cuda")
+    monkeypatch.setattr("pose.run.resolve_device", lambda device: "cuda")
     assert camera_workers(4, "auto") == 1
 
 
@@ -112,12 +109,12 @@ def test_the_python_api_processes_cameras_at_the_same_time(clips, pipeline, monk
         return run(self, source, stop=stop)
 
     together = threading.Barrier(3, timeout=60)  # passes only if three cameras are processed at once
-    monkeypatch.setattr(several_videos, "camera_workers", lambda count, device: 3)
-    monkeypatch.setattr(several_videos, "find_scene", end)
+    monkeypatch.setattr(run_module, "camera_workers", lambda count, device: 3)
+    monkeypatch.setattr(run_module, "find_scene", end)
     monkeypatch.setattr(Pipeline, "run", named)
     if custom:
         pipeline = Pipeline(pipeline.config, lazy=True, detector=FullFrameDetector())
     with pytest.raises(StopError) as stopped:
-        several_videos.several(clips, pipeline=pipeline)
+        several(clips, pipeline=pipeline)
     assert stopped.value.args[0] == clips
     assert names == {f"camera worker {number}" for number in range(1 if custom else 3)}

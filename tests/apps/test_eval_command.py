@@ -121,6 +121,39 @@ def test_known_prediction_error_gives_the_expected_mpjpe(run, data, tmp_path, re
     assert "theirs, as given" in out
 
 
+def test_pelvis_offset_of_predictions_counts_only_as_given(run, data, tmp_path):
+    arrays = {
+        one.key: one.truth - one.truth[:, :1] + np.float32([0, 0, 0.03])
+        for one in human36m.load_sequences(data / "h36m", "gt")
+    }
+    np.savez(tmp_path / "theirs.npz", **arrays)
+    command = v(data, "--2d", "gt", "--predictions", tmp_path / "theirs.npz", "--no-report")
+    assert run(*command, "--out", "centred")[0] == 0
+    status, out, _ = run(*command, "--root", "as-given", "--out", "given")
+    assert status == 0
+    centred, given = (
+        results_in(tmp_path / name)[0]["variants"]["as given"]["average"] for name in ("centred", "given")
+    )
+    assert centred["mpjpe"] == pytest.approx(0, abs=1e-3)
+    assert given["mpjpe"] == pytest.approx(30, abs=1e-3)
+    assert "pelvis of predictions as given" in out
+
+
+def test_absolute_predictions_are_refused_as_given(run, data, tmp_path):
+    theirs = shifted(data, tmp_path / "theirs.npz", 17)
+    status, _, err = run(*v(data, "--2d", "gt", "--predictions", theirs, "--root", "as-given"))
+    assert status == 1
+    assert "theirs: the predicted pelvis is" in err
+    assert "--root centred" in err
+
+
+def test_sliding_lifter_has_one_row_because_it_mirrors_itself(run, data, tmp_path):
+    status, out, _ = run(*v(data, "--2d", "gt", "--lifter", "sliding", "--no-report", "--out", "o"))
+    assert status == 0
+    assert list(results_in(tmp_path / "o")[0]["variants"]) == ["flip"]
+    assert "Lifters get undistorted 2D and the camera's intrinsics" in out
+
+
 def test_candidates_are_compared_in_one_table(run, data, tiny_lifter, tmp_path):
     theirs = shifted(data, tmp_path / "theirs.npz", 17)
     status, out, _ = run(*v(data, "--lifter", tiny_lifter, "--compare", theirs, "--out", "o"))

@@ -10,7 +10,8 @@ from command_errors import error_line
 from pose_apps.evaluate.command import main
 from pose_datasets.forecasting import load_motions, prepare_motions
 
-from pose.lifting.forecast.build import build_network, save_forecaster
+import pose.training.research
+from pose.lifting.forecast.build import KINDS, build_network, save_forecaster
 from pose.lifting.forecast.config import ForecasterConfig
 from pose.lifting.forecast.format import HORIZONS
 
@@ -69,6 +70,20 @@ def test_tables_distinguish_checkpoints_with_equal_run_names(path, tmp_path, cap
     assert names == ["a-run-final", "b-run-final"]
     printed = capsys.readouterr().out
     assert [printed.count(f"| {name} |") for name in names] == [6, 6]
+
+
+def test_checkpoint_of_a_recurrent_forecaster_is_evaluated(path, tmp_path, monkeypatch):
+    """Recurrent kinds are added by the laboratory, which a new process has not imported."""
+    checkpoint = tmp_path / "gru.safetensors"
+    save_forecaster(build_network(ForecasterConfig(kind="gru", dim=16, depth=1, heads=2)), checkpoint)
+    monkeypatch.delitem(KINDS, "gru")
+    for name in ("research", "forecast_recurrent"):
+        monkeypatch.delitem(sys.modules, f"pose.training.{name}")
+        monkeypatch.delattr(pose.training, name)
+    options = ["--motions", str(path), "--out", str(tmp_path), "--quiet", "--forecasters", str(checkpoint)]
+    assert not main(["forecast", *options])
+    (result,) = json.loads((tmp_path / "forecast.json").read_text())
+    assert np.isfinite(result["figures"]["truth"]["mpjpe"]).all()
 
 
 def test_invalid_arguments_give_a_one_line_error(path, tmp_path, capsys):

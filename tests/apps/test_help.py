@@ -83,6 +83,14 @@ def test_help_groups_the_options(command):
     assert {"--detector-model", "--precision", "--print_config"} <= hidden
 
 
+@pytest.mark.parametrize(
+    "call", [("pose-train", "lifter"), ("pose-eval", "sequence"), ("pose-export",), ("pose-run",), ("pose-webcam",)]
+)
+def test_help_mentions_own_attention_mechanisms(call):
+    short = ("--help",) if call[0] in ("pose-train", "pose-eval", "pose-export") else ("--help-all",)
+    assert "--plugin FILE" in told(*call, *short)
+
+
 @pytest.mark.parametrize("command", SCRIPTS)
 def test_help_fits_sixty_columns(command, monkeypatch):
     calls = calls_of(command)

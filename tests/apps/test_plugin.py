@@ -42,32 +42,46 @@ def forget(monkeypatch):
     again()
 
 
-def test_an_own_mechanism_from_training_to_use(tmp_path, forget, capsys, rng):
+PLUGIN = ["--plugin", str(EXAMPLE)]
+
+
+@pytest.fixture
+def trained(tmp_path, forget) -> str:
+    """A checkpoint of a lifter with the mechanism of the plugin."""
     clips, run = tmp_path / "clips.npz", tmp_path / "run"
     save_clips([waving_clip(subject, seconds=2.0) for subject in ("01", "39")], clips)
     small = ["--train.model.dim=16", "--train.model.heads=2", "--train.model.depth=1", "--train.steps=1"]
     data = [f"--data.mocap={clips}", "--data.frames=[9]", "--data.batch_frames=27"]
-    plugin = ["--plugin", str(EXAMPLE)]
-    words = ["lifter", *plugin, "--train.model.attention=mean", *small, *data, "--out", str(run), "--quiet"]
+    words = ["lifter", *PLUGIN, "--train.model.attention=mean", *small, *data, "--out", str(run), "--quiet"]
     assert pose_train(words) == 0
+    forget()
+    return str(run / "final.safetensors")
+
+
+def runs_with_the_plugin_only(main, words, forget, capsys) -> bool:
+    assert main(words) != 0
+    assert "mean" in capsys.readouterr().err
+    forget()
+    return main([*words, *PLUGIN]) == 0
+
+
+def test_lifter_with_an_own_mechanism_is_evaluated_and_used(trained, tmp_path, forget, capsys, rng):
     seen, truth = tmp_path / "seen.npz", tmp_path / "truth.npz"
     keypoints = rng.uniform(100, 400, (20, 17, 2)).astype(np.float32)
     known = {"scores": np.ones((20, 17), np.float32), "timestamps": np.arange(20) / 30, "skeleton": "h36m17"}
     np.savez(seen, keypoints=keypoints, image_size=[640, 480], **known)
     np.savez(truth, joints3d=rng.normal(0, 0.5, (20, 17, 3)) + np.array([0, 0, 4]))
-    lifter = ["--lifter", str(run / "final.safetensors")]
-    for number, (main, suffix, words) in enumerate(
-        (
-            (pose_eval, "", ["sequence", "--keypoints", str(seen), "--gt", str(truth), *lifter]),
-            (pose_lift, ".npz", [str(seen), *lifter]),
-            (pose_export, ".onnx", [str(run / "final.safetensors"), "--format", "onnx"]),
-        )
-    ):
-        out = ["--out", str(tmp_path / f"out{number}{suffix}")]
-        forget()
-        assert main([*words, *out]) != 0
-        assert "mean" in capsys.readouterr().err
-        assert main([*words, *out, *plugin]) == 0, main.__module__
+    evaluation = ["sequence", "--keypoints", str(seen), "--gt", str(truth), "--out", str(tmp_path / "evaluation")]
+    assert runs_with_the_plugin_only(pose_eval, [*evaluation, "--lifter", trained], forget, capsys)
+    forget()
+    lift = [str(seen), "--lifter", trained, "--out", str(tmp_path / "lifted.npz")]
+    assert runs_with_the_plugin_only(pose_lift, lift, forget, capsys)
+
+
+@pytest.mark.slow
+def test_lifter_with_an_own_mechanism_is_exported(trained, tmp_path, forget, capsys):
+    words = [trained, "--format", "onnx", "--out", str(tmp_path / "lifter.onnx")]
+    assert runs_with_the_plugin_only(pose_export, words, forget, capsys)
 
 
 def test_a_plugin_that_is_missing_is_one_line(forget, capsys):

@@ -15,11 +15,12 @@ from command_errors import error_line
 from pose_apps.run import main
 
 from pose.errors import PoseError
-from pose.pipeline import Session
 from pose.results import NpzWriter, load_poses
+from pose.session import Session
 from pose.utils.written_files import RECORD
 
 
+@pytest.mark.slow
 def test_closed_standard_streams_do_not_change_the_results(dance, tmp_path, at_hand, command_line):
     def results(out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in out.iterdir()}

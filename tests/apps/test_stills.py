@@ -9,7 +9,6 @@ import pytest
 from command_errors import error_line
 from pose_apps.batch.command import main as batch_main
 from pose_apps.run import main
-from pose_apps.stills import SIGMA_FACTOR
 
 from pose.results import load_poses
 from pose.utils.written_files import RECORD
@@ -80,10 +79,9 @@ def test_still_result_does_not_depend_on_other_images(photos, run, tmp_path, cap
 
 
 def test_still_has_larger_sigma_than_video(photos, tiny_lifter):
-    from pose_apps.stills import PASSES, still
-
     from pose.config import PipelineConfig
     from pose.pipeline import Pipeline
+    from pose.run import PASSES, SIGMA_FACTOR, record_still
     from pose.structures.types import Frame
 
     pipeline = Pipeline(PipelineConfig(lifter=str(tiny_lifter)))
@@ -91,7 +89,8 @@ def test_still_has_larger_sigma_than_video(photos, tiny_lifter):
     session = pipeline.session((image.shape[1], image.shape[0]))
     people = [session.track(Frame(image, look, look / 30)) for look in range(PASSES)][-1]
     (usual,) = [*session.lift(people), *session.flush()]
-    alone = still(pipeline, image)
+    alone, info = record_still(pipeline, image, "a.png")
+    assert info.settings["sigma_factor"] == SIGMA_FACTOR
     assert SIGMA_FACTOR > 1
     np.testing.assert_allclose(alone.poses.sigma, usual.poses.sigma * SIGMA_FACTOR, rtol=1e-5)
     assert (alone.index, alone.time) == (0, 0.0)

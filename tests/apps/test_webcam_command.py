@@ -242,7 +242,8 @@ def test_report_that_cannot_be_saved_is_printed(tmp_path, capsys, room_for):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("signal_name", ["SIGHUP", pytest.param("SIGKILL", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_name", ["SIGHUP", "SIGKILL"])
 @pytest.mark.usefixtures("usual_signals")
 def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
     command_line, videos, dance, tmp_path, signal_name, capsys

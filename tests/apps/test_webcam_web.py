@@ -121,6 +121,7 @@ def test_signals_end_the_server_after_its_cleanup(name):
     assert steps == ["finished"]
 
 
+@pytest.mark.slow
 def test_token_from_the_environment_is_used_and_not_printed(start):
     server = start("--host", "0.0.0.0", "--port", 0, POSE_WEB_TOKEN=TOKEN)
     output = server.stdout.readline()

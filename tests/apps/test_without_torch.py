@@ -118,3 +118,13 @@ def test_commands_that_need_torch_name_the_extra(call_all_without_torch, keypoin
     for words, (status, error) in zip(NEED_TORCH, ends, strict=True):
         assert (status, error.count("\n")) == (1, 1), (words, error)
         assert ADVICE in error
+
+
+def test_lifters_of_presets_do_not_import_torch():
+    """It takes seconds and 600 MB, which a run on the CPU does not need."""
+    program = (
+        "import sys\nfrom pose.config import PipelineConfig\nfrom pose_apps.support.lifters import *\n"
+        "for name in (PipelineConfig().lifter, 'auto', 'offline', 'sliding', 'stream'): allow_research_lifters(name)\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

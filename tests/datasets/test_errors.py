@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 from motion import waving_clip
 from pose_datasets import errors
+
+from pose.config import presets_folder
 
 NONE = errors.ErrorConfig(
     jitter=0, drift=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0
@@ -107,6 +110,18 @@ def test_default_errors_equal_those_measured_on_real_clips(rng):
     for lag, kept in ((1, 0.70), (4, 0.50), (15, 0.28), (30, 0.18)):
         now, before = clipped[:, lag:], clipped[:, :-lag]
         assert (now * before).mean() / (clipped**2).mean() == pytest.approx(kept, abs=0.13)
+
+
+def test_errors_of_the_long_recipe_last_as_long_as_those_of_real_networks(rng):
+    recipe = yaml.safe_load((presets_folder() / "train" / "offline_long.yaml").read_text(encoding="utf-8"))
+    config = errors.ErrorConfig(**recipe["data"]["synthesis"]["film"]["errors"])
+    times = np.tile(np.arange(75) / 30, (400, 1))
+    still = np.full((400, 75, 17), 0.2, np.float32)  # sizes/s
+    noise = errors._draw_errors(rng, times, still, np.zeros((400, 75, 17), np.float32), replace(config, outlier_rate=0))
+    measured = {1: 0.69, 2: 0.62, 4: 0.50, 8: 0.39, 15: 0.29, 30: 0.19, 60: 0.135}  # docs/studies/detector-errors.md
+    for lag, correlation in measured.items():
+        found = (noise[:, lag:] * noise[:, :-lag]).mean() / (noise**2).mean()
+        assert found == pytest.approx(correlation, abs=0.06), lag
 
 
 def test_derived_joints_follow_their_sources(rng):

@@ -1,10 +1,17 @@
 """What training on Human3.6M sees: the right subjects, the right 2D under every pose, mirrors, and filled-up ends."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 from benchmark_files import write_protocol_m, write_protocol_v
 from pose_datasets.human36m import load_cameras
 from pose_datasets.human36m_training import Human36mConfig, Human36mSource, collate, window
+
+from pose.lifting.config import LifterConfig
+
+RECIPES = Path(__file__).resolve().parents[2] / "configs" / "train"
 
 TAKES = {subject: {"Walking": 40, "Photo 1": 9} for subject in ("S1", "S5", "S6", "S7", "S8", "S9", "S11")}
 CENTRES = {camera.centre[0] for camera in load_cameras()["S1"]}
@@ -44,6 +51,18 @@ def test_held_out_subject_is_excluded_from_training(folder):
     assert {one.subject for one in held_out._training} == {"S1", "S5", "S6", "S7"}
     assert {one.subject for one in held_out._validation} == {"S8"}
     assert {one.subject for one in all_five._training} == {"S1", "S5", "S6", "S7", "S8"}
+
+
+def test_sigma_is_not_calibrated_on_training_subjects(folder):
+    assert len(source(folder).calibration()) == 1
+    assert source(folder, held_out="").calibration() == []
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES.glob("human36m_*.yaml")), ids=lambda path: path.stem)
+def test_recipes_evaluate_in_windows_of_the_longest_training_sequence(recipe):
+    stored = yaml.safe_load(recipe.read_text())
+    windows = LifterConfig.from_dict(stored["train"]["model"]).windows
+    assert windows.at_rate_of(np.arange(500) / 50).size == max(stored["human36m"]["frames"])
 
 
 @pytest.mark.parametrize(("options", "name"), [({"input_2d": "cpn"}, "cpn"), ({"protocol": "M"}, "sh")])

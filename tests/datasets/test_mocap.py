@@ -104,7 +104,7 @@ def test_source_without_motion_is_rejected(tmp_path, make):
 def test_prepare_makes_the_file_and_says_what_is_in_it(cmu, tmp_path):
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "43.zip").symlink_to(cmu / "43.zip")
-    line = mocap.prepare_mocap(tmp_path / "db", tmp_path / "out.npz")
+    line = mocap.prepare_clips(mocap.load_source(tmp_path / "db"), tmp_path / "out.npz")
     (clip,) = mocap.load_clips(tmp_path / "out.npz")
     assert clip.name == "43_01"
     assert clip.points.dtype == np.float32
@@ -119,7 +119,7 @@ def test_limbs_are_calibrated_unless_they_should_stay_as_recorded(cmu, tmp_path)
     (moved,), (recorded,) = (mocap.load_source(tmp_path / "db", calibrated) for calibrated in (True, False))
     assert np.abs(moved.points[:, ends] - recorded.points[:, ends]).max() < 0.01
     assert np.abs(moved.points[:, middles] - recorded.points[:, middles]).max() > 0.01
-    mocap.prepare_mocap(tmp_path / "db", tmp_path / "out.npz", calibrated=False)
+    mocap.prepare_clips(mocap.load_source(tmp_path / "db", calibrated=False), tmp_path / "out.npz")
     np.testing.assert_array_equal(mocap.load_clips(tmp_path / "out.npz")[0].points, recorded.points)
 
 
@@ -146,6 +146,7 @@ def recordings_of_each_skeleton(shared):
                 yield subject, snu.snu_points(bvh.parse_bvh(files.read(file), file), group, file)[:40]
 
 
+@pytest.mark.slow
 def test_no_body_is_in_two_parts(shared):
     """CMU 12 and 60, once test subjects, are on the figure of 06, 07, 13 and 94."""
     clips = [

@@ -45,6 +45,13 @@ def test_folders_and_archives_give_equal_clips(markers, tmp_path):
         np.testing.assert_array_equal(a.points, b.points)
 
 
+def test_kinect_archives_of_a_folder_are_ignored(markers, tmp_path):
+    for name, text in {"s03.zip": text_of(markers), "kinect-s03.zip": "1 2 3"}.items():
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("m01_s03_e01_positions.txt", text)
+    assert [clip.name for clip in ui_prmd.load_ui_prmd(tmp_path)] == ["uiprmd-s03_m01_e01"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -88,7 +95,11 @@ def test_damaged_archive_is_rejected(markers, tmp_path):
 
 def test_a_real_person_stands_nearly_straight_on_legs_of_one_length(shared, tmp_path):
     said = []
-    line = ui_prmd.prepare_ui_prmd(shared / "mocap" / "ui-prmd" / "s09.zip", tmp_path / "s09.npz", said.append)
+    options = ui_prmd.UiPrmdPreparation(
+        source=str(shared / "mocap" / "ui-prmd" / "s09.zip"), out=str(tmp_path / "s09.npz")
+    )
+    options.prepare(said.append)
+    line = said.pop()
     assert "80 clips, 1 subjects, " in line
     assert len(said) == 1
     assert said[0].startswith("uiprmd-s09, 80 recordings: bones vary by (mm) thigh ")

@@ -9,7 +9,7 @@ from export_fakes import wave
 from pose_fakes import run_info
 
 from pose.body.skeleton import NAMES, Body, joint_positions
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.results import NpzWriter, WorldInfo
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Placed, Poses3D
@@ -75,6 +75,6 @@ def recorded(save, body, rng):
 
     def make(frames=60, people=1, *, times=None, present=None, **options):
         places = np.stack([joint_positions(body, wave(frames, rng)) for _ in range(people)])
-        return open_recording(save(places, times, present=present), **options), places
+        return open_selection(save(places, times, present=present), **options), places
 
     return make

@@ -28,8 +28,11 @@ class Glb:
         return values
 
     def channels(self):
-        (animation,) = self.gltf.animations
         found = {}
+        animation = self.gltf.animations[0]
+        if len(self.gltf.animations) > 1:
+            each = [channel.target for one in self.gltf.animations[1:] for channel in one.channels]
+            assert [channel.target for channel in animation.channels] == each, "the first plays everything"
         for channel in animation.channels:
             sampler = animation.samplers[channel.sampler]
             key = (channel.target.node, channel.target.path)
@@ -48,7 +51,8 @@ class Glb:
         parents = {child: node for node in range(len(nodes)) for child in nodes[node].children or []}
         matrices, times = {}, None
         for joint in joints:
-            times, turns, kind = channels[joint, "rotation"]
+            still = (times, np.tile(nodes[joint].rotation, (len(times), 1)), "LINEAR") if times is not None else None
+            times, turns, kind = channels.get((joint, "rotation"), still)
             assert kind == "LINEAR"
             np.testing.assert_allclose(np.linalg.norm(turns, axis=1), 1, atol=1e-5)
             assert ((turns[1:] * turns[:-1]).sum(axis=1) >= 0).all()
@@ -58,6 +62,19 @@ class Glb:
             local[:, :3, 3] = channels[joint, "translation"][1] if root else nodes[joint].translation
             matrices[joint] = local if root else matrices[parents[joint]] @ local
         return np.stack([matrices[joint][:, :3, 3] for joint in joints], axis=1), times
+
+    def bones(self, skin):
+        """Unit vectors along the y axes of the joints at rest, and the mesh's rest pose moved by the skin, (V, 3)."""
+        joints, nodes = self.gltf.skins[skin].joints, self.gltf.nodes
+        parents = {child: node for node in range(len(nodes)) for child in nodes[node].children or []}
+        matrices = {}
+        for joint in joints:
+            local = np.eye(4)
+            local[:3, :3], local[:3, 3] = turn_matrices(np.array([nodes[joint].rotation]))[0], nodes[joint].translation
+            matrices[joint] = matrices[parents[joint]] @ local if parents[joint] in matrices else local
+        back = self.values(self.gltf.skins[skin].inverseBindMatrices).reshape(-1, 4, 4).swapaxes(1, 2)
+        moved = [matrices[joint] @ inverse for joint, inverse in zip(joints, back, strict=True)]
+        return {nodes[joint].name: matrices[joint][:3, 1] for joint in joints}, np.array(moved)
 
     def pixels(self, points, number=0, step=0):
         """(..., 2) px of points (..., 3) m that a camera sees, and its field of view, in one of its frames."""

@@ -9,8 +9,8 @@ from glb_reader import Glb
 
 from pose.body.rigs import STICKS
 from pose.body.skeleton import NAMES, ORDER
-from pose.export import Recording, export
-from pose.results import PoseTable
+from pose.export import Selection, export
+from pose.results import Recording
 from pose.structures.skeletons import H36M17
 
 GAPS = np.ones((2, 60), bool)
@@ -69,13 +69,9 @@ def test_glb_skin_and_mesh_agree_with_the_rest_pose(recorded, tmp_path):
     recording.rig = STICKS
     glb = Glb(write(recording, "glb", tmp_path).path)
     (skin,), nodes = glb.gltf.skins, glb.gltf.nodes
+    assert not any(nodes[joint].matrix for joint in skin.joints)
     inverse = glb.values(skin.inverseBindMatrices).reshape(-1, 4, 4).transpose(0, 2, 1)
-    rest = {}
-    for joint in skin.joints:
-        assert nodes[joint].matrix is None
-        parent = next((n for n in skin.joints if joint in (nodes[n].children or [])), None)
-        rest[joint] = np.array(nodes[joint].translation) + (0 if parent is None else rest[parent])
-    np.testing.assert_allclose(-inverse[:, :3, 3], np.stack([rest[joint] for joint in skin.joints]), atol=1e-5)
+    rest = dict(zip(skin.joints, np.linalg.inv(inverse)[:, :3, 3], strict=True))
     attributes = glb.gltf.meshes[0].primitives[0].attributes
     joints, weights = glb.values(attributes.JOINTS_0), glb.values(attributes.WEIGHTS_0)
     np.testing.assert_array_equal(weights.sum(axis=1), 1)
@@ -107,7 +103,7 @@ def test_c3d_marks_missing_points_and_keeps_millimetres(recorded, tmp_path):
 def test_a_long_c3d_is_read_whole(reader, tmp_path):
     """More frames than the header can count: TRIAL:ACTUAL_END_FIELD, or the end of the file, says how many."""
     library = pytest.importorskip(reader)
-    made = write(Recording(long_table(65_540), "long"), "c3d", tmp_path)
+    made = write(Selection(long_table(65_540), "long"), "c3d", tmp_path)
     if reader == "ezc3d":
         points = library.c3d(str(made.path))["data"]["points"]
         count, last = points.shape[2], points[:3, 0, -1]
@@ -118,6 +114,21 @@ def test_a_long_c3d_is_read_whole(reader, tmp_path):
     assert count == 65_540
     np.testing.assert_allclose(last, (65_539, 0, -3000), atol=0.01)
     assert "more than 65535 frames: some programs read only that many" in made.notes
+
+
+@pytest.mark.parametrize("rig", ["plain", "sticks"])
+def test_glb_bones_point_along_the_limbs_at_rest(recorded, tmp_path, rig):
+    """Blender draws a bone along the y axis of its node: with identities all bones pointed up."""
+    recording, _ = recorded(20, 2)
+    recording.rig = rig
+    glb = Glb(write(recording, "glb", tmp_path).path)
+    bones, moved = glb.bones(0)
+    limbs = {name.partition("_")[2]: direction for name, direction in bones.items()}
+    for name, along in {"left_hip": -1, "right_knee": -1, "spine": 1, "pelvis": 1, "neck": 1}.items():
+        assert limbs[name][1] * along > 0.8, name
+    assert (limbs["left_elbow"][0], limbs["right_shoulder"][0]) == (pytest.approx(1, 0.05), pytest.approx(-1, 0.05))
+    np.testing.assert_allclose(moved, np.tile(np.eye(4), (len(moved), 1, 1)), atol=1e-6, err_msg="the mesh at rest")
+    assert [animation.name for animation in glb.gltf.animations] == ["all", "person1", "person2"]
 
 
 def long_table(frames):
@@ -131,7 +142,7 @@ def long_table(frames):
         "joints3d": joints, "root": root, "sigma": flat[..., 0], "swapped": np.zeros((frames, 2), bool),
         "ahead": 0 * one, "seen_by": np.zeros((frames, 17), np.uint8),
     }  # fmt: skip
-    return PoseTable(columns=columns, skeleton=H36M17)
+    return Recording(columns=columns, skeleton=H36M17)
 
 
 def test_parquet_equals_csv_with_types(recorded, tmp_path):
@@ -146,8 +157,9 @@ def test_parquet_equals_csv_with_types(recorded, tmp_path):
     assert table.column_names == list(rows[0])
     for name in ("video", "joint", "space"):
         assert table[name].to_pylist() == [row[name] for row in rows]
-    for name in ("frame", "time", "person", "x", "y", "z", "sigma_mm", "score", "filled"):
-        np.testing.assert_allclose(table[name].to_numpy().astype(float), [float(row[name]) for row in rows], atol=1e-3)
+    for name in ("frame", "time", "person", "x", "y", "z", "sigma_mm", "root_sigma_mm", "score", "filled"):
+        expected = [float(row[name] or "nan") for row in rows]
+        np.testing.assert_allclose(table[name].to_numpy().astype(float), expected, atol=1e-3)
     assert table.schema.metadata[b"units"] == b"m, mm, s"
 
 

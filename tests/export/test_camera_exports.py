@@ -10,7 +10,7 @@ from pose_fakes import run_info
 
 from pose.body.rigs import STICKS
 from pose.body.skeleton import ORDER, joint_positions
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.errors import PoseError
 from pose.export import export
 from pose.results import MotionInfo, NpzWriter, WorldInfo
@@ -60,7 +60,7 @@ def exported(tmp_path, joints):
                     place_of = None if moved is None else moved[frame]
                     view = CameraView(turn, 1.0 if zooms is None else float(zooms[frame]), 0.1, place_of)
                 writer.write(FrameResult(seen, poses, None if world is None else placed, view))
-        recording = open_recording(tmp_path / "poses.npz", rig=STICKS, **options)
+        recording = open_selection(tmp_path / "poses.npz", rig=STICKS, **options)
         (made,) = export(recording, [name], tmp_path, "out")
         return made
 

@@ -214,7 +214,8 @@ def test_glb_holds_a_skinned_body_for_each_person(recorded, tmp_path):
         assert bones.max() < len(skin_.joints) == 52
         np.testing.assert_allclose(np.linalg.norm(values_of(gltf, part.attributes.NORMAL), axis=1), 1, atol=1e-5)
         assert values_of(gltf, part.indices).max() < len(weights)
-        heads = -values_of(gltf, skin_.inverseBindMatrices).reshape(-1, 4, 4)[:, 3, :3]
+        inverse = values_of(gltf, skin_.inverseBindMatrices).reshape(-1, 4, 4).swapaxes(1, 2)
+        heads = np.linalg.inv(inverse)[:, :3, 3]
         np.testing.assert_allclose(heads[0], gltf.nodes[skin_.joints[0]].translation, atol=1e-6)
         assert values_of(gltf, part.attributes.POSITION)[:, 1].min() == pytest.approx(0, abs=1e-6)
 

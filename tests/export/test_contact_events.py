@@ -7,7 +7,7 @@ import pytest
 from test_binary_formats import long_table, write
 
 from pose.body.joint_angles import NAMES
-from pose.export import Recording
+from pose.export import Selection
 from pose.export.events import FOOT_OFF, FOOT_STRIKE, ExportEvent, contact_events
 from pose.structures.types import Placed
 
@@ -20,7 +20,7 @@ def recording_of(left, right, first=0.0):
     contacts = np.stack([left, right], axis=1).astype(np.float32)
     times = first + np.arange(len(left)) / RATE
     placed = replace(Placed.unknown(len(left)), contacts=contacts)
-    return Recording(table.with_columns(**placed.arrays(), time=times, timestamps=times), "walk")
+    return Selection(table.with_columns(**placed.arrays(), time=times, timestamps=times), "walk")
 
 
 def steps(*spans, frames=60, high=0.9, low=0.1):
@@ -63,7 +63,7 @@ def test_c3d_holds_the_events_at_the_time_of_the_video(count, groups, tmp_path):
     assert values["LABELS"].tolist() == [FOOT_STRIKE, FOOT_OFF] * (count // 2)
     assert set(values["CONTEXTS"]) == {"Left"}
     assert set(values["SUBJECTS"]) == {"person1"}
-    assert f"{count} events of foot contacts (of the ankles)" in made.notes
+    assert f"{count} events" in made.notes
 
 
 def test_parquet_of_angles_is_the_csv_with_types_and_contacts(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from export_fakes import wave
 
 from pose.body.skeleton import joint_positions
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export import export
 from pose.export.html import MOVING_NOTE
 from pose.result import Result
@@ -62,7 +62,7 @@ def test_npz_and_json_list_doubtful_tracks_without_a_world(unplaced, tmp_path):
 
 
 def test_tables_have_a_doubtful_column(unplaced, tmp_path):
-    recording = Recording(unplaced, "clip.mp4")
+    recording = Selection(unplaced, "clip.mp4")
     made = {one.path.suffix: one.path for one in export(recording, ["csv", "parquet"], tmp_path, "poses")}
     with made[".csv"].open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -84,7 +84,7 @@ def test_report_does_not_level_people_of_an_unknown_camera(unplaced, tmp_path, m
     if moves:
         motion = MotionInfo(CameraMotion(TRANSLATING), compensated=False)
         table = replace(table, run=replace(table.run, motion=motion))
-    (made,) = export(Recording(table, "clip.mp4"), ["html"], tmp_path, "poses")
+    (made,) = export(Selection(table, "clip.mp4"), ["html"], tmp_path, "poses")
     page = made.path.read_text(encoding="utf-8")
     stage = np.frombuffer(base64.b64decode(re.search(r'id="p1-stage">(\S+)', page)[1].split("<")[0]), "<i2")
     stage = stage.reshape(-1, 17, 3) / 1000

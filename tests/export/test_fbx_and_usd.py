@@ -1,6 +1,8 @@
 """Characters as FBX, through a stand-in for Blender and through `bpy`, and as USD, read by Pixar's library."""
 
+import json
 import os
+import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -72,6 +74,22 @@ def test_blender_writes_fbx(recorded, tmp_path):
     recording, _ = recorded(10)
     (made,) = export(recording, ["fbx"], tmp_path, "poses")
     assert made.path.read_bytes().startswith(b"Kaydara FBX Binary")
+    (scene,) = export(recording, ["glb"], tmp_path, "poses")
+    script = (
+        "import bpy, json, sys\n"
+        "for path in sys.argv[1:]:\n"
+        "    bpy.ops.wm.read_factory_settings(use_empty=True)\n"
+        "    (bpy.ops.import_scene.fbx if path.endswith('fbx') else bpy.ops.import_scene.gltf)(filepath=path)\n"
+        "    found = [one for one in bpy.data.objects if one.type == 'CAMERA']\n"
+        "    look = [list(-one.matrix_world.col[2].xyz.normalized()) for one in found]\n"
+        "    print('RESULT' + json.dumps([[list(one.matrix_world.translation) for one in found], look]))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(made.path), str(scene.path)], capture_output=True, text=True, check=True
+    )
+    fbx_camera, glb_camera = (json.loads(line[6:]) for line in run.stdout.splitlines() if line.startswith("RESULT"))
+    assert len(fbx_camera[0]) == len(glb_camera[0]) == 1
+    np.testing.assert_allclose(fbx_camera, glb_camera, atol=1e-3)
 
 
 def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):

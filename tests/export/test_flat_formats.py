@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.results import NpzWriter
 from pose.structures.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
 from pose.utils.written_files import RECORD, WrittenFiles
@@ -22,7 +22,7 @@ def recording_of(tmp_path, skeleton, people=2, frames=5, **options):
         for result in results:
             result.people.scores[:, 0] = 0  # the nose is not seen
             writer.write(result)
-    return open_recording(path, **options), results
+    return open_selection(path, **options), results
 
 
 def write(recording, name, folder, people=None):
@@ -89,6 +89,6 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path, name):
     with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), source=name)) as writer:
         for result in results:
             writer.write(result)
-    with write(open_recording(tmp_path / "poses.npz"), "csv", tmp_path).open(encoding="utf-8", newline="") as file:
+    with write(open_selection(tmp_path / "poses.npz"), "csv", tmp_path).open(encoding="utf-8", newline="") as file:
         videos = {row["video"] for row in csv.DictReader(file)}
     assert videos == {f"'{name}"}

@@ -98,11 +98,11 @@ def test_file_names_are_escaped_in_the_page(save, body, rng, tmp_path):
     from export_fakes import wave
 
     from pose.body.skeleton import joint_positions
-    from pose.body.tracks import Recording
+    from pose.body.tracks import Selection
     from pose.results import load_poses
 
     table = load_poses(save(joint_positions(body, wave(5, rng))[None]))
-    page, _ = report(Recording(table, "</script><script>alert(1)</script>.mp4"), tmp_path)
+    page, _ = report(Selection(table, "</script><script>alert(1)</script>.mp4"), tmp_path)
     assert "alert(1)</script>" not in page
     assert page.count("<script") == page.count("</script>")
 
@@ -129,9 +129,9 @@ def test_long_result_is_subsampled_with_a_note(recorded, tmp_path, monkeypatch):
 
 
 def test_result_without_people_gives_a_report(save, tmp_path):
-    from pose.export import open_recording
+    from pose.export import open_selection
 
-    recording = open_recording(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))
+    recording = open_selection(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))
     page, _ = report(recording, tmp_path)
     assert json.loads(script(page, "facts"))["people"] == []
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
+from strict import read_trc
 
+from pose.body.markers import FOOT_NAMES
 from pose.body.selection import CHUNK
-from pose.body.tracks import Recording
-from pose.export import glb, html
-from pose.export.table import FOOT_NAMES, rows
+from pose.body.tracks import Selection
+from pose.export import c3d, glb, html, trc
+from pose.export.table import rows
 from pose.results import NpzWriter, load_poses
 from pose.structures.skeletons import H36M17
 
@@ -25,7 +27,7 @@ def recording(tmp_path):
         for index in range(PEOPLE + 1):
             result = random_result(draw, index, 2)
             writer.write(replace(result, people=replace(result.people, ids=np.array([index, index + 1]))))
-    return Recording(load_poses(path), "many")
+    return Selection(load_poses(path), "many")
 
 
 def test_portions_with_several_people_lose_no_row(recording):
@@ -38,6 +40,31 @@ def test_portions_with_several_people_lose_no_row(recording):
         assert len(part.frame) == sum(len(one.frame) for one in apart) < CHUNK
         for name in ("person", "frame", "time", "values", "filled"):
             np.testing.assert_array_equal(getattr(part, name), np.concatenate([getattr(one, name) for one in apart]))
+
+
+@pytest.mark.parametrize("z_up", [False, True])
+def test_marker_files_hold_heels_and_toes(recording, tmp_path, z_up):
+    """The same as the table's, with y or z up."""
+    ezc3d = pytest.importorskip("ezc3d")
+    recording = Selection(recording.table, "many", space="world", z_up=z_up)
+    recording.table.columns["scores"][:] = 1  # all feet are detected
+    track = recording.track(5, recording.uniform)
+    trc.write(track, tmp_path / "a.trc")
+    c3d.write(track, tmp_path / "a.c3d")
+    markers = read_trc((tmp_path / "a.trc").read_text())
+    made = ezc3d.c3d(str(tmp_path / "a.c3d"))
+    assert tuple(markers.names) == (*H36M17.names, *FOOT_NAMES)
+    assert made["parameters"]["POINT"]["LABELS"]["value"] == markers.names
+    assert made["parameters"]["POINT"]["Y_SCREEN"]["value"] == ["+Z" if z_up else "+Y"]
+    points = np.moveaxis(made["data"]["points"][:3] / 1000, [0, 1, 2], [2, 1, 0])
+    np.testing.assert_allclose(points, markers.values, atol=2e-5)
+    listed = {name: part.values[:, at, :3] for part in rows(recording, [5]) for at, name in enumerate(part.names)}
+    for name, places in listed.items():
+        np.testing.assert_allclose(markers.values[:, markers.names.index(name)], places, atol=2e-5)
+    upright = rows(Selection(recording.table, "many", space="world"), [5])
+    x, y, z = next(iter(upright)).values[:, :, :3].T
+    expected = np.stack([x, -z, y] if z_up else [x, y, z]).T
+    np.testing.assert_allclose(markers.values[:, :17], expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("form", [glb, html])

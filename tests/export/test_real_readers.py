@@ -86,7 +86,7 @@ def test_glb_validator_reports_no_issue(files, rig):
     done = subprocess.run(["node", "-e", script, module, path], capture_output=True, text=True, timeout=60, check=True)
     report = json.loads(done.stdout)
     assert report["issues"]["messages"] == []
-    assert report["info"]["animationCount"] == 1
+    assert report["info"]["animationCount"] == 3
 
 
 @pytest.mark.parametrize("rig", RIGS)

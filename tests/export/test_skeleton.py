@@ -5,7 +5,7 @@ import pytest
 from export_fakes import wave
 
 from pose.body import skeleton
-from pose.body.skeleton import NAMES, fit_body, joint_positions, residual, solve
+from pose.body.skeleton import NAMES, SkeletonMotion, fit_body, joint_positions, residual, solve
 from pose.structures import rotations
 from pose.structures.skeletons import H36M17
 
@@ -14,6 +14,24 @@ MIRROR = np.array([-1.0, 1, 1])
 
 def joint(points, name):
     return points[..., H36M17.index(name), :]
+
+
+def test_the_twist_of_an_arm_that_passes_straight_is_continuous(body):
+    """Its plane is another one after it: the upper arm flipped by 58 degrees in one frame."""
+    times = np.arange(60) / 30
+    bend = np.radians(np.abs(np.linspace(-180, 180, 60)) + 1)
+    quaternions = np.tile(rotations.IDENTITY, (60, 17, 1))
+    turned = np.where(np.arange(60) < 30, 0.0, np.radians(100))
+    quaternions[:, NAMES.index("left_shoulder")] = rotations.about(np.array([1.0, 0, 0]), turned)
+    quaternions[:, NAMES.index("left_elbow")] = rotations.about(np.array([0.0, -1, 0]), np.minimum(bend, 1.5))
+    points = joint_positions(body, SkeletonMotion(np.zeros((60, 3)), quaternions))
+    motion, jumpy = solve(points, body, times), solve(points, body)
+    steps = []
+    for one in (motion, jumpy):
+        arm = one.quaternions[:, NAMES.index("left_shoulder")]
+        steps.append(np.degrees(2 * np.arccos(np.clip(np.abs((arm[1:] * arm[:-1]).sum(axis=1)), 0, 1))).max())
+    assert steps[0] < 20 < 50 < steps[1]
+    np.testing.assert_allclose(joint_positions(body, motion), points, atol=1e-6, err_msg="no joint moves")
 
 
 def test_bone_lengths_are_estimated_from_joints(body, rng):

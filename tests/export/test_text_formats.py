@@ -11,7 +11,7 @@ from pose.body.joint_angles import NAMES as ANGLES
 from pose.body.joint_angles import joint_angles
 from pose.body.skeleton import NAMES
 from pose.body.skeleton import ORDER as TREE
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.errors import PoseError
 from pose.export import FORMATS, export
 from pose.structures.camera import project
@@ -128,6 +128,7 @@ def test_csv_has_one_row_per_joint_with_result_values(recorded, tmp_path):
         "y",
         "z",
         "sigma_mm",
+        "root_sigma_mm",
         "score",
         "filled",
         "doubtful",
@@ -202,7 +203,7 @@ def test_tables_have_heels_toes_and_ankle_angles_where_the_image_shows_them(reco
     keypoints[:, feet], scores[:, feet] = project(ahead, table.camera.matrix), 0.9
     scores[0, feet[1, 2]] = 0
     table = replace(table, skeleton=BLAZEPOSE33).with_columns(keypoints=keypoints, scores=scores)
-    list(export(Recording(table, "clip.mp4"), ["csv", "angles"], tmp_path, "poses"))
+    list(export(Selection(table, "clip.mp4"), ["csv", "angles"], tmp_path, "poses"))
     with (tmp_path / "poses.csv").open() as file:
         lines = list(csv.DictReader(file))
     toes, heels, ankles = (

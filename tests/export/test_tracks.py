@@ -6,14 +6,14 @@ from export_fakes import wave
 from memory_grown import megabytes_grown, needs_proc
 
 from pose.body.skeleton import joint_positions
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.errors import PoseError, UsageError
 from pose.results import load_poses
 from pose.world.frame import FEET, World, rotation_of, up_of
 
-IMPORTS = "from pathlib import Path; from pose.body.tracks import open_recording"
+IMPORTS = "from pathlib import Path; from pose.body.tracks import open_selection"
 READ_ALL = """
-recording = open_recording(Path(sys.argv[1]))
+recording = open_selection(Path(sys.argv[1]))
 print(sum(len(span.times) for span in recording.track(1, recording.uniform).spans()))
 """
 
@@ -65,11 +65,11 @@ def test_unknown_poses_are_missing_values(save, body, rng):
     places = joint_positions(body, wave(30, rng))[None]
     places[0, :5] = np.nan
     places[0, 12, 3] = np.nan
-    recording = open_recording(save(places))
+    recording = open_selection(save(places))
     track = recording.track(1, recording.uniform)
     assert (track.first, track.gaps) == (5, [(7, 7)])
     places[:] = np.nan
-    assert open_recording(save(places, name="none")).track(1, recording.uniform) is None
+    assert open_selection(save(places, name="none")).track(1, recording.uniform) is None
 
 
 def test_a_part_of_the_video(recorded):
@@ -84,7 +84,7 @@ def test_a_part_of_the_video(recorded):
 def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
     world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
     path = save(joint_positions(body, wave(60, rng))[None], world=world)
-    recording = open_recording(path, space=space)
+    recording = open_selection(path, space=space)
     assert (recording.space.name, recording.space.note[:11]) == ("world", "world frame")
     points = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
     placed = load_poses(path).placed
@@ -98,25 +98,25 @@ def test_partial_frames_are_trimmed_unless_all_are(save, body, rng):
     arrays = dict(np.load(path))
     arrays["partial"] = np.isin(np.arange(60), [*range(8), 30, *range(55, 60)])
     np.savez(path, **arrays)
-    trimmed, whole = (open_recording(path, trim=trim) for trim in (True, False))
+    trimmed, whole = (open_selection(path, trim=trim) for trim in (True, False))
     track = trimmed.track(1, trimmed.uniform)
     assert (track.first, len(track), track.gaps) == (8, 47, [(22, 22)])
     assert len(whole.track(1, whole.uniform)) == 60
     np.savez(path, **(arrays | {"partial": np.ones(60, bool)}))
-    recording = open_recording(path)
+    recording = open_selection(path)
     assert len(recording.track(1, recording.uniform)) == 60
 
 
 def test_given_vertical_requires_a_world(save, rng):
     path = save(rng.normal(size=(1, 40, 17, 3)))
-    assert open_recording(path).space.name == "camera"
-    assert open_recording(path, up=up_of(-10, 0)).space.name == "world"
-    assert open_recording(path, space="camera").space.name == "camera"
+    assert open_selection(path).space.name == "camera"
+    assert open_selection(path, up=up_of(-10, 0)).space.name == "world"
+    assert open_selection(path, space="camera").space.name == "camera"
 
 
 def test_result_without_frames_is_reported(save):
     with pytest.raises(PoseError, match=r"poses.npz: contains no frame"):
-        open_recording(save(np.zeros((1, 0, 17, 3))))
+        open_selection(save(np.zeros((1, 0, 17, 3))))
 
 
 def test_world_frame_places_people_on_the_floor(save, body, rng):
@@ -125,7 +125,7 @@ def test_world_frame_places_people_on_the_floor(save, body, rng):
     motion = wave(200, rng, size=0.2)
     places = joint_positions(body, motion)[None]
     tilted = places @ about_axis("x", np.radians(-20)).T + np.array([0, 0.3, 0])
-    recording = open_recording(save(tilted), space="world")
+    recording = open_selection(save(tilted), space="world")
     placed = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
     straight = placed[:, 8] - placed[:, [3, 6]].mean(axis=1)
     straight /= np.linalg.norm(straight, axis=1, keepdims=True)

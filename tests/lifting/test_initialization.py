@@ -52,6 +52,20 @@ def test_t_fixup_tokens_have_the_published_size(depth: int, size: float) -> None
     assert tokens(net, uneven).square().mean().sqrt().item() == pytest.approx(size, rel=1e-4)
 
 
+def test_centred_t_fixup_scales_what_differs_between_tokens() -> None:
+    net = network("t-fixup-centred", 8)
+    uneven = torch.randn(4000, net.embed.in_features) + 5
+    initialize(net, "t-fixup-centred", uneven)
+    assert tokens(net, uneven).std(dim=0).square().mean().sqrt().item() == pytest.approx(0.3433, rel=1e-3)
+    assert ratios(net, SCALED) == pytest.approx([0.67 * 8**-0.25] * 4 * 8, rel=0.03)
+
+
+def test_t_fixup_scales_the_transform_of_fastformer() -> None:
+    net = network("t-fixup", depth=2, attention="fastformer")
+    names = ("attention.transform", "attention.out_proj", "ffn.fc1", "ffn.fc2")
+    assert ratios(net, names) == pytest.approx([0.67 * 2**-0.25] * 2 * len(names), rel=0.03)
+
+
 def test_dt_fixup_scales_by_the_largest_token() -> None:
     net = network("dt-fixup", depth=5)
     features = 3 * torch.randn(50, 7, net.embed.in_features)
@@ -108,7 +122,7 @@ def test_other_norm_and_init_pairs_are_accepted(norm: str, init: str) -> None:
 
 
 def test_unknown_initialisation_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"init: 'fixup' is not one of t-fixup, dt-fixup, xavier, torch"):
+    with pytest.raises(ValueError, match=r"init: 'fixup' is not one of t-fixup, t-fixup-centred, dt-fixup, xavi"):
         check_norm_init("none", "fixup")
 
 

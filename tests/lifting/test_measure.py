@@ -50,6 +50,18 @@ def test_calibration_puts_68_percent_within_one_sigma(make_lifter, batch):
     assert measure(network, [batch]).inside == pytest.approx(0.6827, abs=0.01)
 
 
+def test_root_error_is_a_median_that_outliers_do_not_move(make_lifter, batch):
+    network = make_lifter().network
+    lifted = lift_batch(network, batch)
+    root = lifted.root.numpy() * np.float32(1.1)
+    root[:, ::9] += np.float32(1000)  # m
+    found = measure(network, [replace(batch, root=root)])
+    near = np.arange(root.shape[1]) % 9 > 0
+    errors = 1000 * np.linalg.norm(root - lifted.root.numpy(), axis=-1)[:, near][batch.valid[:, near]]
+    assert found.root_share == pytest.approx(100 * 0.1 / 1.1, rel=1e-3)
+    assert np.median(errors) <= found.root < np.quantile(errors, 0.7)
+
+
 def test_calibration_holds_for_easy_and_hard_input(make_lifter, batch):
     """A network that is too timid where it errs little and too bold where it errs much."""
     network = make_lifter().network

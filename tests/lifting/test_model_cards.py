@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from benchmarks.model_cards import main, settings
+from benchmarks.model_cards import bodies, main, settings, unseen_line
 from pose.lifting.checkpoint import save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
@@ -88,6 +88,13 @@ def test_model_card_is_written_from_run_and_measurement(finished, monkeypatch):
     readme = (finished / "models" / "README.md").read_text()
     assert "| whole window, gt | 20.0 | 21.0 | 23.00 | 2400 % |" in readme
     assert cards["stream"]["sha256"] in readme
+
+
+def test_cards_count_bodies_and_name_figures_that_training_held():
+    assert bodies(["06", "13", "94", "01", "uiprmd-s01"]) == 3
+    data = {"train": {"subjects": ["06", "01"]}, "test": {"subjects": ["08", "12", "60"]}}
+    assert unseen_line(data) == "No training batch held these subjects, but some held the figure of 12 and 60."
+    assert unseen_line(data | {"test": {"subjects": ["08"]}}) == "No training batch held these bodies."
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import time
 from contextlib import ExitStack
 from urllib.parse import quote
 
+import jsonschema
 import numpy as np
 import pytest
+from link_fakes import quaternion_matrix
 from live_fakes import FakePipeline, picture, push, settled, wait_until
 from pose_fakes import random_result
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -16,7 +18,8 @@ from websockets.sync.client import connect
 
 from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, LiveResult, PushedFrames, listener, subscriber
-from pose.live.messages import messages
+from pose.live.messages import SCHEMA_PATH, messages
+from pose.live.rigid import RigidBodies
 from pose.live.sinks import UdpSink, read_address
 from pose.live.websocket import MAX_CLIENTS, WebSocketSink
 from pose.structures.skeletons import BLAZEPOSE33
@@ -45,6 +48,35 @@ def test_each_pose_is_one_message(live):
         np.testing.assert_allclose(message["joints3d"], poses.joints[row], atol=0.0001)
         np.testing.assert_allclose(message["root"], poses.root[row], atol=0.0001)
         np.testing.assert_allclose(message["sigma"], poses.sigma[row], atol=0.06)
+
+
+def test_messages_carry_bone_rotations_that_give_the_joints(live):
+    """Forward kinematics of a message, in plain Python terms: offsets turned by the parents' rotations."""
+    bodies = RigidBodies()
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    for text in messages(live, bodies):
+        message = json.loads(text)
+        jsonschema.validate(message, schema | {"additionalProperties": False})
+        names, turns, places = message["bones"], [], []
+        parents = {"left_hip": "pelvis", "right_hip": "pelvis", "spine": "pelvis", "thorax": "spine", "neck": "thorax",
+                   "head": "neck", "left_shoulder": "thorax", "right_shoulder": "thorax"}  # fmt: skip
+        for joint, name in enumerate(names):
+            own = quaternion_matrix(*np.roll(message["bone_rotations"][joint], -1))
+            if name == "pelvis":
+                places, turns = [np.array(message["bone_root"])], [own]
+                continue
+            parent = names.index(parents.get(name, names[joint - 1]))
+            places.append(places[parent] + turns[parent] @ message["bone_offsets"][joint])
+            turns.append(turns[parent] @ own)
+        rigid = RigidBodies().of(live)
+        row = message["ids"].index(message["id"])
+        np.testing.assert_allclose(places, rigid.points[row], atol=3e-4)  # offsets are rounded to 0.1 mm
+
+
+def test_empty_messages_fit_the_schema(live, rng):
+    empty = LiveResult(live.image, random_result(rng, 3, 0), BLAZEPOSE33, live.captured, live.done)
+    (text,) = messages(empty, RigidBodies())
+    jsonschema.validate(json.loads(text), json.loads(SCHEMA_PATH.read_text(encoding="utf-8")))
 
 
 def test_empty_frame_sends_an_empty_message(live, rng):

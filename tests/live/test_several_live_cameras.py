@@ -273,6 +273,7 @@ def test_moved_camera_of_three_is_recalibrated():
     assert scenes.degrees_between(found[2].rotation, exact[2].rotation) < 0.5
 
 
+@pytest.mark.slow
 def test_time_offsets_of_a_given_calibration_are_refined():
     """Images of the second camera arrive late."""
     late = 0.08

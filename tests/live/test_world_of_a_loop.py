@@ -9,7 +9,7 @@ import pytest
 from live_fakes import FakePipeline, FakeSession, picture, settled, wait_until
 from pose_fakes import run_info
 
-from pose.body.tracks import open_recording
+from pose.body.tracks import open_selection
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.messages import messages
@@ -150,7 +150,7 @@ def test_recording_contains_the_final_world(source, tmp_path):
     assert document["world"]["found_by"] == known.world.found_by
     assert document["world"]["people"][0]["id"] == 1
     assert np.abs(np.array(document["frames"][-1]["people"][0]["world"]) - table.placed.joints[-1]).max() < 1e-4
-    exported = open_recording(recorder.folder / "poses.npz", space="world")
+    exported = open_selection(recorder.folder / "poses.npz", space="world")
     assert "degrees from the camera's" in exported.space.note
 
 

@@ -56,3 +56,29 @@ def test_what_the_camera_model_lacks_is_refused_in_one_line(tmp_path, changes, w
 def test_the_unit_of_positions(tmp_path, given, metres):
     found = cameras(tmp_path, distance=given)
     assert np.linalg.norm(found[1].position - found[0].position) == pytest.approx(metres)
+
+
+@pytest.mark.parametrize("suffix", ["json", "toml", "yml"])
+def test_a_mark_of_byte_order_is_accepted(tmp_path, suffix):
+    cameras(tmp_path)
+    text = (tmp_path / "cameras.json").read_text()
+    part = "matrix = [[1000.0, 0, 640], [0, 1000, 360], [0, 0, 1]]\nrotation = [0.0, 0, 0]\n"
+    texts = {
+        "json": text,
+        "toml": f'[cam_0]\nname = "a"\n{part}translation = [0.0, 0, 0]\n'
+        f'[cam_1]\nname = "b"\n{part}translation = [1.0, 0, 0]\n',
+        "yml": "%YAML:1.0\n---\n"
+        + "".join(
+            f"{name}: !!opencv-matrix\n   rows: {rows}\n   cols: {cols}\n   dt: d\n   data: {data}\n"
+            for name, rows, cols, data in (
+                *((f"M{n}", 3, 3, [1000, 0, 640, 0, 1000, 360, 0, 0, 1]) for n in (1, 2)),
+                *((f"D{n}", 1, 4, [0, 0, 0, 0]) for n in (1, 2)),
+                ("R", 3, 3, [1, 0, 0, 0, 1, 0, 0, 0, 1]),
+                ("T", 3, 1, [1, 0, 0]),
+            )
+        ),
+    }
+    path = tmp_path / f"marked.{suffix}"
+    path.write_text(texts[suffix], encoding="utf-8-sig")
+    found = read_cameras(path, ["a", "b"], [SIZE, SIZE])
+    assert np.linalg.norm(found[1].position) == pytest.approx(1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.hands import SeenHands, fuse_hands
 from pose.multiview.results import MultiviewResults
@@ -153,7 +153,7 @@ def filmed(scene, swapped=()):
     return streams
 
 
-@pytest.mark.parametrize("swapped", [(), (0,), (1,)])
+@pytest.mark.parametrize("swapped", [*(pytest.param(of, marks=pytest.mark.slow) for of in ((), (0,))), (1,)])
 def test_hands_and_faces_reach_every_file(scene, tmp_path, swapped):
     _, _, rig, line, motions, plain, info = scene
     info = replace(info, settings={"hands": True, "face": True})
@@ -182,7 +182,7 @@ def test_hands_and_faces_reach_every_file(scene, tmp_path, swapped):
     person = document["frames"][late]["people"][0]["hands"]
     assert set(person["right"]) == {"joints3d"}
     assert (whole.faces()[0, middle] == 5).all()
-    recording = open_recording(tmp_path / "poses.npz")
+    recording = open_selection(tmp_path / "poses.npz")
     track = recording.track(1, recording.timeline)
     span = track.hands(np.arange(len(track)))
     assert span.score[middle].all()

@@ -83,6 +83,7 @@ class Recording:
             yield FrameResult(people, Poses3D(self.joints, np.ones((1, 3), np.float32), ones))
 
 
+@pytest.mark.slow
 def test_memory_of_collected_tracks_does_not_grow_with_the_recording():
     found = []
     peaks = [

@@ -11,7 +11,7 @@ import pytest
 from pose.analysis import analyse
 from pose.analysis.report import write_report
 from pose.errors import PoseError
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.export.table import observer_names
 from pose.result import Result, load
 from pose.results import NpzWriter, load_poses
@@ -55,7 +55,7 @@ def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
     assert {"left", "right", "person 1", "1 m"} <= {text.text for text in drawing.findall("text")}
     assert "<h1>Movement analysis: left.mp4, right.mp4</h1>" in page
     assert "x to the right, z towards left" in page
-    written = list(export(open_recording(poses), ["html", "coco"], tmp_path, "poses"))
+    written = list(export(open_selection(poses), ["html", "coco"], tmp_path, "poses"))
     assert '<section class="cameras">' in written[0].path.read_text(encoding="utf-8")
     assert any("of the first camera, left" in note for note in written[1].notes)
 
@@ -63,7 +63,7 @@ def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
 def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path):
     views, *_ = scene
     table, names = load_poses(poses), observer_names()
-    (written,) = export(open_recording(poses), ["csv"], tmp_path, "poses")
+    (written,) = export(open_selection(poses), ["csv"], tmp_path, "poses")
     with written.path.open(encoding="utf-8") as file:
         cells = list(csv.DictReader(file))
     said = np.array([cell["observers"] for cell in cells]).reshape(-1, 17)
@@ -77,7 +77,7 @@ def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path
 
 @pytest.mark.parametrize("fps", [30.0, 47.0])
 def test_between_two_frames_a_joint_is_observed_by_the_cameras_of_both(poses, fps):
-    recording = open_recording(poses, fps=fps)
+    recording = open_selection(poses, fps=fps)
     track = recording.track(1, recording.timeline)
     at = np.arange(len(track))
     observers = track.observers(at)

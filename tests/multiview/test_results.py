@@ -8,7 +8,7 @@ import pytest
 import scenes
 
 from pose.errors import PoseError
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
 from pose.multiview.rig import rescaled
@@ -51,7 +51,7 @@ def test_results_round_trip_npz_and_json(scene, tmp_path):
     last = list(results)[-1]
     np.testing.assert_array_equal(table[len(table) - 1].poses.seen_by, last.poses.seen_by)
     assert document["frames"][-1]["people"][0]["seen_by"] == last.poses.seen_by[0].tolist()
-    recording = open_recording(tmp_path / "poses.npz")
+    recording = open_selection(tmp_path / "poses.npz")
     written = list(export(recording, ["trc", "csv", "bvh", "coco"], tmp_path, "poses", recording.people))
     assert all(one.path.stat().st_size for one in written)
 

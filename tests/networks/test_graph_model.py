@@ -4,6 +4,7 @@ import base64
 import json
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -140,9 +141,25 @@ def test_reductions_and_comparisons_equal_references(rng, tmp_path):
     total = graph.add("Sum", squares, graph.constant("axes", [1, 2]), keep_dims={"b": True})
     highest = graph.add("Max", picture, graph.constant("axes2", [1, 2]), keep_dims={"b": True})
     chosen = graph.add("Select", graph.add("Less", total, highest), total, highest)
-    found = graph.run(tmp_path, graph.add("Maximum", chosen, graph.constant("five", 5.0)), image)
+    larger = graph.add("Maximum", chosen, graph.constant("five", 5.0))
+    found = graph.run(tmp_path, graph.add("Sqrt", larger), image) ** 2
     total, highest = ((image - 3) ** 2).sum((0, 1)), image.max((0, 1))
-    np.testing.assert_array_equal(found[0, 0, 0], np.maximum(np.where(total < highest, total, highest), 5))
+    expected = np.maximum(np.where(total < highest, total, highest), 5)
+    np.testing.assert_allclose(found[0, 0, 0], expected, rtol=1e-6)
+
+
+def test_the_package_onnx_reads_what_is_written(tmp_path):
+    graph = Builder()
+    whole = graph.add("Squeeze", graph.picture(), squeeze_dims=integers(0))
+    network = onnx.load_from_string(
+        convert(*graph.write(tmp_path, graph.add("ArgMax", whole, graph.constant("a", -1))))
+    )
+    assert [node.op_type for node in network.graph.node] == ["Cast", "Squeeze", "ArgMax", "Identity"]
+    axis = next(attribute for attribute in network.graph.node[2].attribute if attribute.name == "axis")
+    assert (axis.type, axis.i) == (onnx.AttributeProto.INT, -1)
+    (shape,) = [onnx.numpy_helper.to_array(each) for each in network.graph.initializer]
+    assert shape.tolist() == [0]
+    assert network.opset_import[0].version == 18
 
 
 def network(folder, op="Abs"):

@@ -92,7 +92,7 @@ def test_openpose_folder_has_one_file_per_frame(tmp_path, key, values, ids):
 def test_our_json_exports_are_read_back(tmp_path):
     from pose_fakes import random_result, run_info
 
-    from pose.export import export, open_recording
+    from pose.export import export, open_selection
     from pose.results import NpzWriter
     from pose.structures.skeletons import COCO17
 
@@ -100,7 +100,7 @@ def test_our_json_exports_are_read_back(tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info(COCO17)) as writer:
         for result in results:
             writer.write(result)
-    made = [one.path for one in export(open_recording(tmp_path / "poses.npz"), ["coco", "openpose"], tmp_path, "poses")]
+    made = [one.path for one in export(open_selection(tmp_path / "poses.npz"), ["coco", "openpose"], tmp_path, "poses")]
     for path in made:
         people = read_people(path, 25, (640, 480))
         assert list(people) == [7, 8]

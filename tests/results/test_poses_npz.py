@@ -69,7 +69,7 @@ def test_unfinished_older_arrays_are_finished(tmp_path, rng):
     scratch = tmp_path / "unfinished"
     writer = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
     writer.write(random_result(rng, 0, 2))
-    for spool in writer._spools.values():  # as the end of its process would
+    for spool in writer._columns.files.values():  # as the end of its process would
         spool.close()
     (scratch / "ahead").unlink()
     left = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
@@ -113,7 +113,7 @@ def test_interrupted_npz_write_drops_the_partial_frame(tmp_path, rng, monkeypatc
     def interrupted(first, rows):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writer._spools["keypoints"], "write", interrupted)
+    monkeypatch.setattr(writer._columns.files["keypoints"], "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         writer.write(random_result(rng, 1, 3))
     writer.close(complete=False)

@@ -13,7 +13,7 @@ import torch
 from pose_datasets.mocap import Clip, decimate, read_subject
 from safetensors.torch import save_file
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, PoseWarning, UsageError
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
@@ -35,6 +35,19 @@ def source(tmp_path_factory, shared):
         points, times = decimate(points, np.arange(len(points)) / fps)
         clips.append(Clip("32", trial, points.astype(np.float32), times))
     return source_of(clips, tmp_path_factory.mktemp("mocap"))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ScheduleConfig(warmup="linear", warmup_steps=3),
+        ScheduleConfig(warmup="untuned-linear"),
+        ScheduleConfig(decay="noam"),
+    ],
+)
+def test_warmup_longer_than_the_run_warns(source, tmp_path, schedule):
+    with pytest.warns(PoseWarning, match=r"the warm-up takes \d+ of 2 steps"):
+        Trainer(replace(train_config(), steps=2, schedule=schedule), source, tmp_path)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

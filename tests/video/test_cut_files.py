@@ -22,7 +22,9 @@ CONTAINERS = {
     "b.avi": {"codec": "mpeg4"},
     "a.ts": {"tone": 2.0},
     "b.ts": {},
+    "a.flv": {"codec": "flv", "tone": 2.0},
     "b.flv": {"codec": "flv"},
+    "a.mov": {"tone": 2.0},
     "b.gif": {"codec": "gif", "pix_fmt": "rgb8"},
 }
 
@@ -75,3 +77,18 @@ def test_no_bytes_end_in_an_error(tmp_path, start, rng):
         path = tmp_path / "file"
         path.write_bytes(start + rng.integers(0, 256, rng.integers(0, 600), dtype=np.uint8).tobytes())
         assert is_cut_off(path) in (True, False)
+
+
+def test_a_transport_stream_that_ends_inside_a_unit_of_sound_is_cut(make_video):
+    """At the end of a packet: only the unit states that something is missing."""
+    film = make_video(numbered(FRAMES), "a.ts", **CONTAINERS["a.ts"])
+    whole = film.read_bytes()
+    packets = [whole[at : at + 188] for at in range(0, len(whole), 188)]
+    sound = {int.from_bytes(p[1:3], "big") & 0x1FFF for p in packets if b"\0\0\1\xc0" in p[4:40]}
+    rows = [n for n, p in enumerate(packets) if int.from_bytes(p[1:3], "big") & 0x1FFF in sound]
+    starts = [n for n in rows if packets[n][1] & 0x40 and n + 1 < len(packets) and n + 1 in rows]
+    film.write_bytes(b"".join(packets[: starts[len(starts) // 2] + 1]))
+    assert is_cut_off(film)
+    frames, said = read(film)
+    assert frames < FRAMES
+    assert "cut short" in said

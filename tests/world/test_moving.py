@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from walker import LENS, SIZE, filmed, walking
 
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.structures.camera import Camera, project
 from pose.structures.camera_rotations import to_matrix
@@ -136,11 +136,11 @@ def test_files_and_exports_contain_the_static_world(walk, turns, tmp_path):
     camera = table.joints3d + table.root[:, None]
     world_points = np.einsum("ij,tjk,tnk->tni", world.rotation, table.camera_rotation, camera) - [0, world.floor, 0]
     assert np.abs(world_points[..., [0, 2]] - table.placed.joints[..., [0, 2]]).max() < 1e-3
-    recording = Recording(table, "walk")
+    recording = Selection(table, "walk")
     (span,) = recording.track(1, recording.timeline).spans()
     exported = recording.space.to_file(span.joints)
     assert np.abs(exported[..., [0, 2]] - table.placed.joints[..., [0, 2]]).max() < 1e-3
-    camera_frame = Recording(table, "walk", space="camera")
+    camera_frame = Selection(table, "walk", space="camera")
     (span,) = camera_frame.track(1, camera_frame.timeline).spans()
     np.testing.assert_allclose(span.joints, camera, atol=1e-6)
 
@@ -155,6 +155,6 @@ def test_a_result_without_a_world_is_not_exported_into_one(walk, tmp_path):
         for result in results_of(*walk):
             writer.write(result)
     table = load_poses(tmp_path / "poses.npz")
-    assert Recording(table, "walk").space.name == "camera"
+    assert Selection(table, "walk").space.name == "camera"
     with pytest.raises(UsageError, match="camera's motion is unknown"):
-        Recording(table, "walk", space="world")
+        Selection(table, "walk", space="world")

@@ -12,7 +12,7 @@ from test_scene_worlds import CAMERA, HIGH, LOW, clip, joints_of
 from walker import standing
 
 from pose.analysis import analyse
-from pose.body.tracks import Recording
+from pose.body.tracks import Selection
 from pose.export.viewpoints import viewpoints
 from pose.results import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.results.checks import check_table
@@ -92,10 +92,10 @@ def test_files_contain_partial_worlds(written):
 
 def test_exports_in_world_coordinates_leave_the_scene_out(written):
     table, _ = written
-    world = Recording(table, "a")
+    world = Selection(table, "a")
     assert world.track(2, world.timeline) is None
     assert len(world.track(3, world.timeline)) == 90
-    camera = Recording(table, "a", space="camera")
+    camera = Selection(table, "a", space="camera")
     assert len(camera.track(2, camera.timeline)) == 90
     (view,) = viewpoints(world, world.space)
     np.testing.assert_array_equal(view.times, world.times[np.r_[FIRST, THIRD]])

@@ -1,22 +1,24 @@
 """`pose-batch`: process folders of clips like `pose-run`."""
 
 import math
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
+from pose.config import PipelineConfig, choose_available, choose_networks, model_files
 from pose.errors import PoseError, UsageError, without_credentials
 from pose.utils.options import Options, argument, option, quiet_option
 from pose.utils.shown import shown
+from pose.utils.whole_file import make_folder
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import counted
@@ -70,8 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
-    with signals_as_interrupt():
-        return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
+    return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
 
 
 def run(
@@ -98,6 +99,10 @@ def run(
         raise UsageError("--address: applies only to Ray; add --engine ray")
     shard = None if config.shard is None else read_shard(config.shard)
     plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises an error if it is not available
+    if not clip_config.end > clip_config.start:
+        raise UsageError(f"--end {clip_config.end:g}: is not after the start, {clip_config.start:g} s")
+    if config.cache not in (None, "off") and os.path.lexists(config.cache) and not Path(config.cache).is_dir():
+        raise UsageError(f"--cache {config.cache}: is a file; give a folder, or off")
     out = Path(config.out)
     with StatusLine("checking clips and weights", hidden=config.quiet):
         clips = find_clips(config.inputs, out, grouped=cameras != NO_CAMERAS)
@@ -107,7 +112,11 @@ def run(
         manifest = Manifest(out, shard)
         finished_before, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
     with manifest.writing():
-        lines = finished_before + _process_tasks(config, job, tasks, manifest, finished_before)
+        known = finished_before + [_missing_line(task, job) for task in tasks if _is_missing(task.clip)]
+        for line in known[len(finished_before) :]:  # without a worker, because a list may name many
+            manifest.add(line)
+        tasks = [task for task in tasks if not _is_missing(task.clip)]
+        lines = known + _process_tasks(config, job, tasks, manifest, known)
     if not config.quiet:
         from pose_apps.batch.report import table
 
@@ -136,16 +145,16 @@ def make_job(
     from pose.networks.weights import sha256_of
     from pose.results.cache.keys import FILE_SETTINGS, hash_of
     from pose_apps.batch.work import Job
-    from pose_apps.support.intrinsics import read_intrinsics
+    from pose_apps.support.intrinsics import camera_values, read_intrinsics
 
-    pipeline_config, fallback_reason = choose_detector(choose_networks(pipeline_config))
+    pipeline_config, fallback_reason = choose_available(choose_networks(pipeline_config))
     if fallback_reason is not None and not config.quiet:
         print(f"warning: {fallback_reason}", file=sys.stderr)
     cache = str(out / CACHE) if config.cache is None else config.cache
     run_config = replace(clip_config, overwrite=True, quiet=True, cache=cache)
     if cameras.file is not None and not cameras.file.is_file():
         raise UsageError(f"--cameras {cameras.file}: no such file")
-    camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
+    camera = None if clip_config.intrinsics is None else camera_values(read_intrinsics(clip_config.intrinsics))
     clip_settings = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
     clip_settings = clip_settings | {"intrinsics": camera, "end": str(clip_config.end)}
     settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILE_SETTINGS}
@@ -194,6 +203,8 @@ def _process_tasks(
     if not tasks:
         return []
     lines: list[Line] = []
+    folders = [manifest.folder / task.clip.name for task in tasks]
+    new = [folder for folder in folders if not folder.exists()]
     engine = _engine(config, job, len(tasks))
     try:
         with BatchProgress(len(tasks), engine.workers, hidden=config.quiet) as progress:
@@ -212,7 +223,37 @@ def _process_tasks(
         raise PoseError(f"no worker could start: {error}") from error
     finally:
         engine.close()
+        _remove_leftovers([*folders, manifest.folder / (config.cache or CACHE)], new)
     return lines
+
+
+def _is_missing(clip: "BatchClip") -> bool:
+    return not clip.videos and "://" not in clip.path and not os.path.lexists(clip.path)
+
+
+def _missing_line(task: "BatchTask", job: "Job") -> "Line":
+    from pose_apps.batch.manifest import Line
+
+    clip = task.clip
+    path = without_credentials(clip.path)
+    return Line(
+        path=path, name=clip.name, key=None, status="failed", error=f"cannot read {path}: no such file", job=job.key
+    )
+
+
+def _remove_leftovers(folders: list[Path], new: list[Path]) -> None:
+    """Remove what killed workers left in folders, and those of the new folders that are empty."""
+    from pose.utils.whole_file import WholeFile
+    from pose.utils.work_folder import remove_leftovers
+    from pose_apps.support.outputs import is_result
+
+    for folder in folders:
+        with suppress(OSError):
+            remove_leftovers(folder)
+            WholeFile.remove_leftovers(folder, is_result)
+    for folder in new:
+        with suppress(OSError):  # not empty
+            folder.rmdir()
 
 
 def default_workers(job: "Job") -> int:
@@ -241,7 +282,7 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
 
 def _make_folder(out: Path) -> None:
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
     except (FileExistsError, NotADirectoryError) as error:
         raise PoseError(f"{out}: is not a folder; choose another with --out") from error
     except OSError as error:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, without_credentials
+from pose.results.recorded import average_rate
 from pose_apps.batch.clips import BatchClip
 from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
-from pose_apps.cameras.command import process_cameras
+from pose_apps.cameras.command import check_several, process_cameras
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig, camera_videos
 from pose_apps.clip import RunConfig, run_any
-from pose_apps.run import check_several, shared_options
+from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.run_context import RunContext, RunOutcome
 from pose_apps.support.summary import NOBODY, Tally
 
@@ -125,7 +126,7 @@ class Worker:
         """Process the videos of a group of cameras, and return the manifest line."""
         check_several(run)
         videos = camera_videos(clip.videos, None)
-        done = process_cameras(videos, self._job.cameras, shared_options(run), self._networks, context)
+        done = process_cameras(videos, self._job.cameras, run, self._networks, context)
         tally, error = done.tally, "; ".join(done.problems)
         cameras: list[CameraFacts] = [
             {
@@ -171,12 +172,11 @@ class Worker:
     def _key(self, clip: BatchClip) -> str:
         """Return a hash of settings, weights and content of the clip, or of all videos of a group."""
         from pose.results.cache.keys import hash_of
-        from pose.video import open_source
 
         run = self._job.run
         keys = []
         for video in clip.videos or [clip.path]:
-            with open_source(video, start=run.start, end=run.end, image_fps=run.image_fps) as source:
+            with run.opened(video) as source:
                 keys.append(self._key_of(source))
         return hash_of(keys) if clip.videos else keys[0]
 
@@ -187,24 +187,16 @@ class Worker:
 
     def _networks(self) -> "Pipeline":
         if self._pipeline is None:
-            self._pipeline = make_pipeline(self._job)
+            self._pipeline = job_pipeline(self._job)
         return self._pipeline
 
 
-def make_pipeline(job: Job) -> "Pipeline":
+def job_pipeline(job: Job) -> "Pipeline":
     """Load the networks of a job."""
     import cv2
 
-    from pose.pipeline import Pipeline
-    from pose.utils.progress import hidden_progress
-    from pose_apps.support.intrinsics import read_intrinsics
-    from pose_apps.support.lifters import allow_research_lifters
-
     cv2.setNumThreads(1)  # other workers use the other cores
-    intrinsics = None if job.run.intrinsics is None else read_intrinsics(job.run.intrinsics)
-    allow_research_lifters(job.pipeline.lifter)
-    with hidden_progress(True):
-        return Pipeline(job.pipeline, intrinsics=intrinsics, lazy=job.run.cache != "off")
+    return make_pipeline(job.pipeline, job.run.cache, job.run.intrinsics, quiet=True)
 
 
 def _progress_reporter(
@@ -229,6 +221,8 @@ def _progress_reporter(
 
 def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
     """Return the properties of a video. `tally` is None for single images."""
+    if tally is not None:
+        fps = average_rate(fps, tally.frames, tally.first_time, tally.last_time)
     duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
     return {"width": size[0], "height": size[1], "fps": round(fps, 6), "duration": round(duration, 6)}
 

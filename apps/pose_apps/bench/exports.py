@@ -28,7 +28,7 @@ class ExportBench(Bench):
 
     def run(self) -> None:
         """Measure the time of each export format and of the three exported lifters, and print a table."""
-        from pose.export import FORMATS, check_formats, export, is_available, open_recording
+        from pose.export import FORMATS, check_formats, export, is_available, open_selection
 
         if self.frames < 1:
             raise UsageError("--frames: must be at least 1")
@@ -39,7 +39,7 @@ class ExportBench(Bench):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             _save_motion(folder / "poses.npz", self.frames)
-            list(export(open_recording(folder / "poses.npz", end=1.0), present, folder, "warm"))
+            list(export(open_selection(folder / "poses.npz", end=1.0), present, folder, "warm"))
             print(f"{'format':<10}{'us/frame':>12}{'s/hour':>12}{'peak, MB':>10}")
             figures: dict[str, dict[str, float | None]] = {}
             for form in present:
@@ -59,12 +59,12 @@ class ExportBench(Bench):
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
     """Measure the time to write each format from one recording, and print the times as a row."""
-    from pose.export import export, open_recording
+    from pose.export import export, open_selection
     from pose_apps.support.memory import forget_peak, peak_megabytes
 
     forget_peak()
     start = time.process_time()
-    list(export(open_recording(folder / "poses.npz"), formats, folder, "poses"))
+    list(export(open_selection(folder / "poses.npz"), formats, folder, "poses"))
     each = 1e6 * (time.process_time() - start) / frames
     peak = peak_megabytes()
     print(f"{title:<10}{each:>12.1f}{each * 3600 * FPS / 1e6:>12.1f}" + (f"{peak:>10.0f}" if peak else ""))

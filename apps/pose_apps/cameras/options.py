@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, repeated, unique_names
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, camera_names, repeated
 from pose.utils.options import Options, option
 
 AUTO = "auto"
@@ -87,11 +87,6 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
     if (twice := repeated(videos)) is not None:
         raise UsageError(f"{twice}: given twice; each camera needs a different video")
     return list(videos)
-
-
-def camera_names(videos: Sequence[str]) -> list[str]:
-    """Return unique names of the cameras, which are made from the file names of their videos."""
-    return unique_names([Path(video).stem for video in videos])
 
 
 def joint_folder(videos: Sequence[str]) -> Path:

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from pose_datasets.uses import EvaluationTask
 
 from pose.errors import PoseError, UsageError
 from pose.training.evaluation.results import EvaluationResult
 from pose.utils.options import Options, option, overwrite_option, quiet_option
 from pose.utils.progress import progress_bar
 from pose.utils.written_files import writing
-from pose_apps.evaluate.benchmarks import EvaluationTask
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pose.training.evaluation.lifting import Evaluation
     from pose.training.evaluation.predictions import Predictions
 
+_MAX_PELVIS_OFFSET_M = 0.5  # root-relative predictions have a smaller median offset
 FILES = ("results.json", "report.html", "predictions.npz")
 
 
@@ -66,6 +69,12 @@ class Candidate:
         from pose.utils.device import resolve_device
 
         return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))
+
+
+def with_pelvis_as_given(task: EvaluationTask) -> EvaluationTask:
+    """Return the task with the pelvis of predictions as given, whose results are never in a table with others."""
+    selection = f"{task.benchmark.selection}; pelvis of predictions as given"
+    return replace(task, centred=False, benchmark=replace(task.benchmark, selection=selection))
 
 
 def short_names(files: Sequence[str]) -> list[str]:
@@ -127,9 +136,22 @@ def _evaluate(candidate: Candidate, task: EvaluationTask, output: Output, flip: 
 
     with _progress(candidate.name, task, output) as bar:
         if candidate.predictions is not None:
-            return evaluate_predictions(task.sequences, candidate.predictions, advance=bar.update)
+            if not task.centred:
+                _check_root_relative(candidate.name, candidate.predictions)
+            return evaluate_predictions(task.sequences, candidate.predictions, centred=task.centred, advance=bar.update)
         assert candidate.lifter is not None
         return evaluate_lifter(task.sequences, candidate.lifter, flip=flip, advance=bar.update)
+
+
+def _check_root_relative(name: str, predictions: "Predictions") -> None:
+    distance = float(
+        np.median(np.concatenate([np.linalg.norm(poses[:, 0], axis=-1) for poses in predictions.values()]))
+    )
+    if distance > _MAX_PELVIS_OFFSET_M:
+        raise PoseError(
+            f"{name}: the predicted pelvis is {distance:.1f} m from the origin, so the predictions are absolute; use "
+            "--root centred"
+        )
 
 
 def _at_lookahead(candidate: Candidate, task: EvaluationTask, output: Output, frames: int) -> "Evaluation":
@@ -183,11 +205,13 @@ def _make(folder: Path) -> None:
 
 def _print(results: Sequence[EvaluationResult], output: Output) -> None:
     from pose.training.evaluation.results import benchmark_of, tables
-    from pose.training.evaluation.table import lookahead_table, measure_table, speed_table
+    from pose.training.evaluation.table import footnote, lookahead_table, measure_table, speed_table
 
     for group in tables(results):
         for measure in benchmark_of(group[0]).measures:
             print(measure_table(group, measure).text(), end="\n\n")
+        if note := footnote(group):
+            print(note, end="\n\n")
         for result in group:
             if result["lookahead"]:
                 print(lookahead_table(result).text(), end="\n\n")

@@ -1,17 +1,18 @@
 """`pose-eval`: evaluate lifters, pipelines or predictions with the official protocols."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
+from pose_datasets.catalogue import evaluations
+from pose_datasets.uses import EvaluationTask, LabelledEvaluation
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.utils.options import REQUIRED, Options, argument, option, same_option
-from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled
 from pose_apps.evaluate.candidates import (
     Candidate,
     OutputOptions,
@@ -19,11 +20,12 @@ from pose_apps.evaluate.candidates import (
     finish,
     plan_output,
     short_names,
+    with_pelvis_as_given,
 )
 from pose_apps.evaluate.forecasts import ForecastOptions, evaluate_forecasts
 from pose_apps.evaluate.video import VideoOptions, evaluate_video
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.options import add_subcommand, command_parser, config_of
+from pose_apps.support.options import add_subcommand, command_parser, config_of, named_subcommands
 from pose_apps.support.status import StatusLine
 
 
@@ -36,6 +38,11 @@ class CandidateOptions(Options):
     compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="FILE|NAME")
     lookahead: str | None = option(None, "measure accuracy at these look-ahead values, frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
+    root: str = option(
+        "centred",
+        "pelvis of predictions: centred moves it to the origin; as-given counts its offset, as VideoPose3D does",
+        choices=("centred", "as-given"),
+    )
     device: str = same_option(PipelineConfig, "device")
 
 
@@ -49,7 +56,7 @@ class CompareOptions(Options):
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command `pose-eval`."""
-    parsed = parse_arguments(_parser(), argv)
+    parsed = parse_arguments(_parser(named_subcommands(evaluations(), argv)), argv)
     options: Namespace = parsed[parsed.command]
     if parsed.command == "forecast":
         evaluate_forecasts(config_of(ForecastOptions, options))
@@ -60,15 +67,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif parsed.command == "video":
         evaluate_video(config_of(VideoOptions, options), config_of(PipelineConfig, options), output)
     else:
-        labelled = config_of(BENCHMARKS[parsed.command], options)
+        labelled = config_of(evaluations()[parsed.command].options(), options)
         evaluate(labelled, config_of(CandidateOptions, options), output)
 
 
-def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
+def evaluate(labelled: LabelledEvaluation, options: CandidateOptions, output_options: OutputOptions) -> None:
     """Evaluate lifters or stored predictions on a benchmark, and write and print the results."""
     lookaheads = _lookaheads(options.lookahead)
     with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
+        if options.root == "as-given":
+            task = with_pelvis_as_given(task)
         output = plan_output(output_options, task.slug)
         candidates = _candidates(options, task)
     results = evaluate_all(candidates, task, output, flip=options.flip, lookaheads=lookaheads)
@@ -112,14 +121,15 @@ def _lookaheads(text: str | None) -> list[int]:
     return sorted(numbers)
 
 
-def _parser() -> ArgumentParser:
+def _parser(chosen: Container[str]) -> ArgumentParser:
     parser = command_parser(
         "pose-eval",
         "Evaluate lifters, pipelines and predictions with standard protocols: docs/guides/evaluation.md.",
     )
     commands = parser.add_subcommands(required=True, dest="command")
-    for name, benchmark in BENCHMARKS.items():
-        add_subcommand(commands, name, benchmark.purpose, benchmark, CandidateOptions, OutputOptions)
+    for name, data in evaluations().items():
+        options = (data.options(), CandidateOptions, OutputOptions) if name in chosen else ()
+        add_subcommand(commands, name, data.purpose, *options)
     pixels = "Run the whole pipeline on a video with 3D ground truth."
     add_subcommand(commands, "video", pixels, VideoOptions, PipelineConfig, OutputOptions)
     add_subcommand(commands, "forecast", "Forecasters of short-term motion.", ForecastOptions)

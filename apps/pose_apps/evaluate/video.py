@@ -1,6 +1,5 @@
 """`pose-eval video`: run the whole pipeline on a video and compare the results with 3D ground truth."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from pose_datasets.sequences import Truth, load_truth
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.utils.options import REQUIRED, Options, option
+from pose.utils.options import REQUIRED, Options, option, same_option
 from pose.utils.progress import hidden_progress, progress_bar
+from pose_apps.clip import RunConfig
 from pose_apps.evaluate.candidates import OutputOptions, finish, plan_output, write_predictions
 from pose_apps.support.status import StatusLine
 
@@ -29,8 +29,8 @@ class VideoOptions(Options):
     video: str = option(REQUIRED, "the video file")
     gt: str = option(REQUIRED, "ground truth of the video: an .npz, see docs/guides/evaluation.md")
     name: str | None = option(None, "name of this pipeline in the table")
-    start: float = option(0.0, "start at this second of the video")
-    end: float = option(math.inf, "evaluate up to this second of the video")
+    start: float = same_option(RunConfig, "start")
+    end: float = same_option(RunConfig, "end", "evaluate up to this second of the video")
 
 
 def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options: OutputOptions) -> None:

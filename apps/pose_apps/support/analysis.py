@@ -42,18 +42,19 @@ def write_analysis(
     inputs: "Inputs | None" = None,
     video: Path | None = None,
     warn: Callable[[str], None] = print_warning,
+    movement: str = "",
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
     # are replaced; `warn` gets a message for each file of the user that was renamed.
-    from pose.analysis import GROUPS, NEUTRAL, analyse
+    from pose.analysis import DEFAULT_GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
     from pose.results import load_poses
     from pose.results.cameras import result_title
 
     table = load_poses(poses)
-    analysis = analyse(table, groups or GROUPS, inputs or NEUTRAL)
+    analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
@@ -73,25 +74,73 @@ def write_analysis(
     return analysis, written
 
 
+def write_compared(
+    results: tuple[Path, Path],
+    people: tuple[int | None, int | None],
+    folder: Path,
+    groups: Sequence[str],
+    movement: str = "",
+    *,
+    overwrite: bool,
+) -> list[Path]:
+    """Compare a person of each of two results, and return the files written."""
+    from pose.analysis import analyse
+    from pose.analysis.compare import PAGE, TABLE, subject, write_comparison
+    from pose.results import load_poses
+    from pose.results.cameras import result_title
+
+    for name in (TABLE, PAGE):
+        if os.path.lexists(folder / name) and not overwrite:
+            raise UsageError(f"{folder / name} exists; give --overwrite to replace it")
+    sides = []
+    for path, person in zip(results, people, strict=True):
+        table = load_poses(path)
+        source = str(path.parent) if table.run is None else table.run.source
+        video = Path(source) if Path(source).is_file() else None
+        title = result_title(table.run, source)
+        sides.append(subject(title, table, analyse(table, groups, movement=movement), person, video))
+    folder.mkdir(parents=True, exist_ok=True)
+    record = WrittenFiles(folder, print_warning)
+    for name in (TABLE, PAGE):
+        record.move_user_file(folder / name)
+    written = write_comparison(sides[0], sides[1], folder)
+    for path in written:
+        record.add(path)
+    record.save()
+    return written
+
+
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write a C3D file with joints and events for each person with events; return the files."""
-    from pose.export import open_recording
+    """Write a C3D file with points and events for each person with events; return the files."""
+    from pose.export import open_selection
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
 
-    recording, written = open_recording(poses), []
+    recording, written = open_selection(poses), []
     for person in sorted({event.person for event in analysis.events}):
-        person_events = [event for event in analysis.events if event.person == person]
+        others = [event for event in analysis.events if event.person == person and event.group != "gait"]
         track = recording.track(person, recording.uniform)
         if track is not None:
             events = [
                 ExportEvent(event_of_person.time, event_of_person.name, event_of_person.side.capitalize() or GENERAL)
-                for event_of_person in person_events
+                for event_of_person in others
             ]
             record.move_user_file(target := folder / C3D.format(person))
-            write(track, target, sorted(events, key=lambda event: event.time))
+            write(track, target, events)
             written.append(target)
     return written
+
+
+def summary_lines(analysis: "Analysis", files: Sequence[Path]) -> list[str]:
+    """Return two lines: what was found of how many people, and where the results are."""
+    people = len({one.person for one in analysis.metrics} | {one.person for one in analysis.omissions})
+    groups: dict[str, set[int]] = {}
+    for metric in analysis.metrics:
+        groups.setdefault(metric.group, set()).add(metric.person)
+    found = ", ".join(f"{group} of {len(of)}" for group, of in groups.items()) or "no measures"
+    first = f"analysis: {people} {'person' if people == 1 else 'people'}; {found}"
+    report = next((file for file in files if file.suffix == ".html"), None)
+    return [first, f"report: {report}" if report else f"results: {', '.join(map(str, files))}"]
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
@@ -125,5 +174,4 @@ def analysed(
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:
         return [], [], [str(error)]
-    found = f"{len(analysis.metrics)} metrics and {len(analysis.events)} events of movement"
-    return files, [f"analysis: {found}; report: {files[-1]}"], []
+    return files, ["; ".join(summary_lines(analysis, files))], []

@@ -20,6 +20,7 @@ from pose.utils.plugins import without_plugins
 from pose.utils.shown import shown
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help, subcommands_of
+from pose_apps.support.interrupts import signals_as_interrupt
 from pose_apps.support.values import unknown
 
 if TYPE_CHECKING:
@@ -32,6 +33,15 @@ EXTRAS = {"torch": "torch", "safetensors": "torch", "accelerate": "train", "tens
 MAX_MESSAGE_CHARACTERS = 4000  # lists of known values can be long
 # Another package may have overwritten cv2 with a variant that needs desktop libraries (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
+# What libraries say if the address space or the number of threads is limited.
+NO_MEMORY = (
+    "failed to map segment",
+    "annot allocate memory",
+    "can't start new thread",
+    "bad_alloc",
+    "Failed to allocate",
+)
+NOT_ENOUGH = "not enough memory or address space (see `ulimit -v`)"
 _default_warning = warnings.formatwarning
 # Fields of the command's options -> options as typed, for errors. Set by `parse_arguments`.
 _typed: ContextVar[Mapping[str, str]] = ContextVar("_typed", default=MappingProxyType({}))
@@ -54,7 +64,8 @@ def run_command(function: Main) -> Callable[..., int]:
                     sys.argv[1:] = words
                 else:
                     argv = words
-            status = function(argv) or 0
+            with signals_as_interrupt():  # so that temporary files are removed
+                status = function(argv) or 0
             sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status
         except PoseError as error:
@@ -82,9 +93,15 @@ def run_command(function: Main) -> Callable[..., int]:
                 trains = function.__module__.startswith(("pose_apps.train", "pose_apps.lab"))
                 extra = "train" if trains and EXTRAS[name] == "torch" else EXTRAS[name]
                 return _fail(f'this needs {name}: pip install "pose-run[{extra}]"', 1)
+            if any(text in str(error) for text in NO_MEMORY):
+                return _fail(f"{NOT_ENOUGH}: {error}", 1)
             if "cannot open shared object" not in str(error):
                 raise
             return _fail(f"{error}; {HEADLESS_CV2}", 1)
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not any(text in str(error) for text in NO_MEMORY):
+                raise
+            return _fail(f"{NOT_ENOUGH}: {str(error) or 'out of memory'}", 1)
 
     return command
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pose.body.selection import some_ids
 from pose.errors import UsageError
-from pose.export import FORMATS, check_formats, export_all, open_recording, targets
+from pose.export import FORMATS, check_formats, export_all, open_selection, targets
 from pose.export.format import PersonFormat
 from pose.export.text import LIST
 from pose.structures.defaults import STEM
@@ -14,7 +14,7 @@ from pose.utils.written_files import WrittenFiles
 from pose_apps.support.outputs import Outputs, is_export
 
 if TYPE_CHECKING:
-    from pose.export import Recording, Written
+    from pose.export import Selection, Written
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
@@ -25,7 +25,7 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
         raise UsageError(f"{there[0]} exists; give --overwrite to replace what is there, or another folder with --out")
 
 
-def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
+def check_targets(recording: "Selection", names: list[str], people: list[int], folder: Path, stem: str) -> None:
     """Check that no file exists that an export would write."""
     for path in targets(recording, names, people, folder, stem):
         if os.path.lexists(path):
@@ -38,7 +38,7 @@ def write_exports(
     """Export a folder's poses.npz to all formats, replacing earlier ones; return files, notes and problems."""
     source, names = Path(video), list(outputs.exports)
     pictures = source if source.is_file() else None
-    recording = open_recording(folder / f"{STEM}.npz", video=pictures, space=space, trim=trim)
+    recording = open_selection(folder / f"{STEM}.npz", video=pictures, space=space, trim=trim)
     made: list[Written] = []
     problems = export_all(recording, names, recording.people, folder, STEM, made.append, outputs.warn)
     files = [written.path for written in made]

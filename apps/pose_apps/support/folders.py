@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pose.errors import PoseError
+from pose.utils.whole_file import make_folder
 
 
 @contextmanager
@@ -13,7 +14,7 @@ def made_folder(folder: Path) -> Iterator[None]:
     """Create a folder, and remove it at the end of the context if it is empty."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except (FileExistsError, NotADirectoryError) as error:
         raise PoseError(f"{folder}: is not a folder; choose another with --out") from error
     except OSError as error:

@@ -40,7 +40,7 @@ LAYOUTS: Mapping[str, Layout] = {
     },
     "pose-webcam": {
         "input": ("source", "demo", "loop", "mirror", "seconds"),
-        "output": ("web", "headless", "port", "record", "out", "udp", "ws"),
+        "output": ("web", "headless", "port", "record", "out", "udp", "ws", "send"),
         "people": _PEOPLE[:1],
         "networks": _NETWORKS,
         "speed": (*_SPEED, "lookahead"),
@@ -64,7 +64,12 @@ LAYOUTS: Mapping[str, Layout] = {
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-run": ("pose-run --demo", "pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
     "pose-batch": ("pose-batch clips --out results", "pose-batch 'day*/*.mp4' more.txt --out results --workers 4"),
-    "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
+    "pose-webcam": (
+        "pose-webcam",
+        "pose-webcam --web",
+        "pose-webcam --send vmc",
+        "pose-webcam --source clip.mp4 --headless --report times.json",
+    ),
     "pose-calibrate": (
         "pose-calibrate left.mp4 right.mp4 --height 1.82",
         "pose-calibrate recording --out cameras.json",
@@ -73,6 +78,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),
     "pose-convert": ("pose-convert clip/poses.npz --to bvh",),
+    "pose-mcp": ("pose-mcp videos",),
     "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
     "pose-bench": ("pose-bench lifter",),
     "pose-eval": ("pose-eval sequence --keypoints keypoints.npz --gt truth.npz",),
@@ -117,6 +123,9 @@ NARROW, WIDE = 50, 100
 MIN_FULL_COLUMNS = 72  # terminal width below which --help shortens each text to its first clause
 # options that print and exit
 ASIDES = frozenset({"--help", "--help-all", "--version", "--print_config", "--print-completion"})
+# commands that build networks, and the option that `command.run_command` takes out of their arguments
+PLUGIN_COMMANDS = ("pose-train", "pose-eval", "pose-export", "pose-run", "pose-batch", "pose-webcam", "pose-lift")
+PLUGIN = ("--plugin FILE", "load own attention mechanisms from a Python file; docs/guides/train.md")
 MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 
 
@@ -125,6 +134,7 @@ def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:
+            action.metavar = "[=FLAGS]"  # without the backspace of jsonargparse
             action.help = "print the configuration as YAML and exit; skip_default leaves out default values"
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
@@ -189,6 +199,9 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
     if everything or name not in LAYOUTS:
         shown["more" if shown else "options"] = rest
     typed = {title: [_typed(a, everything) for a in group] for title, group in shown.items()}
+    command = name.split()[0]
+    if command in PLUGIN_COMMANDS and (everything or command in ("pose-train", "pose-eval", "pose-export")):
+        typed[next(iter(typed))].append(PLUGIN)
     return typed | asides if everything else typed
 
 

@@ -11,10 +11,11 @@ from typing import Self
 
 
 def call_interrupt_handler() -> None:
-    """Call the current handler of Ctrl-C (SIGINT)."""
+    """Call the current handler of Ctrl-C (SIGINT); if Ctrl-C is ignored, as in the background, raise its exception."""
     handler = signal.getsignal(signal.SIGINT)
-    if callable(handler):
-        handler(signal.SIGINT, None)
+    if not callable(handler):
+        raise KeyboardInterrupt
+    handler(signal.SIGINT, None)
 
 
 @contextmanager

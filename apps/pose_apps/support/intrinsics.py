@@ -1,21 +1,27 @@
-"""`--intrinsics`: camera matrix from the command line or a file."""
+"""`--intrinsics`: camera matrix or lens calibration from the command line or a file."""
 
 import json
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pose.errors import PoseError, UsageError
-from pose.structures.camera import check_intrinsics
+from pose.structures.camera import Camera, check_intrinsics
 from pose.utils.archives import load_array
+from pose.utils.json_values import Json
 
-FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
+FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix (.npy, .json or text) or a calibration (docs/guides/world.md)"
 
 
-def read_intrinsics(text: str) -> NDArray[np.float64]:
-    """Return the camera matrix (3, 3) in px from the text `fx,fy,cx,cy`, or from a file with the matrix."""
+def read_intrinsics(text: str) -> NDArray[np.float64] | Camera:
+    """Return the camera matrix (3, 3) in px from `fx,fy,cx,cy` or a file, or the camera of a calibration file."""
     path = Path(text)
+    if path.is_file() and (path.suffix == ".toml" or (path.suffix == ".json" and b"{" in path.read_bytes()[:4096])):
+        from pose.multiview.calibration_files import read_camera
+
+        return read_camera(path)
     try:
         values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]
         numbers = np.asarray(values, np.float64)
@@ -31,10 +37,20 @@ def read_intrinsics(text: str) -> NDArray[np.float64]:
     return numbers
 
 
+def camera_values(intrinsics: NDArray[np.float64] | Camera) -> Json:
+    """Return plain values that identify the camera."""
+    if not isinstance(intrinsics, Camera):
+        return cast(Json, intrinsics.tolist())
+    lens = [intrinsics.lens.name, *intrinsics.lens.coefficients]
+    return cast(Json, [intrinsics.matrix.tolist(), *intrinsics.size, *lens])
+
+
 def _from_file(path: Path) -> ArrayLike:
     if path.suffix == ".npy":
         return load_array(path)
     if path.suffix == ".json":
-        result: ArrayLike = json.loads(path.read_text(encoding="utf-8"))
+        result: ArrayLike = json.loads(path.read_text(encoding="utf-8-sig"))
         return result
-    return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None)
+    return np.loadtxt(
+        path, encoding="utf-8-sig", delimiter="," if "," in path.read_text(encoding="utf-8-sig") else None
+    )

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
+# Processor time on a CPU relative to `fast` (docs/studies/results/presets.json).
+PRESET_TIMES = {"fast": 1.0, "standard": 1.4, "best": 6.0}
 MAX_CONFIG_BYTES = 1 << 16  # maximum size of a config file
 MAX_CONFIG_DEPTH = 20  # maximum nesting in a config file
 
 
 def add_config_option(parser: ArgumentParser) -> None:
     """Add the options `--config FILE|PRESET` and `--print_config` to a parser."""
-    parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
+    costs = ", ".join(f"{name} {factor:g}" for name, factor in PRESET_TIMES.items())
+    others = ", ".join(name for name in preset_names() if name not in PRESET_TIMES)
+    parser.add_argument(
+        "--config",
+        action=_PresetOrFile,
+        help=f"a YAML file, or a preset; for a CPU, with the time relative to fast: {costs}; others: {others}",
+    )
 
 
 def config_first(argv: Sequence[str] | None) -> list[str]:
@@ -80,6 +88,13 @@ def add_subcommand(
         add_options(command, config)
     commands.add_subcommand(name, command, help=purpose)
     return command
+
+
+def named_subcommands(names: Iterable[str], argv: Sequence[str] | None) -> list[str]:
+    """Return the subcommands that the arguments may name; the parser needs the options of no others."""
+    words = sys.argv[1:] if argv is None else argv
+    is_completion = any(word.startswith("--print-completion") for word in words)
+    return [name for name in names if is_completion or name in words]
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
@@ -138,7 +153,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
     """Check the content of a config file."""
     _check_yaml(path)
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
         place = "" if mark is None else f"line {mark.line + 1}: "
@@ -180,7 +195,7 @@ def _check_yaml(path: Path) -> None:
     if path.stat().st_size > MAX_CONFIG_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MAX_CONFIG_BYTES}")
     depth = 0
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         try:
             for event in yaml.parse(file, yaml.SafeLoader):
                 if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to billions of values

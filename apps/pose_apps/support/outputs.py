@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pose.errors import PoseError, UsageError
-from pose.structures.defaults import STEM
+from pose.structures.defaults import RESULT_JSON, RESULT_NPZ, STEM
+from pose.utils.shown import shown
 from pose.utils.whole_file import WholeFile
 from pose.utils.work_folder import folder_lock, work_folder
 from pose.utils.written_files import RECORD, WrittenFiles, print_warning
@@ -61,7 +62,7 @@ class Outputs:
                     f"{self.folder}: another run is writing to it; wait until it ends, or choose another with --out"
                 )
             if alone:
-                WholeFile.remove_leftovers(self.folder, _is_result)
+                WholeFile.remove_leftovers(self.folder, is_result)
             written = self._in_subfolder(hidden.name)
             try:
                 yield written
@@ -76,7 +77,8 @@ class Outputs:
         """Move the written files to their final places; incomplete ones do not replace an older result."""
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._existing()
-        target = self if complete or not old else self._in_subfolder(UNFINISHED)
+        keeps = complete or not old or not self._holds_complete_result()
+        target = self if keeps else self._in_subfolder(UNFINISHED)
         if not new:
             return target
         if target is not self and not (target.folder.is_dir() and not target.folder.is_symlink()):
@@ -97,6 +99,20 @@ class Outputs:
         record.save()
         return target
 
+    def _holds_complete_result(self) -> bool:
+        """Return whether the folder has a result of a whole video, or one that does not tell."""
+        for path in (self.folder / RESULT_JSON, self.folder / RESULT_NPZ):
+            with suppress(OSError, PoseError, KeyError, ValueError):
+                if path.suffix == ".json":
+                    with path.open("rb") as file:
+                        file.seek(max(0, path.stat().st_size - 100))
+                        return b'"complete": false' not in file.read()
+                from pose.utils.archives import open_arrays
+
+                with open_arrays(path) as arrays:
+                    return bool(arrays["complete"])
+        return True
+
     def discard(self) -> None:
         """Delete the files in the hidden folder of `ready_folder`."""
         for name in known_files().values():
@@ -106,7 +122,7 @@ class Outputs:
         """Return whether a file of an earlier run does not belong to the new results, whose file names are `new`."""
         if name in new:
             return False
-        return _is_result(name) or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
+        return is_result(name) or re.fullmatch(f"{GALLERY_PATTERN}|{ANALYSIS_PATTERN}", name) is not None
 
     def _in_subfolder(self, folder: str) -> "Outputs":
         files = {name: self.folder / folder / path.name for name, path in self.files.items()}
@@ -133,7 +149,7 @@ def is_export(name: str, formats: list[str]) -> bool:
     return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(LIST)})?", name) is not None
 
 
-def _is_result(name: str) -> bool:
+def is_result(name: str) -> bool:
     """Return whether `pose-run` may write a file with this name, in any format."""
     from pose.export import FORMATS
 
@@ -150,7 +166,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
 
         for name in exports:
             if name not in EXPORTS:
-                raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
+                raise UsageError(f"--formats: {shown(name, 60)!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
         wanted = [name for name in files if name in wanted or name == "npz"]  # exports are made from the npz
     if npz and "npz" not in wanted:
         wanted.append("npz")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.structures.defaults import SEEN_SCORE
 from pose.utils.shown import shown
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pose.world.camera_motion.verdict import CameraMotion
     from pose_apps.support.outputs import Outputs
 
-MIN_CONFIDENT_SCORE = 0.3  # 2D scores below are low
 MAX_LINE_CHARACTERS = 20_000  # names of many files are long
 MIN_REPORTED_FRACTION = 0.01  # of joints with low scores
 NOBODY = "no person was detected; the results are empty"
@@ -66,7 +66,7 @@ class Tally:
         if len(people):
             _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
             self.joints += scores.size
-            self.low_confidence_joints += int((scores < MIN_CONFIDENT_SCORE).sum())
+            self.low_confidence_joints += int((scores < SEEN_SCORE).sum())
             self.score_sum += float(scores.sum())
         if people.hands is not None:
             self.hands = (self.hands or 0) + int((people.hands.scores > 0).any(axis=2).sum())

@@ -8,7 +8,10 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pose.errors import UsageError
+from pose.utils.shown import shown
 
+MAX_SHOWN = 60  # characters of a name or value in a message
+MAX_LISTED = 30  # known names in a message
 EXPECTED = {int: "a whole number", float: "a number", str: "text"}
 
 
@@ -31,7 +34,7 @@ class Value:
         words = [kind for kind in kinds if isinstance(kind, str)]
         if words:
             if value not in words:
-                raise UsageError(f"{self.name}: expected one of {', '.join(words)}, got {value}")
+                raise UsageError(f"{self.name}: expected one of {', '.join(words)}, got {shown(value, MAX_SHOWN)}")
             return value
         if value == "null" and type(None) in kinds:
             return None
@@ -39,7 +42,7 @@ class Value:
         try:
             return _read(kind, value)
         except (ValueError, OverflowError) as error:
-            raise UsageError(f"{self.name}: expected {EXPECTED[kind]}, got {value}") from error
+            raise UsageError(f"{self.name}: expected {EXPECTED[kind]}, got {shown(value, MAX_SHOWN)}") from error
 
 
 def _read(kind: object, value: object) -> object:
@@ -68,6 +71,10 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> str:
     """Return the error message for an unknown option or key, which suggests the most similar known name."""
     words = {option.lstrip("-"): option for option in known}
     close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
-    return f"unknown {kind} {name!r}: " + (
-        f"did you mean {words[close[0]]}?" if close else f"known: {', '.join(known)}"
-    )
+    if close:
+        hint = f"did you mean {words[close[0]]}?"
+    elif len(known) > MAX_LISTED:
+        hint = "--help-all lists all"
+    else:
+        hint = f"known: {', '.join(known)}"
+    return f"unknown {kind} {shown(name, MAX_SHOWN)!r}: {hint}"

@@ -59,6 +59,8 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     for name in NOT_WITH_WEB:
         if getattr(config, name):
             raise UsageError(f"--{name}: cannot be combined with --web")
+    if config.once and not config.source:
+        raise UsageError("--once: needs --source; the camera of a browser does not end")
     with StatusLine("loading the networks"):
         from pose.live.horizon import Horizon
         from pose_apps.webcam.live_outputs import load_pipeline

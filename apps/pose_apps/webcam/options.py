@@ -46,7 +46,8 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
     loop: bool = option(False, "restart a video file at its end")
     seconds: float | None = option(None, "stop after this many seconds", minimum=0.1)
     intrinsics: str | None = option(
-        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
+        None,
+        "camera: fx,fy,cx,cy in px, or a file with a matrix or a calibration; default: assumed field of view",
     )
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
     headless: bool = option(False, "run without a window")

@@ -27,8 +27,8 @@ POLL_SECONDS = 0.5
 def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, LiveOutputs], None]) -> int:
     """Run the live loop until `show` returns, and return the exit status."""
     interrupted = False
-    check_live_source(config)
     check_sinks(config, config.token)
+    check_live_source(config)
     check_report(config)
     Horizon.parse(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)

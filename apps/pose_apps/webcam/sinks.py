@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pose.live import Loop
 
 
+SEND_HELP = (
+    "send poses to other programs: vmc, vrchat, osc, lsl, mqtt, mcap, foxglove, camera; each with an address "
+    "if not the default one on this computer, such as vmc=192.168.1.5:39539 (extra [links])"
+)
+
+
 class Sink(Protocol):
     """Protocol of an output that sends or shows the results of a live loop until it is closed."""
 
@@ -47,6 +53,7 @@ class SinkConfig:
         "serve each pose as JSON to WebSocket clients at [HOST:]PORT; see --host",
     )
     rerun: bool = option(False, "show poses in Rerun (extra [rerun])")
+    send: str | None = option(None, SEND_HELP, metavar="NAME[=ADDRESS],...")
 
 
 def check_sinks(config: SinkConfig, token: str | None) -> None:
@@ -64,6 +71,10 @@ def check_sinks(config: SinkConfig, token: str | None) -> None:
 
     if config.udp is not None:
         find_receiver(*read_address("udp", config.udp))
+    if config.send is not None:
+        from pose.live.links import check_links
+
+        check_links(config.send)
     if config.ws is not None:
         check_token("ws", read_address("ws", config.ws, LOOPBACK)[0], token_from(token))
 
@@ -86,3 +97,8 @@ def open_sinks(loop: "Loop", config: SinkConfig, token: str | None) -> Iterator[
         from pose.live.rerun_sink import RerunSink
 
         yield "--rerun", RerunSink(loop)
+    if config.send is not None:
+        from pose.live.links import open_links
+
+        for link in open_links(loop, config.send):
+            yield f"--send {link.name}", link

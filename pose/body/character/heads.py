@@ -14,6 +14,7 @@ import numpy as np
 from pose.body.character.shape import HEAD_POINT, NECK_POINT
 from pose.body.skeleton import NAMES, ORDER, aimed, thorax_frame
 from pose.structures import rotations
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.rotations import unit
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, F64, Flags
@@ -24,7 +25,6 @@ _POINTS = {
     "nose": (0.0, 0.035, 0.115), "left_eye": (0.032, 0.07, 0.085), "right_eye": (-0.032, 0.07, 0.085),
     "left_ear": (0.0725, 0.05, 0.01), "right_ear": (-0.0725, 0.05, 0.01),
 }  # fmt: skip
-_MIN_SCORE = 0.3
 _MIN_POINTS = 3
 _POINT_SIGMA_M = 0.02  # standard deviation of a point in the image, m at the distance of the head
 _PRIOR_SIGMA_RAD = np.array([0.25, 0.7, 0.25])  # prior of the correction about x (nod), y (turn) and z (tilt), rad
@@ -68,7 +68,7 @@ def head_corrections(poses: F64, heads: SeenHeads) -> F64:
     ordered = poses[:, ORDER]
     lifted = lifted_heads(ordered)
     middle = (ordered[:, _NECK] + ordered[:, _HEAD]) / 2
-    known: Flags = (heads.scores >= _MIN_SCORE) & np.isfinite(heads.pixels).all(axis=-1)
+    known: Flags = (heads.scores >= SEEN_SCORE) & np.isfinite(heads.pixels).all(axis=-1)
     known &= ((known.sum(axis=1) >= _MIN_POINTS) & (middle[:, 2] < 0))[:, None]
     depth = np.where(known.any(axis=1), -middle[:, 2], 1.0)[:, None]
     # Linearised projection: a short vector (x, y, z) at the head shifts its image by (x, y) plus z times the slope of

@@ -10,6 +10,7 @@ from pose.body.character.model import BodyModel, Mesh, body_model
 from pose.body.character.posing import joints_of, pose_character
 from pose.body.character.rest import Character, make_character, vertex_normals
 from pose.body.character.shape import fit_shape, lengths_of_body
+from pose.body.character.sole_lock import locked, rise_of, soles_of
 from pose.body.figures import Look
 from pose.body.gaze import face_directions
 from pose.body.motions import AnimatedSkeleton, distant_joints_text
@@ -21,6 +22,7 @@ from pose.body.space import CAMERA_SPACE, Space
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.structures.skeletons import H36M17
+from pose.structures.spaces import WORLD
 from pose.structures.types import F64, I64
 
 SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
@@ -48,7 +50,7 @@ def character_look(rig: str) -> Callable[[Track], Look]:
 
     def look(track: Track) -> Look:
         character = character_of(track)
-        model, motion = character.model, CharacterMotion(track, character, track.space)
+        model, motion = character.model, CharacterMotion(track, character, track.space, lock=track.recording.foot_lock)
         return Look(
             track,
             [names[name] for name in model.names],
@@ -74,9 +76,11 @@ class CharacterMotion:
     drawn.
     """
 
-    def __init__(self, track: Track, character: Character, space: Space) -> None:
-        """Prepare the conversion of a track in `space`."""
+    def __init__(self, track: Track, character: Character, space: Space, *, lock: bool = False) -> None:
+        """Prepare the conversion of a track in `space`; `lock` holds the soles on the floor during contacts."""
         self._track, self._character, self._space = track, character, space
+        self._soles = soles_of(character) if lock and space.name == WORLD else None
+        self._rise: float | None = None  # m by which the body is raised to stand on the floor
         # Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has yielded.
         self.distances: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None  # whether the recording contains hands
@@ -93,10 +97,21 @@ class CharacterMotion:
                 hands = self._hands(at) if self.hands else None
                 faces = face_directions(self._track, at, self._space)
                 feet = smooth_feet(self._track, at, self._space)
-                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
+                times = span.times[span.known]
+                points = self._on_floor(points, feet, at, times)
+                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at), times)
                 root[span.known], quaternions[span.known] = posed.root, posed.quaternions
                 self.distances.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, SkeletonMotion(root, quaternions)
+
+    def _on_floor(self, points: F64, feet: F64, at: I64, times: F64) -> F64:
+        """Return joints (n, 17, 3) that hold the soles on the floor during contacts."""
+        contacts = self._track.contacts[at]
+        if self._soles is None or not np.isfinite(contacts).all() or not np.abs(feet).sum(axis=(2, 3)).all():
+            return points
+        if self._rise is None:
+            self._rise = rise_of(points, feet, contacts, self._soles)
+        return locked(points + np.array([0.0, self._rise, 0.0]), feet, contacts, times, self._soles)
 
     def _hands(self, at: I64) -> HandRotations:
         hands = self._track.hands(at)
@@ -107,12 +122,16 @@ class CharacterMotion:
         table, rows = self._track.recording.table, self._track.rows(at)
         if table.camera is None:
             return None
-        seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
+        keypoints = table.camera.undistort(table.keypoints[rows])
+        seen = SeenHeads.of(table.skeleton, keypoints, table.scores[rows], focal_lengths(table, rows))
         if seen is None:
             return None
         joints, root = self._track.recording.poses(rows, in_first_camera=False)
         poses = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
         return smoothed(head_corrections(poses, seen), self._track.times[at], SMOOTH_S)
+
+    def _lock_note(self) -> str:
+        return "" if not self._rise else f", raised by {1000 * self._rise:.0f} mm so that its soles stand on the floor"
 
     def note(self) -> str:
         """Return a note for the export summary: the character's height and its distances to the tracked joints.
@@ -122,6 +141,7 @@ class CharacterMotion:
         distances_mm = 1000 * np.concatenate(self.distances) if self.distances else np.zeros((1, len(H36M17)))
         height_m = self._character.vertices[:, 1].max()
         return (
-            f"character of {height_m:.2f} m; distance to the joints: median {np.median(distances_mm):.0f} mm, "
+            f"character of {height_m:.2f} m{self._lock_note()}; "
+            f"distance to the joints: median {np.median(distances_mm):.0f} mm, "
             f"95th percentile {np.percentile(distances_mm, 95):.0f} mm{distant_joints_text(distances_mm.mean(axis=0))}"
         )

@@ -77,6 +77,7 @@ def pose_character(
     faces: F64 | None = None,
     feet: F64 | None = None,
     heads: F64 | None = None,
+    times: F64 | None = None,
 ) -> Posed:
     """Fit the pose of a character to lifted points in T frames.
 
@@ -91,6 +92,7 @@ def pose_character(
             the upward normal of the sole. If None, feet are perpendicular to the shanks.
         heads: (T, 3) rotation vectors, rad, by which the orientations of the heads are corrected, as returned by
             `pose.body.character.heads.head_corrections`; None for no correction.
+        times: (T,) s, times of the frames, over which the twist of the limbs is smoothed; None does not smooth it.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -109,12 +111,21 @@ def pose_character(
         solver.set(f"{side}Shoulder", aimed(chest, unit(rest[arm] - rest[bone]), goal))
         hinge = np.array([0.0, -outward[0], 0.0])
         joints = [f"{lower}_{joint}" for joint in ("shoulder", "elbow", "wrist")]
-        _limb(solver, ordered, joints, [f"{side}{bone}" for bone in ("Arm", "ForeArm", "Hand")], chest, outward, hinge)
+        _limb(
+            solver,
+            ordered,
+            joints,
+            [f"{side}{bone}" for bone in ("Arm", "ForeArm", "Hand")],
+            chest,
+            outward,
+            hinge,
+            times,
+        )
         if hands is not None and hands.seen[:, at].any():
             _turn_hand(solver, at, side, hands)
         joints = [f"{lower}_{joint}" for joint in ("hip", "knee", "ankle")]
         bones = [f"{side}{bone}" for bone in ("UpLeg", "Leg", "Foot")]
-        _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
+        _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]), times)
         if feet is not None:
             _turn_foot(solver, side, feet[:, at])
     _turn_head(solver, character, ordered, faces, heads)
@@ -169,8 +180,9 @@ def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
 
 
 def _limb(
-    solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64
-) -> None:
+    solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64,
+    times: F64 | None,
+) -> None:  # fmt: skip
     """Pose two bones so that they reach the far joint and the hinge bends in the plane of the three joints."""
     upper, lower, end = (solver.model.index(name) for name in bones)
     solver.set(bones[0], parent)  # places the head of the upper bone
@@ -179,7 +191,7 @@ def _limb(
     lengths = tuple(float(np.linalg.norm(solver.rest[b] - solver.rest[a])) for a, b in ((upper, lower), (lower, end)))
     place_middle(points, (0, 1, 2), (lengths[0], lengths[1]))
     first, second = unit(points[:, 1] - points[:, 0]), unit(points[:, 2] - points[:, 1])
-    solver.set(bones[0], hinged(aimed(parent, rest, first), first, second, hinge))
+    solver.set(bones[0], hinged(aimed(parent, rest, first), first, second, hinge, times))
     solver.set(bones[1], aimed(solver.quaternions_of(bones[0]), rest, second))
     solver.set(bones[2], solver.quaternions_of(bones[1]))
 

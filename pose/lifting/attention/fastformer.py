@@ -3,10 +3,13 @@
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.lifting.attention.base import Attention, Cache, Capabilities, Context
 from pose.lifting.attention.scan import ScanInputs, ScanState
+
+HALF_MAX = torch.finfo(torch.float16).max
 
 
 class FastformerAttention(Attention):
@@ -30,15 +33,23 @@ class FastformerAttention(Attention):
         self.out_proj = nn.Linear(dim, dim)
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        q_BTD, k_BTD = self.q_proj(x_BTD), self.k_proj(x_BTD)
+        q_BTD, k_BTD = self._queries_and_keys(x_BTD)
         p_BTD = k_BTD * self._pool(q_BTD, self.query_score, context.valid)
         pooled_B1D = self._pool(p_BTD, self.key_score, context.valid)
-        y_BTD: Tensor = self.out_proj(self.transform(pooled_B1D * q_BTD) + q_BTD)
-        return y_BTD
+        return self._output(pooled_B1D * q_BTD, q_BTD, x_BTD.dtype)
+
+    def _queries_and_keys(self, x_BTD: Tensor) -> tuple[Tensor, Tensor]:
+        # float32 for float16, in which products of three features overflow
+        x_BTD = x_BTD.float() if x_BTD.dtype == torch.float16 else x_BTD
+        return _linear(self.q_proj, x_BTD), _linear(self.k_proj, x_BTD)
+
+    def _output(self, mixed_BTD: Tensor, q_BTD: Tensor, dtype: torch.dtype) -> Tensor:
+        y_BTD = _linear(self.out_proj, _linear(self.transform, mixed_BTD) + q_BTD)
+        return y_BTD.clamp(-HALF_MAX, HALF_MAX).half() if dtype == torch.float16 else y_BTD
 
     def _pool(self, x_BTD: Tensor, score: nn.Linear, valid_BT: Tensor | None) -> Tensor:
         """Average the tokens over time, (B, 1, D), weighted per head by the softmax of the scores."""
-        score_BHT = score(x_BTD).mT * self.head_dim**-0.5
+        score_BHT = _linear(score, x_BTD).mT * self.head_dim**-0.5
         if valid_BT is not None:
             someone_B1 = valid_BT.any(dim=1, keepdim=True)  # without valid frames the average of zeros is correct
             score_BHT = score_BHT.masked_fill((~valid_BT & someone_B1)[:, None], -torch.inf)
@@ -81,16 +92,23 @@ class CumulativeFastformerAttention(FastformerAttention):
         queries, keys = ScanState(*cache[:3]), ScanState(*cache[3:])
         global_BTD, queries = self._pool_so_far(q_BTD, self.query_score, context.valid, queries)
         pooled_BTD, keys = self._pool_so_far(k_BTD * global_BTD, self.key_score, context.valid, keys)
-        y_BTD = self.out_proj(self.transform(pooled_BTD * q_BTD) + q_BTD)
-        return y_BTD, FastformerCache(*queries, *keys)
+        return self._output(pooled_BTD * q_BTD, q_BTD, x_BTD.dtype), FastformerCache(*queries, *keys)
 
     def _pool_so_far(
         self, x_BTD: Tensor, score: nn.Linear, valid_BT: Tensor | None, state: ScanState
     ) -> tuple[Tensor, ScanState]:
-        score_BHT = score(x_BTD).mT * self.head_dim**-0.5
+        score_BHT = _linear(score, x_BTD).mT * self.head_dim**-0.5
         if valid_BT is not None:
             score_BHT = score_BHT.masked_fill(~valid_BT[:, None], -torch.inf)
         alike_BHT1 = torch.ones_like(score_BHT)[..., None]
         scan_inputs = ScanInputs(alike_BHT1, alike_BHT1, self.split(x_BTD), score_BHT, alike_BHT1, alike_BHT1)
         pooled_BHTK, state = scan_inputs.scan(state)
         return self.merge(pooled_BHTK).to(x_BTD.dtype), state
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    """Apply a layer in the precision of its input."""
+    if layer.weight.dtype != torch.float16 or x.dtype == torch.float16:
+        y: Tensor = layer(x)
+        return y
+    return F.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))

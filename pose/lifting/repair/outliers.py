@@ -9,7 +9,7 @@ within `WINDOW_SECONDS` are neighbours, independent of the frame rate.
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import F32
+from pose.structures.types import F32, F64
 
 WINDOW_SECONDS = 0.21  # s to either side: six frames at 30 frames/s
 MIN_NEIGHBOURS = 5  # minimum observations in the window; with fewer, no sample is an outlier
@@ -28,13 +28,21 @@ def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: 
     if not tested.any():
         result: NDArray[np.bool_] = tested
         return result
-    xy = xy[:, tested]
+    xy = np.ascontiguousarray(xy[:, tested].transpose(1, 2, 0))  # (joints, 2, T)
     first, second = np.triu_indices(len(when), 1)
-    slopes = (xy[second] - xy[first]) / (when[second] - when[first])[:, None, None]
-    levelled = xy - np.nanmedian(slopes, axis=0) * when[:, None, None]
-    away = np.linalg.norm(levelled - np.nanmedian(levelled, axis=0), axis=-1)
+    slopes = (xy[..., second] - xy[..., first]) / (when[second] - when[first])
+    levelled = xy - _median(slopes)[..., None] * when
+    away = np.linalg.norm(levelled - _median(levelled)[..., None], axis=1)
     size = max(float(np.ptp(keypoints[row][scores[row] > 0], axis=0).max()), 1.0)
-    limit = MIN_DISTANCE * size + MAX_SIGMAS * MAD_TO_SIGMA * np.nanmedian(away, axis=0)
+    limit = MIN_DISTANCE * size + MAX_SIGMAS * MAD_TO_SIGMA * _median(away)
     found = np.zeros(len(tested), bool)
-    found[tested] = away[near[:row].sum()] > limit
+    found[tested] = away[:, near[:row].sum()] > limit
     return found
+
+
+def _median(values: F64) -> F64:
+    """Return the medians over the last axis without NaN. `numpy.nanmedian` takes three times as long."""
+    ordered = np.sort(values, axis=-1)  # NaN last
+    count = (~np.isnan(values)).sum(axis=-1, keepdims=True)
+    low, high = (np.take_along_axis(ordered, place, axis=-1)[..., 0] for place in ((count - 1) // 2, count // 2))
+    return np.asarray((low + high) / 2)

@@ -60,7 +60,7 @@ class SeveralLoop(Loop):
         pipeline: Pipeline,
         sources: Sequence[LiveSource],
         *,
-        world: Steps | None = None,
+        world: Steps | bool | None = None,
         cameras: str | Path | None = None,
         height: float | None = None,
     ) -> None:
@@ -68,7 +68,7 @@ class SeveralLoop(Loop):
 
         Args:
             pipeline: Pipeline constructed with `live=True`. It processes the frames of all cameras, one at a time.
-            world: Settings of the world coordinates; None keeps camera coordinates.
+            world: Settings of the world coordinates; True for the defaults, None or False for camera coordinates.
             cameras: Calibration file, such as `cameras.json` of an earlier run; None calibrates from the people.
             height: Body height of the person seen longest, m, which determines the scale. None takes the scale from the
                 lifter.
@@ -91,7 +91,7 @@ class SeveralLoop(Loop):
         self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
         self.rigging = Rigging(self._names, self._camera, given, height)
-        self._stage = FusionStage(self.rigging, world)
+        self._stage = FusionStage(self.rigging, Steps() if world is True else world or None)
         self._people = 0
         self._world_text = ""  # state of gravity
         self._thread = threading.Thread(target=self._run, name="fusion", daemon=True)

@@ -58,9 +58,9 @@ class PageBodies:
         rotation = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), stage_joints[0])
         hands, faces, feet, heads = hands_in(rows, joints), None, None, None
         if live.stream is not None:
-            matrix, skeleton = live.stream.session.camera.matrix, live.skeleton
-            faces = faces_in(rows, matrix)
-            observed = int(result.people.ids[row]), rows, joints, matrix, skeleton
+            camera, skeleton = live.stream.session.camera, live.skeleton
+            faces = faces_in(rows, camera)
+            observed = int(result.people.ids[row]), rows, joints, camera, skeleton
             feet, heads = self._fitted.feet(*observed) @ rotation.T, self._fitted.heads(*observed)
         posed = pose_character(
             character,

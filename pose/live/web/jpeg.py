@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from pose.structures.types import U8
+from pose.utils.native_stderr import quiet_image_decoders
 
 MAX_SCANS = 16  # a progressive JPEG may have thousands of scans, each of which takes a pass over the image
 _START = b"\xff\xd8"
@@ -54,7 +55,8 @@ def decode_jpeg(data: bytes, max_side_px: int) -> U8:
     if not (0 < width <= max_side_px and 0 < height <= max_side_px):
         raise ValueError(f"image of {width} x {height} px; at most {max_side_px} px per side are allowed")
     try:
-        image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+        with quiet_image_decoders():
+            image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise ValueError("JPEG that cannot be decoded") from error
     if image is None or image.shape != (height, width, 3):

@@ -22,11 +22,12 @@ from pose.world.upright import Upright
 
 VERSION = 1
 MAX_TEXT_CHARS = 4096  # maximum length of a text message from the page
-MAX_MESSAGE_BYTES = 1 << 20  # maximum size of an image message from the page
+MAX_IMAGE_BYTES = 1 << 20  # maximum size of an image from the page
 MAX_SIDE_PX = 1920  # maximum side of an image from the page
 SENT_SIDE_PX = 640  # maximum side to which the page scales its images
 MAX_UNANSWERED = 2  # maximum in either direction; the page may send more images with a look-ahead lifter
 _STAMP = struct.Struct("<d")
+MAX_MESSAGE_BYTES = MAX_IMAGE_BYTES + _STAMP.size  # maximum size of a message from the page
 
 
 class ProtocolError(Exception):
@@ -51,7 +52,7 @@ def hello(
         **drawing_settings(),
         mesh=mesh,
         limits={
-            "bytes": MAX_MESSAGE_BYTES,
+            "bytes": MAX_IMAGE_BYTES,
             "longest": MAX_SIDE_PX,
             "side": SENT_SIDE_PX,
             "most": max_unanswered_images(lookahead),

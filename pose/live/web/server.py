@@ -192,7 +192,7 @@ class WebServer:
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_INTERVAL_S,
             compress=False,
-            max_msg_size=messages.MAX_MESSAGE_BYTES,
+            max_msg_size=messages.MAX_MESSAGE_BYTES + 1,  # some versions of aiohttp refuse the limit itself
             timeout=SHUTDOWN_SECONDS,
         )
         browser = self._guard.browser_id(request)

@@ -36,6 +36,12 @@ class WebSettings(WebOptions):
     """
 
     def __post_init__(self) -> None:
+        if self.host.startswith("[") and self.host.endswith("]"):  # IPv6 as in an address
+            object.__setattr__(self, "host", self.host[1:-1])
+        out = Path(self.out)
+        above = next(path for path in (out, *out.absolute().parents) if path.exists())
+        if not above.is_dir():
+            raise UsageError(f"--out {out}: {'is' if above == out else f'{above} is'} a file, not a folder")
         check_token("host", self.host, self.token)
         if (self.cert is None) != (self.key is None):
             raise UsageError("--cert and --key must be used together: the certificate and its key, as PEM files")

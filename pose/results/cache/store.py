@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from pose.errors import PoseError
+from pose.structures.defaults import CACHE_GIGABYTES
 from pose.utils.json_values import strict_json
 from pose.utils.whole_file import file_errors
 from pose.utils.work_folder import work_folder
@@ -34,7 +35,7 @@ _NAME = re.compile(r"[0-9a-f]+\.entry")
 class Cache:
     """Cache folder with a maximum size. Use it as a context manager."""
 
-    def __init__(self, folder: Path, max_bytes: float = 2e9) -> None:
+    def __init__(self, folder: Path, max_bytes: float = 1e9 * CACHE_GIGABYTES) -> None:
         self.folder = folder  # path of the cache folder. It is created with access for its owner only
         self.problem: str | None = None  # reason why no more entries are stored; None if there is no problem
         self._max_bytes = max_bytes
@@ -251,7 +252,7 @@ def _digest(file: IO[bytes], end: int) -> bytes:
     return digest.digest()
 
 
-def open_cache(name: str, gigabytes: float) -> Cache:
+def open_cache(name: str, gigabytes: float = CACHE_GIGABYTES) -> Cache:
     """Return the cache in the folder of the option `--cache`.
 
     Raises:

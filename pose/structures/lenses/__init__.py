@@ -5,7 +5,7 @@ from pose.structures.lenses.lens import Lens
 from pose.structures.lenses.radial import RadialLens
 
 LENSES: dict[str, type[Lens]] = {"radial": RadialLens, "fisheye": FisheyeLens}
-PINHOLE = RadialLens()
+PINHOLE = RadialLens()  # no distortion
 
 
 def lens_of_file(name: str, coefficients: tuple[float, ...]) -> Lens:

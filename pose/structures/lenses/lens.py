@@ -44,6 +44,10 @@ class Lens(ABC):
     def slope(self, square: F64) -> F64:
         """Return the derivative (...) of `factor` with respect to the squared length."""
 
+    def distort(self, rays: F64) -> F64:
+        """Return the image points (..., 2) of rays (..., 2), both at z = 1."""
+        return rays * self.factor((rays * rays).sum(axis=-1, keepdims=True))
+
     @abstractmethod
     def undistort(self, points: F64) -> F64:
         """Return the rays (..., 2) of image points (..., 2), both at z = 1."""

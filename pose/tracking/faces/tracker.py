@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pose.networks.faces import FaceNetwork, tracked_regions
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.face_points import CHIN, FOREHEAD, Faces
 from pose.structures.hand_filter import HandFilter
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, U8, Flags, People, Regions
 
 MIN_PRESENCE = 0.5  # minimum probability that a crop shows a face
-MIN_JOINT_SCORE = 0.3  # minimum score of a body joint
 MIN_CROP_PX = 24.0  # minimum side of a crop, px
 # Side of a crop in distances between head joints: ears, eyes, nose to eyes. The largest is used, because rotation of
 # the head only shortens them.
@@ -51,7 +51,7 @@ class _Heads:
         names = ("nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder")
         columns = [skeleton.index(name) for name in names]
         points, scores = people.keypoints[:, columns], people.scores[:, columns]
-        is_seen: Flags = np.asarray((scores >= MIN_JOINT_SCORE) & np.isfinite(points).all(axis=-1))
+        is_seen: Flags = np.asarray((scores >= SEEN_SCORE) & np.isfinite(points).all(axis=-1))
         points = np.where(is_seen[..., None], points, 0).astype(np.float32)
         nose, left, right = points[:, 0], points[:, 1], points[:, 2]
         both_eyes = is_seen[:, 1] & is_seen[:, 2]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks.hands import shifted
+from pose.structures.defaults import SEEN_SCORE
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, People, Regions
 
-MIN_JOINT_SCORE = 0.3  # minimum score of a body joint
 # Segment lengths in forearms. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control.
 _UPPER_ARM, _SHOULDERS, _TRUNK = 0.186 / 0.146, 0.259 / 0.146, 0.288 / 0.146
 # MediaPipe's crop of a hand from a body (`hand_recrop_by_roi`, 0.10.21), centred on the middle knuckle.
@@ -37,15 +37,15 @@ class Arms:
         elbows, elbow_scores = _joints(people, skeleton, "elbow")
         forearms = _forearms(people, skeleton)
         reached = np.asarray(forearms > 0)
-        valid = np.asarray((wrist_scores >= MIN_JOINT_SCORE) & reached[:, None])
+        valid = np.asarray((wrist_scores >= SEEN_SCORE) & reached[:, None])
         along = wrists - elbows
         centers = wrists + _CENTER_DISTANCE_FOREARMS * forearms[:, None, None] * _unit(along)
         sides = np.repeat(_MAX_SIDE_FOREARMS / 1.25 * forearms[:, None], 2, axis=1)
-        along[np.asarray(elbow_scores < MIN_JOINT_SCORE)] = (0, -1)
+        along[np.asarray(elbow_scores < SEEN_SCORE)] = (0, -1)
         if "left_index" in skeleton.names:
             index, index_scores = _joints(people, skeleton, "index")
             pinky, pinky_scores = _joints(people, skeleton, "pinky")
-            has_fingers = np.minimum(index_scores, pinky_scores) >= MIN_JOINT_SCORE
+            has_fingers = np.minimum(index_scores, pinky_scores) >= SEEN_SCORE
             middle = (2 * index + pinky) / 3
             hand = middle - wrists
             hand_sides = _SCALE * 2 * np.linalg.norm(hand, axis=-1)
@@ -76,12 +76,12 @@ def _forearms(people: People, skeleton: Skeleton) -> F32:
     def between(start: str, end: str, forearms: float) -> F32:
         (a, of_a), (b, of_b) = parts[start], parts[end]
         length = np.linalg.norm(a - b, axis=-1) / forearms
-        result: F32 = np.where((of_a >= MIN_JOINT_SCORE) & (of_b >= MIN_JOINT_SCORE), length, 0).max(axis=1)
+        result: F32 = np.where((of_a >= SEEN_SCORE) & (of_b >= SEEN_SCORE), length, 0).max(axis=1)
         return result
 
     shoulders, scores = parts["shoulder"]
     width = np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1) / _SHOULDERS
-    width = np.where(scores.min(axis=1) >= MIN_JOINT_SCORE, width, 0)
+    width = np.where(scores.min(axis=1) >= SEEN_SCORE, width, 0)
     lengths = [
         between("elbow", "wrist", 1.0), between("shoulder", "elbow", _UPPER_ARM), between("shoulder", "hip", _TRUNK),
     ]  # fmt: skip

@@ -6,6 +6,7 @@ To add a mechanism, write a module and add a line below. The tests then cover it
 from pose.lifting.attention import ATTENTIONS
 from pose.training.attention.adaptive_span import AdaptiveSpanAttention
 from pose.training.attention.blocks import BlockAttention
+from pose.training.attention.co_attention import CoAttentionHalves
 from pose.training.attention.composed import ComposedAttention
 from pose.training.attention.fnet import FNetAttention
 from pose.training.attention.key_value import KeyValueAttention, KeyValuePredictAttention
@@ -27,4 +28,5 @@ ATTENTIONS |= {
     "multi-dimensional": MultiDimensionalAttention,
     "key-value": KeyValueAttention,
     "key-value-predict": KeyValuePredictAttention,
+    "co-attention": CoAttentionHalves,
 }

@@ -6,7 +6,7 @@ Axes: B batch, T token of the first sequence, S token of the second, D feature, 
 import torch
 from torch import Tensor, nn
 
-from pose.lifting.attention.base import Context
+from pose.lifting.attention.base import Attention, Capabilities, Context
 from pose.lifting.attention.cross import CrossAttention
 
 ORDERS = ("parallel", "alternating")
@@ -35,6 +35,28 @@ class CoAttention(nn.Module):
         seen = x if self.alternating else x_BTD
         z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
         return x, z
+
+
+class CoAttentionHalves(Attention):
+    """Co-attention of the two halves of the tokens' projection, each with half of the heads.
+
+    Args:
+        order: `parallel`, or `alternating`: the second half attends to the new first half.
+    """
+
+    capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=True, cost="O(T^2 D)")
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, order: str = "parallel") -> None:
+        super().__init__(dim, heads, causal=causal)
+        if heads % 2:
+            raise ValueError(f"co-attention: each half of the features needs heads of its own, got {heads} heads")
+        self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.halves = CoAttention(dim // 2, heads // 2, order)
+
+    def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
+        first, second = self.v_proj(x_BTD).chunk(2, dim=-1)
+        mixed: Tensor = self.out_proj(torch.cat(self.halves(first, context, second, context), dim=-1))
+        return mixed
 
 
 class ParallelSummaries(nn.Module):

@@ -7,6 +7,7 @@ from pose.lifting.attention.base import Attention, Cache, Capabilities, Context,
 from pose.lifting.attention.scan import ScanInputs, ScanState
 
 EPSILON = 1e-6
+ROTATIONS = ("before", "numerator")
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
@@ -27,8 +28,10 @@ class PerformerAttention(Attention):
     - |x'|^2 / 2) with x' = x / K^(1/4). Their products estimate exp(q . k / sqrt(K)); the w_m are orthogonal random
     vectors.
 
-    Time rotates the features in the numerator only (Su et al., 2021, eq. 19). With a rotation before phi, the estimate
-    would depend on the origin of time.
+    Time rotates queries and keys before phi, as in softmax attention. The weights are then positive and sum to 1, so
+    the output is a mean of values. The estimate varies slightly with the origin of time, because the random vectors do
+    not turn with it. With `rotation` "numerator", time rotates the features in the numerator only (Su et al., 2021, eq.
+    19): the origin does not matter, but weights can be negative, do not sum to 1, and the output is not bounded.
 
     The features of a frame are divided by their largest one before epsilon is added. Keys are then weighted by that
     value relative to the largest one so far. This prevents overflow, and no weight depends on later frames. The
@@ -37,6 +40,7 @@ class PerformerAttention(Attention):
     Args:
         blocks: Number of blocks of K random features, which all heads share; default 2.
         redraw_every: Number of training steps between new random features; default 0, which keeps them.
+        rotation: What time rotates: queries and keys "before" the features (default), or features in the "numerator".
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
@@ -44,11 +48,22 @@ class PerformerAttention(Attention):
 
     random_features: Tensor
 
-    def __init__(self, dim: int, heads: int, *, causal: bool = False, blocks: int = 2, redraw_every: int = 0) -> None:
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        blocks: int = 2,
+        redraw_every: int = 0,
+        rotation: str = ROTATIONS[0],
+    ) -> None:
         super().__init__(dim, heads, causal=causal)
+        if rotation not in ROTATIONS:
+            raise ValueError(f"rotation: {rotation!r} is not one of {', '.join(ROTATIONS)}")
         if blocks < 1 or redraw_every < 0:
             raise ValueError(f"blocks must be at least 1 and redraw_every at least 0, got {blocks} and {redraw_every}")
-        self.blocks, self.redraw_every = blocks, redraw_every
+        self.blocks, self.redraw_every, self.rotation = blocks, redraw_every, rotation
         self.q_proj = nn.Linear(dim, dim)
         self.k_proj = nn.Linear(dim, dim)
         self.v_proj = nn.Linear(dim, dim)
@@ -83,13 +98,18 @@ class PerformerAttention(Attention):
     def _scan_inputs(self, x_BTD: Tensor, context: Context) -> ScanInputs:
         q_BHTK, k_BHTK, v_BHTK = (self.split(p(x_BTD)) for p in (self.q_proj, self.k_proj, self.v_proj))
         with torch.autocast(x_BTD.device.type, enabled=False):
+            if self.rotation == "before":
+                q_BHTK, k_BHTK = rotate(q_BHTK, context), rotate(k_BHTK, context)
             q_BHTM, _ = self._features(q_BHTK)
             k_BHTM, weight_BHT = self._features(k_BHTK)
             if context.valid is not None:
                 weight_BHT = weight_BHT.masked_fill(~context.valid[:, None], -torch.inf)
+            values_BHTK = v_BHTK.to(k_BHTM.dtype)
+            if self.rotation == "before":
+                return ScanInputs(q_BHTM, k_BHTM, values_BHTK, weight_BHT, q_BHTM, k_BHTM)
             tiled = Context(context.cos.repeat(1, 1, self.blocks), context.sin.repeat(1, 1, self.blocks))
             turned = (rotate(x, tiled) for x in (q_BHTM, k_BHTM))
-            return ScanInputs(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
+            return ScanInputs(q_BHTM, k_BHTM, values_BHTK, weight_BHT, *turned)
 
     def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
         """Return phi(x) divided by its largest feature, plus epsilon, and the logarithm of that largest feature."""

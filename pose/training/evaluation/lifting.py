@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ class SequenceLifter(Protocol):
     """Interface of a lifter that can be evaluated, such as `pose.lifting.predict.Lifter`."""
 
     name: str  # name in reports
+    averages_mirrored: bool  # whether every output is already the mean of the input and its mirror image
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
         """Lift every frame of each sequence to 3D."""
@@ -48,11 +50,15 @@ class Evaluation:
         sequences: Sequence[LabelledSequence],
         poses: Sequence[F32],
         sigmas: Sequence[F32 | None],
+        *,
+        centred: bool = True,
     ) -> None:
         """Score predicted poses against the ground truth, and keep them as the predictions of the last variant."""
         start = time.perf_counter()
         with ThreadPoolExecutor(min(len(sequences), os.cpu_count() or 1)) as pool:
-            self.scores.setdefault(variant, []).extend(pool.map(score, sequences, poses, sigmas))
+            self.scores.setdefault(variant, []).extend(
+                pool.map(partial(score, centred=centred), sequences, poses, sigmas)
+            )
         self.metrics_seconds += time.perf_counter() - start
         self.frames_measured += sum(map(len, sequences))
         self.predictions.update((sequence.key, pose) for sequence, pose in zip(sequences, poses, strict=True))
@@ -68,6 +74,7 @@ def evaluate_lifter(
 ) -> Evaluation:
     """Lift and score all sequences, without and, with `flip`, also with averaging over mirrored inputs."""
     evaluation = Evaluation()
+    flip &= not lifter.averages_mirrored
     for batch in _batches(sequences):
         start = time.perf_counter()
         plain = _lift(batch, lifter, lookahead, mirror=False)
@@ -75,7 +82,7 @@ def evaluate_lifter(
         evaluation.lifter_seconds += time.perf_counter() - start
         frames = sum(map(len, batch))
         evaluation.frames_lifted += frames * (1 + flip)
-        _measure(evaluation, PLAIN, batch, plain, sigmas=not flip)
+        _measure(evaluation, FLIPPED if lifter.averages_mirrored else PLAIN, batch, plain, sigmas=not flip)
         if flip:
             _measure(evaluation, FLIPPED, batch, list(map(_mean, plain, flipped)), sigmas=True)
         advance(frames)
@@ -86,12 +93,14 @@ def evaluate_predictions(
     sequences: Sequence[LabelledSequence],
     predictions: dict[str, F32],
     *,
+    centred: bool = True,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Score existing predictions."""
+    """Score existing predictions; those that are not `centred` keep the offset of their pelvis as an error."""
     evaluation = Evaluation()
     for batch in _batches(sequences):
-        evaluation.measure(GIVEN, batch, [predictions[one.key] for one in batch], [None] * len(batch))
+        poses = [predictions[one.key] for one in batch]
+        evaluation.measure(GIVEN, batch, poses, [None] * len(batch), centred=centred)
         advance(sum(map(len, batch)))
     return evaluation
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from pose.training.evaluation import plots
 from pose.training.evaluation.results import EvaluationResult, benchmark_of, tables
-from pose.training.evaluation.table import Table, lookahead_table, measure_table, part_table, speed_table
+from pose.training.evaluation.table import Table, footnote, lookahead_table, measure_table, part_table, speed_table
 
 # Additions to the style sheet of the live page, which defines the colours.
 _STYLE = """
@@ -41,6 +41,8 @@ def _section(results: list[EvaluationResult]) -> str:
     benchmark = benchmark_of(results[0])
     parts = [f"<h2>{escape(benchmark.title)}</h2>"]
     parts.extend(_table(measure_table(results, name)) for name in benchmark.measures)
+    if note := footnote(results):
+        parts.append(f"<p>{escape(note)}</p>")
     parts.append(_figure("Error by action", plots.by_action(results)))
     parts.append(_figure("Error by joint, relative to the pelvis", plots.by_joint(results)))
     if curves := [result for result in results if result["lookahead"]]:

@@ -60,8 +60,10 @@ class SequenceScores:
     calibration: NDArray[np.int64] | None = None  # histogram returned by `pose.training.evaluation.calibration.count`
 
 
-def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
-    """Compute the errors of predicted poses for one sequence."""
+def score(
+    sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None, *, centred: bool = True
+) -> SequenceScores:
+    """Compute the errors of predicted poses for one sequence, after moving their pelvis to the origin if `centred`."""
     joints = len(H36M_NAMES)
     sums = {name: np.zeros(joints) for name in MEASURES}
     counts = dict.fromkeys(MEASURES, 0)
@@ -70,7 +72,7 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
     calibrated = calibration.count(np.zeros(0), np.zeros(0))
     for start in range(0, len(sequence), _BLOCK_FRAMES):
         block = slice(start, start + _BLOCK_FRAMES)
-        for name, errors in _block_errors(sequence, poses, start):
+        for name, errors in _block_errors(sequence, poses, start, centred):
             sums[name] += errors.sum(axis=0)
             counts[name] += len(errors)
             if name == "mpjpe":
@@ -94,11 +96,15 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
     )
 
 
-def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
+def _block_errors(
+    sequence: LabelledSequence, poses: NDArray[np.floating], start: int, centred: bool
+) -> Iterator[tuple[str, F64]]:
     """Yield the errors of each measure for the frames of a block, and for runs of frames that end in the block."""
     first = max(start - _MAX_MEASURE_FRAMES + 1, 0)
     rows = slice(first, start + _BLOCK_FRAMES)
-    pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
+    pred: F64 = poses[rows].astype(np.float64)
+    if centred:
+        pred = metrics.root_relative(pred)
     true: F64 = metrics.root_relative(sequence.truth[rows].astype(np.float64))
     counted = sequence.counted[rows]
     for name, measure in MEASURES.items():

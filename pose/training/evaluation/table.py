@@ -56,6 +56,16 @@ def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
     return Table(name, heads, tuple(rows), benchmark.title, averaged=True)
 
 
+def footnote(results: Sequence[EvaluationResult]) -> str:
+    """Return what distinguishes the input of our lifters from that of methods in papers; empty without a lifter."""
+    if not any(result["sha256"] for result in results) or benchmark_of(results[0]).input_2d == "given":
+        return ""
+    return (
+        "Lifters get undistorted 2D and the camera's intrinsics. Most methods in papers get distorted pixels without "
+        "intrinsics."
+    )
+
+
 def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "subjects"]) -> Table:
     """Make the table of all measures by joint, camera or subject, with flip augmentation where evaluated."""
     variant, summary = list(result["variants"].items())[-1]

@@ -44,6 +44,7 @@ class Experiment:
     kind: str  # one of `pose.training.laboratory.kinds.KINDS`
     claim: str  # one sentence, with its source
     finding: str = ""  # the result in one sentence; empty before the first evaluation
+    found_in: str = ""  # `log.digest` of the trials that the finding is about; empty for any
     conditions: Mapping[str, Settings]  # settings of each condition, by its name
     # Published values, by condition and result.
     published: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
@@ -65,7 +66,7 @@ def load_experiment(path: Path) -> Experiment:
 def _experiment(name: str, values: dict[str, Json]) -> Experiment:
     if not isinstance(values, dict):
         raise TypeError("expected a mapping")
-    known = {"kind", "claim", "finding", "common", "conditions", "published", "plot"}
+    known = {"kind", "claim", "finding", "found_in", "common", "conditions", "published", "plot"}
     if unknown := set(values) - known:
         raise ValueError(f"unknown key {sorted(map(str, unknown))[0]}; known: {', '.join(sorted(known))}")
     for key in ("kind", "claim"):
@@ -90,6 +91,7 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
         kind=str(values["kind"]),
         claim=" ".join(str(values["claim"]).split()),
         finding=" ".join(str(values.get("finding") or "").split()),
+        found_in=str(values.get("found_in") or ""),
         conditions={str(key): common | _mapping(conditions, key) for key in conditions},
         published=published,
         plot=_from_mapping(Plot, values, "plot") if "plot" in values else None,

@@ -1,11 +1,16 @@
 """Logs of trials: one JSON object per line, one file per experiment."""
 
+import functools
+import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from typing import Self, TypedDict, cast
+from typing import NotRequired, Self, TypedDict, cast
 
 from pose.errors import PoseError
 from pose.training.laboratory.experiment import Settings
@@ -27,6 +32,10 @@ class Record:
     examples: int  # number of training sequences, repetitions included
     cpu_seconds: float  # processor time of all threads, s
     results: Mapping[str, float | None]  # results by name
+    # Half of the 95 % intervals of results of a single trial, over its sequences.
+    half_widths: Mapping[str, float] = field(default_factory=dict)
+    # Commit and versions of the packages; empty in logs of earlier versions.
+    made_with: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, line: str) -> Self:
@@ -39,7 +48,7 @@ class Record:
         values = strict_json(line)
         check_type(values, _Fields)
         assert isinstance(values, dict)
-        if unknown := values.keys() - _Fields.__required_keys__:
+        if unknown := values.keys() - _Fields.__annotations__.keys():
             raise TypeError(f"{min(unknown)[:40]!r} is unknown")
         return cls(**values)
 
@@ -53,6 +62,32 @@ class _Fields(TypedDict):
     examples: int
     cpu_seconds: float
     results: dict[str, float | None]
+    half_widths: NotRequired[dict[str, float]]
+    made_with: NotRequired[dict[str, str]]
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Return the commit of this checkout, with "+" if files have changed, and versions of what results depend on."""
+    found = {name: version(name) for name in ("pose-run", "torch", "numpy")} | {"python": platform.python_version()}
+    folder = Path(__file__).parent
+    try:
+        commit = _git("rev-parse", "--short=12", "HEAD", folder=folder)
+        changed = _git("status", "--porcelain", "--untracked-files=no", folder=folder)
+    except (OSError, subprocess.SubprocessError):  # no git, or not a checkout
+        return found
+    return {"commit": commit + ("+" if changed else "")} | found
+
+
+def _git(*words: str, folder: Path) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
+    return done.stdout.strip()
+
+
+def digest(records: Sequence[Record]) -> str:
+    """Return a short hash of the results of all trials, independent of their order."""
+    known = sorted((record.condition, record.seed, sorted(record.results.items())) for record in records)
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:12]
 
 
 class TrialLog:

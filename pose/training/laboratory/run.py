@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pose.training.laboratory.experiment import Experiment
 from pose.training.laboratory.kinds import kind_of, settings_of
-from pose.training.laboratory.log import Record, TrialLog
+from pose.training.laboratory.log import Record, TrialLog, versions
 from pose.training.laboratory.trial import Clock, MotionData, OutOfTime, Setup
 
 
@@ -81,6 +81,8 @@ def run_experiment(
             examples=outcome.examples,
             cpu_seconds=round(outcome.cpu_seconds + clock.spent - before, 3),
             results={name: value if math.isfinite(value) else None for name, value in outcome.results.items()},
+            half_widths={name: value for name, value in outcome.half_widths.items() if math.isfinite(value)},
+            made_with=versions(),
         )
         log.append(record)
         state.unlink(missing_ok=True)

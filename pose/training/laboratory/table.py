@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, UsageError
 from pose.training.laboratory.experiment import Experiment, Published
 from pose.training.laboratory.kinds import kind_of
-from pose.training.laboratory.log import Record, TrialLog
+from pose.training.laboratory.log import Record, TrialLog, digest
 from pose.training.laboratory.run import current_records
 from pose.training.laboratory.statistics import mean_and_half_width, wilson_interval
 from pose.utils.whole_file import write_whole
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
 TOTAL = "<!-- pose-lab total -->"
 NOT_RUN = "Not run yet."
+OTHER_TRIALS = "The finding in {}.yaml is about other trials than these."
 RecordsByCondition = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
 
 
@@ -38,7 +39,11 @@ def format_section(experiment: Experiment, folder: Path) -> str:
     parts = [experiment.claim, format_table(experiment, records), format_cost(experiment, records)]
     if missing := [name for name in experiment.conditions if name not in records]:
         parts[-1] += f" Not run: {', '.join(missing)}."
-    return "\n\n".join([*parts, *([f"**Found:** {experiment.finding}"] if experiment.finding else [])])
+    if experiment.finding:
+        known = [record for some in records.values() for record in some]
+        ours = experiment.found_in in ("", digest(known))
+        parts.append(f"**Found:** {experiment.finding}" if ours else OTHER_TRIALS.format(experiment.name))
+    return "\n\n".join(parts)
 
 
 def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
@@ -60,7 +65,25 @@ def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
             if key in printed:
                 row.append(format_published(experiment.published.get(name, {}).get(key)))
         rows.append(row)
+    if differences := paired_differences(records, next(iter(columns))):
+        titles.append(f"difference to {next(iter(records))}, paired")
+        rows = [[*row, differences.get(row[0], "")] for row in rows]
     return markdown(["", *titles], rows)
+
+
+def paired_differences(records: RecordsByCondition, key: str) -> dict[str, str]:
+    """Return each condition's mean difference to the first one over common seeds, with half of its 95 % interval."""
+    # Conditions share their seeds, so a difference by seed varies less than the two means.
+    base, *others = ({record.seed: record.results.get(key) for record in some} for some in records.values())
+    found = {}
+    for name, results in zip(list(records)[1:], others, strict=True):
+        pairs = [(value, base.get(seed)) for seed, value in results.items()]
+        known = [value - other for value, other in pairs if value is not None and other is not None]
+        if len(known) > 1:
+            mean, half = mean_and_half_width(known)
+            text = f"{format_like_uncertainty(half, half)}" if half else "0"
+            found[name] = f"{format_like_uncertainty(mean, half) if half else format_number(mean)} ± {text}"
+    return found
 
 
 def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -77,6 +100,8 @@ def format_cell(records: Sequence[Record], key: str) -> str:
     if not values:
         return diverged
     mean, half = mean_and_half_width(values)
+    if len(values) == 1:
+        half = records[0].half_widths.get(key, math.nan)
     text = (
         format_number(mean)
         if math.isnan(half) or half == 0
@@ -116,7 +141,8 @@ def format_cost(experiment: Experiment, records: RecordsByCondition) -> str:
     seeds = sorted({len(some) for some in records.values()})
     if not kind_of(experiment).seeded:
         spent = sum(record.cpu_seconds for record in all_records)
-        return f"{len(all_records)} trials without randomness, {spent:,.0f} processor seconds."
+        errors = "; ± is half a 95 % interval over sequences" if any(r.half_widths for r in all_records) else ""
+        return f"{len(all_records)} trials without randomness, {spent:,.0f} processor seconds{errors}."
     repeated = f"{' to '.join(str(n) for n in {seeds[0]: 0, seeds[-1]: 0})} seed{'s' if seeds[-1] > 1 else ''} each"
     errors = "; ± is half a 95 % interval over seeds (Student's t)" if seeds[-1] > 1 else ""
     steps = sorted({record.steps for record in all_records})

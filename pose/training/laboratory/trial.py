@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -111,3 +111,5 @@ class Outcome:
     steps: int = 0  # number of optimiser steps
     examples: int = 0  # number of training sequences, repetitions included
     cpu_seconds: float = 0.0  # processor time of earlier calls in s, if the trial was resumed
+    # Half of the 95 % intervals of the results over sequences, by name, for kinds without seeds.
+    half_widths: Mapping[str, float] = field(default_factory=dict)

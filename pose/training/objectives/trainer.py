@@ -7,6 +7,7 @@ import torch
 
 from pose.lifting.attention import layer_penalty
 from pose.lifting.checkpoint import save_checkpoint
+from pose.lifting.config import FIXUPS
 from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterNetwork
 from pose.structures.sequences import LiftBatch
@@ -37,7 +38,7 @@ class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
 
     def build(self) -> Pretraining:
         lifter = LifterNetwork(self.config.model)
-        if self.config.model.init in ("t-fixup", "dt-fixup"):
+        if self.config.model.init in FIXUPS:
             example = TensorBatch.of(self.source.batch(0))
             initialize(lifter, self.config.model.init, lifter.features(example.observe(), example.times))
         return Pretraining(lifter, self.config.objective)

@@ -198,7 +198,7 @@ class SceneModel:
 
     def _middle(self, level: F64) -> F64:
         """Return the common level (B, N) of the feet of each person: a mean with small weights of outliers."""
-        middle = level.mean(axis=2)
+        middle: F64 = level.mean(axis=2)
         for _ in range(_LEVEL_ITERATIONS):
             scale = np.maximum(np.abs(middle), _MIN_LEVEL_M)[..., None]
             weights = 1 / (1 + ((level - middle[..., None]) / scale) ** 2 / (_FREEDOM * self._foot_variances))

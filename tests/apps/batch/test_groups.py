@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pose_apps.batch.clips import find_clips
 from pose_apps.batch.command import main
-from pose_apps.cameras.run import CamerasOutcome
+from pose_apps.cameras.command import CamerasOutcome
 from pose_apps.support.summary import Tally
 
 from pose.errors import PoseError

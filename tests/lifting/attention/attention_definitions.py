@@ -175,15 +175,25 @@ def performer(case: Case) -> Array:
         largest = np.exp(w @ x).max()
         return (np.exp(w @ x) + 1e-6 * largest) * np.exp(-x @ x / 2)
 
+    before = case.form.options.get("rotation") != "numerator"
     out = np.zeros_like(case.x)
+
+    def features(x: Array, frame: int, h: int) -> Array:
+        turned = case.turned(case.head(x[frame], h), frame)
+        return phi(np.concatenate([turned.real, turned.imag]) if before else case.head(x[frame], h))
+
     for t in case.frames:
         for h in range(HEADS):
             seen = case.seen(t, lambda t, s: s <= t if case.form.causal else True)
-            query, keys = phi(case.head(q[t], h)), [phi(case.head(k[s], h)) for s in seen]
-            tops = [
-                (case.turned(query, t) * case.turned(key, s).conj()).real.sum()
-                for key, s in zip(keys, seen, strict=True)
-            ]
+            query, keys = features(q, t, h), [features(k, s, h) for s in seen]
+            tops = (
+                [query @ key for key in keys]
+                if before
+                else [
+                    (case.turned(query, t) * case.turned(key, s).conj()).real.sum()
+                    for key, s in zip(keys, seen, strict=True)
+                ]
+            )
             total = sum(query @ key for key in keys)
             for s, top in zip(seen, tops, strict=True):
                 out[t, h * K : (h + 1) * K] += top / total * case.head(v[s], h)
@@ -195,6 +205,30 @@ def fnet(case: Case) -> Array:
     over_time = np.exp(-2j * math.pi * np.outer(np.arange(length), np.arange(length)) / length)
     over_features = np.exp(-2j * math.pi * np.outer(np.arange(DIM), np.arange(DIM)) / DIM)
     return (over_time @ case.x @ over_features).real / math.sqrt(length * DIM)
+
+
+def co_attention(case: Case) -> Array:
+    x, z = np.split(case.linear("v_proj", case.x), 2, axis=1)
+    alternating = case.form.options.get("order") == "alternating"
+
+    def attended(name: str, queries: Array, others: Array) -> Array:
+        q, k, v = (
+            case.linear(f"halves.{name}.{part}_proj", rows)
+            for part, rows in zip("qkv", (queries, others, others), strict=True)
+        )
+        out = np.zeros_like(queries)
+        for t in case.frames:
+            seen = case.seen(t, lambda t, s: True)
+            for h in range(HEADS // 2 if seen else 0):
+                scores = [
+                    (case.turned(case.head(q[t], h), t) * case.turned(case.head(k[s], h), s).conj()).real.sum()
+                    for s in seen
+                ]
+                out[t, h * K : (h + 1) * K] = softmax(np.array(scores) / math.sqrt(K)) @ case.head(v[seen], h)
+        return queries + case.linear(f"halves.{name}.out_proj", out)
+
+    new = attended("first", x, z)
+    return case.linear("out_proj", np.concatenate([new, attended("second", z, new if alternating else x)], axis=1))
 
 
 ORACLES: dict[str, Callable[[Case], Array]] = {
@@ -214,4 +248,5 @@ ORACLES: dict[str, Callable[[Case], Array]] = {
     "multi-dimensional": multi_dimensional,
     "key-value": key_value,
     "key-value-predict": key_value_predict,
+    "co-attention": co_attention,
 }

@@ -79,6 +79,8 @@ FORMS = [
     Form("linformer", False, {"sharing": "layer", "compression": 1}),
     Form("performer", False, {"blocks": 1}),
     Form("performer", True, {"blocks": 1}),
+    Form("performer", False, {"blocks": 1, "rotation": "numerator"}),
+    Form("performer", True, {"blocks": 1, "rotation": "numerator"}),
     *(Form("composed", number % 2 == 0, {"score": name}) for number, name in enumerate(SCORES) if name != "scaled-dot"),
     *(
         Form("composed", number % 2 == 0, {"distribution": name})
@@ -102,11 +104,17 @@ FORMS += [
     Form("multi-dimensional", True, {"memory": 5}),
     Form("key-value", True, {"window": 3}),
     Form("key-value-predict", True, {"window": 3}),
+    Form("co-attention", False, {"order": "alternating"}),
 ]
 CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]
 PADDED = [form for form in FORMS if form.capabilities.padding]
-TIMED = [form for form in FORMS if form.capabilities.relative_time]
+# The features of performer estimate a product that is independent of the origin of time; the estimate depends on it.
+TIMED = [
+    form
+    for form in FORMS
+    if form.capabilities.relative_time and (form.name != "performer" or form.options.get("rotation") == "numerator")
+]
 
 
 def for_each(forms: Iterable[Form]) -> Callable[[Callable[[Form], None]], Callable[[str], None]]:

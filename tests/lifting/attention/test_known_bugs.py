@@ -63,6 +63,27 @@ def test_the_maximum_over_keys_must_not_leak_the_future(form: Form) -> None:
     assert got.isfinite().all()
 
 
+def test_weights_of_performer_are_positive_and_sum_to_one() -> None:
+    batch = make_batch(length=30, dtype=torch.float32)
+    layer = build_attention("performer", DIM, HEADS)
+    with torch.no_grad():
+        for linear in (layer.q_proj, layer.k_proj):
+            linear.weight *= 4  # with rotated features in the numerator only, such weights are far above 1
+        values = layer.v_proj(batch.x)
+        layer.out_proj.weight.copy_(torch.eye(DIM))
+        layer.out_proj.bias.zero_()
+        y = layer(batch.x, batch.context(masked=False))
+    assert (y <= values.amax(dim=1, keepdim=True) + 1e-5).all()
+    assert (y >= values.amin(dim=1, keepdim=True) - 1e-5).all()
+
+
+@pytest.mark.parametrize("name", ["performer", "fastformer"])
+def test_large_inputs_in_half_precision_give_finite_outputs(name: str) -> None:
+    batch = make_batch(length=30, dtype=torch.float32)
+    layer = build_attention(name, DIM, HEADS).half()
+    assert layer(300 * batch.x.half(), batch.context(masked=False)).isfinite().all()
+
+
 @pytest.mark.parametrize("name", ["performer", "fastformer-cumulative"])
 def test_keys_of_very_different_size_must_not_overflow_or_vanish(name: str) -> None:
     layer, batch = build_attention(name, DIM, HEADS, causal=True), make_batch(length=80, dtype=torch.float32)

@@ -67,7 +67,7 @@ def test_sampling_frequencies_equal_the_softmax(
     kind: type[Hard | StraightThrough], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Hard, "SOFT_STEPS", 0.0)
-    count = 4000
+    count = 1000
     drawn = torch.stack(
         [drawing(kind, seed)(SCORES[None, None, None], SEEN, NOTHING)[0, 0, 0] for seed in range(count)]
     )

@@ -8,7 +8,7 @@ import pytest
 from pose_fakes import STANDING, run_info, seen_result
 from web_pages import patient
 
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.results import NpzWriter
 from pose.structures.skeletons import H36M17
 from pose.video import VideoWriter
@@ -33,7 +33,7 @@ def page_file(tmp_path_factory):
             result.poses.swapped[-1, 0] = frame in (12, 13, 14, 30)  # of the second person while they are there
             writer.write(result)
             video.write(np.full((240, 320, 3), 5 * frame, np.uint8), frame / 25)
-    (made,) = export(open_recording(folder / "poses.npz"), ["html"], folder, "poses")
+    (made,) = export(open_selection(folder / "poses.npz"), ["html"], folder, "poses")
     return made.path
 
 

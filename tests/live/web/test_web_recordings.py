@@ -273,6 +273,7 @@ def test_client_leaving_ends_its_recording(monkeypatch, step):
             await until(lambda: not store._running and len(followers) == before)
             if step == "finish":
                 await until(browser.server.finished_recordings)
+            assert not store._running
 
     run(test)
 
@@ -292,3 +293,25 @@ def test_failed_recording_start_is_reported(tmp_path):
             await receive(live, "result")
 
     run(test)
+
+
+def test_an_aborted_download_is_not_logged(tmp_path, caplog):
+    async def test():
+        async with serving(source=Clip(fps=50)) as browser, browser.live() as live:
+            await recording_begins(browser, live)
+            await receive(live, "result")
+            await live.send_str('{"type":"record","on":false}')
+            recorded, _ = await receive(live, "recorded")
+            store = browser.server._recordings
+            url = recorded["files"][0]["url"]
+            _, path = store.find(*url.split("/")[-2:])
+            with path.open("ab") as file:
+                file.truncate(200 << 20)
+            for _ in range(3):
+                async with browser.get(url) as answer:
+                    await answer.content.readexactly(1000)
+                    answer.connection.transport.abort()
+            await asyncio.sleep(0.5)
+
+    run(test)
+    assert [record.getMessage() for record in caplog.records] == []

@@ -240,7 +240,7 @@ def test_protocol_violation_closes_with_a_reason(message, reason):
 def test_message_above_the_limit_ends_the_connection():
     async def test():
         async with serving() as browser, browser.live() as live:
-            await live.send_bytes(bytes(messages.MAX_MESSAGE_BYTES + 1))
+            await live.send_bytes(bytes(messages.MAX_MESSAGE_BYTES + 2))
             assert (await closed(live))[0] == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
 
     run(test)

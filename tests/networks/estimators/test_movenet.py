@@ -10,9 +10,11 @@ from pose.structures.types import Boxes
 DANCER = np.array([[135, 62, 250, 440]], np.float32)
 
 
-@pytest.fixture(scope="module")
-def movenet(weights_dir):
-    return MoveNet(model=weights_dir / "movenet-lightning-int8.tflite", options=StageOptions(threads=1))
+@pytest.fixture(scope="module", params=["movenet-lightning-int8.tflite", "movenet-thunder.bin"])
+def movenet(request, weights_dir):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+        return MoveNet(model=weights_dir / request.param, options=StageOptions(threads=1))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pose.networks.weights import FetchError, Store, reachable
-from pose.networks.weights.catalogue import WEIGHTS, Weight, ZipMember
+from pose.networks.weights.catalogue import WEIGHTS, Weight, WheelMember, ZipMember
 from pose.networks.weights.reachable import locate_if_reachable
 from pose.utils.written_files import RECORD
 
@@ -136,6 +136,10 @@ def test_hanging_server_times_out(tmp_path, monkeypatch):
 
 
 def test_fallback_networks_come_from_the_package_index():
-    (weight,) = [weight for weight in WEIGHTS.values() if weight.fallback]
-    assert weight.name == "rtmdet-nano-person-320"
-    assert weight.fallback in WEIGHTS
+    replaced = {name: weight.fallback for name, weight in WEIGHTS.items() if weight.fallback}
+    assert replaced == {
+        "rtmdet-nano-person-320": "blazepose-detector",
+        "movenet-thunder": "blazepose-landmark-full",
+        "movenet-thunder-graph": "blazepose-landmark-full",
+    }
+    assert all(isinstance(WEIGHTS[name].source, WheelMember) for name in replaced.values())

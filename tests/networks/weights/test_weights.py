@@ -116,7 +116,7 @@ def visible(store: Store) -> list[str]:
 
 def test_catalogue_matches_the_real_files(weights_dir):
     checked = [w for w in WEIGHTS.values() if (weights_dir / w.file).is_file()]
-    assert len(checked) == 7
+    assert len(checked) == 9
     for weight in checked:
         content = (weights_dir / weight.file).read_bytes()
         assert (len(content), sha256(content)) == (weight.size, weight.sha256), weight.name
@@ -131,7 +131,10 @@ def test_catalogue_entries_are_complete():
         if isinstance(weight.source, Download | ZipMember):
             assert weight.source.url.startswith("https://")
     default = [w for w in WEIGHTS.values() if w.default]
-    assert [w.name for w in default] == ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
+    assert [w.name for w in default] == [
+        "blazepose-detector", "blazepose-landmark-full", "movenet-thunder", "movenet-thunder-graph",
+        "rtmdet-nano-person-320",
+    ]  # fmt: skip
     assert {w.licence for w in default} == {"Apache-2.0"}
     assert all(isinstance(WEIGHTS[w.fallback or w.name].source, WheelMember) for w in default)  # a mirror is enough
 

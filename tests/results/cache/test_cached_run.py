@@ -60,13 +60,13 @@ def test_cached_run_writes_equal_files_without_recomputing(dance, tmp_path, tiny
     assert run(dance, tmp_path / "first", tiny_lifter, *cached) == plain
     assert "from the cache" not in capsys.readouterr().out
     with monkeypatch.context() as nothing_runs:
-        for stage in ("track", "lift", "flush"):
-            nothing_runs.setattr(f"pose.pipeline.Session.{stage}", lambda *_: pytest.fail("computed again"))
+        for stage in ("observe", "lift", "lift_end"):
+            nothing_runs.setattr(f"pose.session.Session.{stage}", lambda *_: pytest.fail("computed again"))
         assert run(dance, tmp_path / "second", tiny_lifter, *cached) == plain
         assert "2D and 3D: read from the cache" in capsys.readouterr().out
     without_repair = run(dance, tmp_path / "plain2", tiny_lifter, "--no-repair", "--no-constant-bones")
     with monkeypatch.context() as no_2d:
-        no_2d.setattr("pose.pipeline.Session.track", lambda *_: pytest.fail("computed again"))
+        no_2d.setattr("pose.session.Session.observe", lambda *_: pytest.fail("computed again"))
         changed = run(dance, tmp_path / "third", tiny_lifter, "--no-repair", "--no-constant-bones", *cached)
     assert changed == without_repair != plain
     assert "2D: read from the cache" in capsys.readouterr().out
@@ -198,3 +198,15 @@ def test_skeleton_is_known_before_loading_its_network(estimator, weights_dir):
         assert known.name in str(WEIGHTS[ESTIMATORS[estimator].weight].file)
     else:
         assert Pipeline(PipelineConfig(estimator=estimator))._found_by[0] == known
+
+
+def test_people_between_samples_are_not_lifted_from_the_cache(dance, tmp_path, tiny_lifter, capsys):
+    """They are interpolated after the lifter, also where the cache has the 2D only."""
+    sampled = ("--keypoint-rate", "10", "--formats", "npz")
+    cached, changed = ("--cache", tmp_path / "cache"), ("--no-repair",)
+    run(dance, tmp_path / "first", tiny_lifter, *sampled, *cached)
+    capsys.readouterr()
+    again = run(dance, tmp_path / "again", tiny_lifter, *sampled, *cached, *changed)
+    assert "2D: read from the cache" in capsys.readouterr().out
+    assert again == run(dance, tmp_path / "plain", tiny_lifter, *sampled, *changed)
+    assert load_poses(tmp_path / "again").interpolated.any()

@@ -6,13 +6,14 @@ import pytest
 from pose_fakes import random_result
 
 from pose.errors import PoseError
-from pose.results.cache.checks import check_people, check_poses
-from pose.results.cache.store import Cache
-from pose.results.records import PeopleRecords, PosesRecords
+from pose.results.cache.checks import check_people, check_poses, entry_parts
+from pose.results.cache.run import PEOPLE_PARTS, POSES_PARTS
+from pose.results.cache.store import MAGIC, Cache
+from pose.structures.frame_store import ResultStore
+from pose.structures.skeletons import BLAZEPOSE33
 
 KEY, OTHER = "ab" * 32, "cd" * 32
-JOINTS = 33
-SAID = {"frames": 3, "name": "a.mp4", "problems": [], "cut_short": None}
+SAID = {"rows": [3, 6, 0, 0], "name": "a.mp4", "problems": [], "cut_short": None}
 
 
 def kept(cache, key, content: bytes, said):
@@ -26,25 +27,36 @@ def results(rng):
     return [random_result(rng, index, 2) for index in range(3)]
 
 
-def content_of(results, change=lambda people: None) -> bytes:
+def content_of(results, names=PEOPLE_PARTS, change=lambda people: None) -> bytes:
+    store = ResultStore(None, BLAZEPOSE33)
     for result in results:
         change(result.people)
-    return b"".join(PeopleRecords(JOINTS).to_bytes(result.people) for result in results)
+        store.write(result)
+    return b"".join(rows.tobytes() for name in names for rows in store.parts[name].blocks())
+
+
+def checked(people, poses=None):
+    """Check entries as a run does before it reads them."""
+    parts = entry_parts(people, PEOPLE_PARTS, BLAZEPOSE33)
+    check_people(ResultStore(None, BLAZEPOSE33, existing=parts), people.metadata)
+    if poses is not None:
+        parts |= entry_parts(poses, POSES_PARTS, BLAZEPOSE33)
+        check_poses(ResultStore(None, BLAZEPOSE33, existing=parts))
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        {}, SAID | {"frames": "3"}, SAID | {"frames": 4}, SAID | {"frames": 2}, SAID | {"frames": 10**12},
+        {}, SAID | {"rows": 3}, SAID | {"rows": [4, 6, 0, 0]}, SAID | {"rows": [3, 5, 0, 0]}, SAID | {"rows": [3, 6]},
+        SAID | {"rows": [10**12, 6, 0, 0]}, SAID | {"rows": ["3", 6, 0, 0]}, SAID | {"rows": [-1, 6, 0, 0]},
         SAID | {"problems": [3]}, SAID | {"problems": "all"}, SAID | {"name": None}, SAID | {"cut_short": 1},
-        SAID | {"frames": -1}, SAID | {"frames": True},
     ],
 )  # fmt: skip
 def test_cache_entry_metadata_is_validated(tmp_path, rng, said):
     with Cache(tmp_path) as cache:
         entry = kept(cache, KEY, content_of(results(rng)), said)
         with pytest.raises((ValueError, TypeError)):
-            check_people(entry, JOINTS)
+            checked(entry)
         entry.close()
 
 
@@ -62,9 +74,9 @@ def test_cache_entry_metadata_is_validated(tmp_path, rng, said):
 )
 def test_cache_entry_people_are_validated(tmp_path, rng, change):
     with Cache(tmp_path) as cache:
-        entry = kept(cache, KEY, content_of(results(rng), change), SAID)
+        entry = kept(cache, KEY, content_of(results(rng), change=change), SAID)
         with pytest.raises(ValueError, match=r"frames|ids|numbers"):
-            check_people(entry, JOINTS)
+            checked(entry)
         entry.close()
 
 
@@ -72,18 +84,15 @@ def test_cached_poses_must_match_their_people(tmp_path, rng):
     with Cache(tmp_path) as cache:
         whole = results(rng)
         people = kept(cache, KEY, content_of(whole), SAID)
-        start = people.file.tell()
-        check_people(people, JOINTS)
-        records = PosesRecords()
-        poses = kept(cache, OTHER, b"".join(records.to_bytes(one.poses) for one in whole), {"frames": 3})
-        people.file.seek(start)
-        check_poses(poses, people, JOINTS)
+        poses = kept(cache, OTHER, content_of(whole, POSES_PARTS), {"rows": [6]})
+        checked(people, poses)
         poses.close()
-        for wrong in (b"".join(records.to_bytes(random_result(rng, 0, 1).poses) for _ in range(3)), b"", b"x" * 5000):
-            poses = kept(cache, OTHER, wrong, {"frames": 3})
-            people.file.seek(start)
+        fewer = content_of([random_result(rng, index, 1) for index in range(3)], POSES_PARTS)
+        for wrong, count in ((fewer, 3), (fewer, 6), (b"", 0), (b"x" * 5000, 6)):
+            poses = kept(cache, OTHER, wrong, {"rows": [count]})
+            people.file.seek(len(MAGIC) + 32)
             with pytest.raises(ValueError, match=r"."):
-                check_poses(poses, people, JOINTS)
+                checked(people, poses)
             poses.close()
         people.close()
 

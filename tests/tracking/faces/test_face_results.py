@@ -11,10 +11,10 @@ import pose
 from pose.body.character.look import character_look
 from pose.body.gaze import face_directions
 from pose.errors import UsageError
-from pose.export import open_recording
+from pose.export import open_selection
 from pose.results import NpzWriter, load_poses
-from pose.results.records import PeopleRecords
 from pose.structures.face_points import MEASURES, POINTS, Faces, head_angles, head_turns, measures
+from pose.structures.frame_store import ResultStore
 from pose.structures.skeletons import H36M17
 from pose.view.overlay import Overlay
 
@@ -82,7 +82,7 @@ def test_csv_has_a_row_for_each_face_that_is_seen(path, tmp_path, frames):
 
 
 def test_character_head_follows_the_face(path):
-    recording = open_recording(path, space="camera")
+    recording = open_selection(path, space="camera")
     track = recording.track(1, recording.timeline)
     ways = face_directions(track, np.arange(6), track.space)
     assert np.isnan(ways[:2]).all()
@@ -101,18 +101,17 @@ def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames
     said = replace(info, settings={**info.settings, "face": True})
     with NpzWriter(tmp_path / "poses.npz", said) as writer:
         writer.write(replace(frame, people=replace(frame.people, faces=faces)))
-    recording = open_recording(tmp_path / "poses.npz", space="camera")
+    recording = open_selection(tmp_path / "poses.npz", space="camera")
     ways = face_directions(recording.track(1, recording.timeline), np.arange(1), recording.space)
     np.testing.assert_allclose(ways, [(0, 0, 1)], atol=2e-3)
 
 
-def test_cache_records_round_trip_faces(tmp_path, frames):
-    records = PeopleRecords(len(H36M17))
-    without = replace(frames[5].people, faces=None)
-    (tmp_path / "r").write_bytes(records.to_bytes(frames[5].people) + records.to_bytes(without))
-    with (tmp_path / "r").open("rb") as file:
-        np.testing.assert_array_equal(records.read(file).faces.points, frames[5].people.faces.points)
-        assert records.read(file).faces is None
+def test_stored_results_round_trip_faces(frames):
+    store = ResultStore(None, H36M17)
+    store.write(frames[5])
+    store.write(replace(frames[5], people=replace(frames[5].people, faces=None)))
+    np.testing.assert_array_equal(store[0].people.faces.points, frames[5].people.faces.points)
+    assert store[1].people.faces is None
 
 
 def test_overlay_draws_the_face_and_its_legend(frames):

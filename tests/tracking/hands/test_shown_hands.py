@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pose_fakes import run_info, seen_result
 
-from pose.export import export, open_recording
+from pose.export import export, open_selection
 from pose.results import NpzWriter
 from pose.structures.hand_points import WRISTS, Hands, lengths, sized_to_body
 from pose.structures.skeletons import H36M17
@@ -38,7 +38,7 @@ def recording(tmp_path, frames):
     with NpzWriter(tmp_path / "poses.npz", info) as writer:
         for frame in frames:
             writer.write(frame)
-    return open_recording(tmp_path / "poses.npz")
+    return open_selection(tmp_path / "poses.npz")
 
 
 def _numbers(page, identity, width):

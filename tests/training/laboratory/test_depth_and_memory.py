@@ -78,6 +78,7 @@ def test_adaptive_depth_is_trained_and_reported(given):
         adaptive_depth.AdaptiveDepthSettings(model=DEEP, frames=30)
 
 
+@pytest.mark.slow
 def test_higher_step_cost_reduces_steps(given):
     def steps(ponder):
         settings = adaptive_depth.AdaptiveDepthSettings(model=DEEP, ponder=ponder, **{**FEW, "steps": 40, "rate": 0.02})

@@ -82,6 +82,12 @@ def test_more_seeds_extend_the_log(tmp_path):
     assert run(tmp_path, seeds=2)[1] == [("dot", 1), ("scaled", 1)]
 
 
+def test_every_row_has_the_versions_it_was_made_with(tmp_path):
+    run(tmp_path, seeds=1)
+    for record in TrialLog(tmp_path, EXPERIMENT.name).records():
+        assert {"pose-run", "torch", "numpy", "python"} <= record.made_with.keys()
+
+
 RECORD = Record(
     experiment="a", condition="b", seed=0, settings={"x": 1}, steps=2, examples=3, cpu_seconds=0.5, results={"y": None}
 )

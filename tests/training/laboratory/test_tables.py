@@ -1,5 +1,6 @@
 """Tables say what the log holds: means with their intervals, what diverged, what was printed, what is missing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,14 @@ from pose.config import presets_folder
 from pose.errors import UsageError
 from pose.training.laboratory.experiment import Experiment, Plot, Published, experiments
 from pose.training.laboratory.kinds import kind_of, settings_of
-from pose.training.laboratory.log import Record, TrialLog
-from pose.training.laboratory.table import format_cell, format_number, format_section, update_page
+from pose.training.laboratory.log import Record, TrialLog, digest
+from pose.training.laboratory.table import (
+    format_cell,
+    format_number,
+    format_section,
+    records_by_condition,
+    update_page,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 EXPERIMENT = Experiment(
@@ -48,6 +55,36 @@ def test_a_section_has_claim_table_cost_and_finding(log):
     assert "3 trials, 3 seeds each, 100 steps, 6 processor seconds" in text
     assert "Not run: scaled." in text
     assert text.endswith("**Found:** They do.")
+
+
+def test_conditions_are_compared_in_pairs_by_seed(log):
+    trials = TrialLog(log, "widths")
+    for seed, spread in enumerate([2.0, 3.5, 4.0]):  # the same seeds as "dot": 1, 2 and 3
+        trials.append(record("scaled", seed, spread))
+    text = format_section(EXPERIMENT, log)
+    assert "| difference to dot, paired |" in text
+    assert "1.17 ± 0.72 |" in text  # the means alone differ by 1.2 with intervals of 2.5
+
+
+def test_finding_is_not_printed_under_another_log(log):
+    known = TrialLog(log, "widths").records()
+    ours = replace(EXPERIMENT, found_in=digest(known))
+    assert format_section(ours, log).endswith("**Found:** They do.")
+    TrialLog(log, "widths").append(record("scaled", 0, 2.0))
+    assert "They do" not in format_section(ours, log)
+    assert "about other trials" in format_section(ours, log)
+
+
+@pytest.mark.parametrize("name", experiments(presets_folder() / "lab"))
+def test_published_findings_are_about_the_published_logs(name):
+    experiment = experiments(presets_folder() / "lab")[name]
+    records = records_by_condition(experiment, ROOT / "docs" / "studies" / "laboratory")
+    assert experiment.found_in == digest([record for some in records.values() for record in some])
+
+
+def test_a_single_trial_has_the_interval_over_its_sequences():
+    one = replace(record("dot", 0, 2.0), half_widths={"spread": 0.25})
+    assert format_cell([one], "spread") == "2.00 ± 0.25"
 
 
 def test_diverged_trials_are_counted_and_not_averaged():

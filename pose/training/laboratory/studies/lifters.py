@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pose.lifting.config import LifterConfig
+from pose.lifting.config import FIXUPS, LifterConfig
 from pose.lifting.features import Lifted, LifterInput
 from pose.lifting.format import JOINTS
 from pose.lifting.initialization import initialize
@@ -134,7 +134,7 @@ def build_lifter(settings: LifterSettings, example: TensorBatch, seed: int) -> L
     torch.manual_seed(seed)
     config = settings.recipe()[0]
     network = OUTPUT_FORMS[settings.output](config)
-    if config.init in ("t-fixup", "dt-fixup"):
+    if config.init in FIXUPS:
         initialize(network, config.init, network.features(example.observe(), example.times))
     return network
 

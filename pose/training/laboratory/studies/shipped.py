@@ -1,6 +1,6 @@
 """Studies of a trained lifter: attention maps, and errors in gaps, by group of people and by context."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,9 +13,11 @@ from pose.lifting.model import LifterNetwork
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.predict import checkpoint_path
 from pose.structures.sequences import LiftBatch
+from pose.structures.types import F64
 from pose.training.batches import TensorBatch
 from pose.training.evaluation import metrics
 from pose.training.laboratory.attention_maps import attention_maps, head_metrics, next_layer_distances
+from pose.training.laboratory.statistics import mean_and_half_width
 from pose.training.laboratory.trial import Outcome, Setup
 from pose.training.measure import lift_batch
 
@@ -136,10 +138,8 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
         if others:
             outside.append(errors[:, :, others].mean(axis=(1, 2)))
         done += len(batch.valid)
-    results = {"mpjpe": float(np.concatenate(inside).mean())}
-    if outside:
-        results["rest"] = float(np.concatenate(outside).mean())
-    return Outcome(results, examples=done)
+    parts = {"mpjpe": np.concatenate(inside)} | ({"rest": np.concatenate(outside)} if outside else {})
+    return _means(parts, done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,16 +162,18 @@ class GroupSettings:
 def groups(settings: GroupSettings, setup: Setup) -> Outcome:
     """Measure the MPJPE in mm for each group of sequences of the validation subjects; results are named by group."""
     network = _network(settings.lifter)
-    results, examples = {}, 0
+    means, half_widths, examples = {}, {}, 0
     for group in setup.motion().groups(settings.by, settings.condition, settings.frames):
         setup.clock.check()
         errors = []
         for batch in islice(group.batches, settings.batches):
             lifted = lift_batch(network, batch)
-            errors.append(metrics.position_errors(lifted.joints.numpy(), batch.joints)[batch.valid].ravel())
-            examples += len(batch.valid)
-        results[group.group] = float(np.concatenate(errors).mean())
-    return Outcome(results, examples=examples)
+            of_batch = metrics.position_errors(lifted.joints.numpy(), batch.joints)
+            errors += [of_one[valid] for of_one, valid in zip(of_batch, batch.valid, strict=True) if valid.any()]
+        examples += len(errors)
+        means[group.group] = float(np.concatenate(errors).mean())
+        half_widths[group.group] = mean_and_half_width([float(one.mean()) for one in errors])[1]
+    return Outcome(means, examples=examples, half_widths=half_widths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,7 @@ def context(settings: ContextSettings, setup: Setup) -> Outcome:
     network = _network(settings.lifter)
     middle, half = SEQUENCE_FRAMES // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
-    results, count = {}, 0
+    errors, count = {}, 0
     for condition in CONTEXT_COLUMNS:
         setup.clock.check()
         batch = concatenate_batches(sequences(setup, condition, SEQUENCE_FRAMES, settings.share))
@@ -217,9 +219,18 @@ def context(settings: ContextSettings, setup: Setup) -> Outcome:
         with torch.inference_mode():
             joints = network(seen.observe(), seen.times).joints[:, half]
         count += len(batch.valid)
-        error = (joints - batch.joints[:, middle]).norm(dim=-1).mean()
-        results[condition] = 1000 * error.item()
-    return Outcome(results, examples=count)
+        errors[condition] = 1000 * (joints - batch.joints[:, middle]).norm(dim=-1).mean(dim=-1).double().numpy()
+    return _means(errors, count)
+
+
+def _means(errors: Mapping[str, F64], examples: int) -> Outcome:
+    """Return the means of errors (N,) of N sequences, with the half widths of their intervals."""
+    means = {name: mean_and_half_width(values.tolist()) for name, values in errors.items()}
+    return Outcome(
+        {name: mean for name, (mean, _) in means.items()},
+        examples=examples,
+        half_widths={name: half for name, (_, half) in means.items()},
+    )
 
 
 def _network(lifter: str) -> LifterNetwork:

@@ -1,17 +1,21 @@
-"""The result of a whole run as arrays."""
+"""The result of a whole run: columns of frames and of people in frames."""
 
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.results.column_files import FORMAT_VERSION, ColumnFiles, read_columns
 from pose.results.run_info import RunInfo, WorldInfo
 from pose.results.schema import NAMES
 from pose.structures.camera import Camera
 from pose.structures.columns import Array, columns_of
+from pose.structures.defaults import RESULT_NPZ
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands, swapped_with_arms
 from pose.structures.skeletons import H36M17, Skeleton, to_h36m17
@@ -19,15 +23,15 @@ from pose.structures.types import F32, I64, CameraView, Flags, FrameResult, Peop
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoseTable:
-    """The result of a whole run as arrays of F frames and N rows, one row per person and frame, sorted by frame.
+class Recording:
+    """The result of a whole run: columns of F frames and N rows, one row per person and frame, sorted by frame.
 
     The arrays are attributes with their names in `poses.npz` (`pose.results.schema`), such as `joints3d`. Arrays of
     parts
     that the result does not have, such as hands, are None.
 
     Attributes:
-        columns: Arrays by name, (F, ...) or (N, ...).
+        columns: Arrays or memory maps by name, (F, ...) or (N, ...).
         skeleton: Skeleton of the keypoints.
         world_info: World frame and people's heights; None if the result has no world coordinates.
         run: Metadata of the run; None for results of `pose-lift`.
@@ -42,12 +46,39 @@ class PoseTable:
     complete: bool = True
     format_version: int | None = None
 
+    @classmethod
+    def of(
+        cls, results: Iterable[FrameResult], info: RunInfo, folder: Path | None = None, *, complete: bool = True
+    ) -> "Recording":
+        """Collect the results of all frames of a run.
+
+        Args:
+            results: Results of all frames, in order.
+            info: Metadata of the run.
+            folder: Folder for unnamed temporary files; None for the system's temporary folder.
+            complete: Whether these are all frames of the source.
+
+        Raises:
+            PoseError: If the disk is full.
+        """
+        files = ColumnFiles((folder or Path(tempfile.gettempdir())) / RESULT_NPZ, info)
+        try:
+            for result in results:
+                files.write(result)
+            columns = read_columns(files.arrays(), len(info.skeleton))
+        finally:
+            files.close()
+        return cls(
+            columns=columns, skeleton=info.skeleton, world_info=info.world, run=info, complete=complete,
+            format_version=FORMAT_VERSION,
+        )  # fmt: skip
+
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name not in NAMES:
             raise AttributeError(f"a result has no array {name!r}")
         return cast(NDArray[Any], self.columns.get(name))  # None for a part that the result does not have
 
-    def with_columns(self, **arrays: Array | None) -> "PoseTable":
+    def with_columns(self, **arrays: Array | None) -> "Recording":
         """Return the result with other arrays; None removes one."""
         columns = {**self.columns, **arrays}
         return replace(self, columns={name: values for name, values in columns.items() if values is not None})
@@ -56,6 +87,23 @@ class PoseTable:
     def placed(self) -> Placed | None:
         """People in world coordinates; None if the result has none."""
         return Placed(**self._rows(Placed)) if "world" in self.columns else None
+
+    @cached_property
+    def people(self) -> tuple[int, ...]:
+        """Track ids in increasing order."""
+        return tuple(np.unique(self.id).tolist())
+
+    def rows_of(self, person: int) -> I64:
+        """Return the rows of a person, in the order of the frames."""
+        order, ids = self._by_person
+        first, end = np.searchsorted(ids, [person, person + 1])
+        return order[first:end]
+
+    @cached_property
+    def _by_person(self) -> tuple[I64, I64]:
+        """Order of the rows by id and frame, and the ids in this order."""
+        order = np.argsort(self.id, kind="stable")
+        return order, np.asarray(self.id)[order]
 
     @property
     def camera(self) -> Camera | None:

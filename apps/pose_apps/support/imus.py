@@ -1,0 +1,90 @@
+"""`pose-lift` with recordings of inertial sensors."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.errors import UsageError
+
+if TYPE_CHECKING:
+    from pose.structures.types import Array
+
+DEFAULT_HEIGHT_M = 1.7
+_DISTANCE_M = 4.0  # of the assumed camera from the person, at least
+
+
+def are_imus(paths: Sequence[Path]) -> bool:
+    """Return whether the inputs are recordings of sensors.
+
+    Raises:
+        UsageError: Some are, and others are not.
+    """
+    # Only these can be recordings; other files are not opened here.
+    candidates = [path for path in paths if path.is_dir() or path.suffix.lower() in (".zip", ".mvnx", ".sto")]
+    if not candidates:
+        return False
+    from pose.body.imu import is_imu_file
+
+    found = [path for path in candidates if is_imu_file(path)]
+    if found and len(found) < len(paths):
+        other = next(path for path in paths if path not in found)
+        raise UsageError(f"{other}: give 2D keypoints and recordings of inertial sensors in separate calls")
+    return bool(found)
+
+
+def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
+    """Return the arrays of the output file of a recording, and a line that describes it.
+
+    Args:
+        path: File, ZIP file or folder of sensors.
+        height: Body height in m; None: 1.7 m.
+        heading: Direction in which the person faces while standing, in degrees from the earth's x axis to its y axis;
+            None: estimated.
+    """
+    import numpy as np
+
+    from pose.body.imu import read_imus, solve_imus
+    from pose.results import WorldInfo
+    from pose.results.npz import world_arrays
+    from pose.world.frame import World
+
+    metres = DEFAULT_HEIGHT_M if height is None else height
+    motion = solve_imus(read_imus(path), metres, heading=None if heading is None else np.radians(heading))
+    frames = len(motion.times)
+    # The person faces an assumed level camera on the floor: x to its right, y down, z forward.
+    rotation = np.diag([1.0, -1, -1])
+    placed = motion.joints - [0, 0, _DISTANCE_M + motion.joints[:, 0, 2].max()]
+    camera = placed @ rotation
+    info = WorldInfo(World(rotation, 0.0, "given", 0.0), {1: (metres, 0.0)})
+    names = list(motion.angles)
+    arrays: dict[str, Array] = {
+        "joints3d": (camera - camera[:, :1]).astype(np.float32),
+        "root": camera[:, 0].astype(np.float32),
+        "sigma": np.tile(motion.sigma, (frames, 1)).astype(np.float32),
+        "timestamps": motion.times - motion.times[0],
+        "world": placed.astype(np.float32),
+        "contacts": motion.contacts.astype(np.float32),
+        "root_sigma": np.full(frames, np.nan, np.float32),
+        "moved": np.full(frames, np.nan, np.float32),
+        "filled": np.zeros(frames, np.bool_),
+        **world_arrays(info.world),
+        "world_info": np.array(json.dumps(info.to_dict(), allow_nan=False)),
+        "angles": np.stack([motion.angles[name] for name in names], axis=1).astype(np.float32)
+        if names
+        else np.zeros((frames, 0), np.float32),
+        "angle_names": np.array(names, np.str_),
+        "sensors": np.array([" ".join(segments) for segments in motion.sensors], np.str_),
+    }
+    return arrays, _line(motion.calibration.heading_known, motion.calibration.heading_spread, list(motion.orientations))
+
+
+def _line(heading_known: bool, spread: float, segments: list[str]) -> str:
+    import numpy as np
+
+    heading = "heading unknown (no knee or elbow bent): hip and shoulder angles may be exchanged; give --imu-heading"
+    if heading_known:
+        heading = (
+            "heading given" if np.isnan(spread) else f"heading from bending joints, +- {np.degrees(spread):.0f} degrees"
+        )
+    return f"sensors on {', '.join(segments)}; {heading}"

@@ -1,0 +1,48 @@
+"""Lifting of 2D keypoints from cameras whose lens distorts."""
+
+from dataclasses import replace
+
+from pose.structures.camera import Camera
+from pose.structures.stages import LifterStage, Refining
+from pose.structures.types import FrameResult, People
+
+
+class StraightLifter:
+    """Lifter stage that lifts keypoints without the distortion of the lens, and returns them with it.
+
+    Follows `pose.structures.stages.LifterStage` and `Refining`.
+    """
+
+    def __init__(self, stage: LifterStage, camera: Camera) -> None:
+        """Wrap a stage that lifts the people of a camera without distortion."""
+        self._stage, self._camera = stage, camera
+        self._seen: dict[int, People] = {}  # people of the frames that the stage still returns, by frame
+        self._refined_frames: dict[int, People] = {}
+
+    def push(self, people: People) -> list[FrameResult]:
+        """Process the people of the next frame; return the results that are now final, oldest first."""
+        self._seen[people.index] = people
+        return self._returned(self._stage.push(replace(people, keypoints=self._camera.undistort(people.keypoints))))
+
+    def flush(self) -> list[FrameResult]:
+        """End the stream, and return the results of all remaining frames, oldest first."""
+        return self._returned(self._stage.flush())
+
+    @property
+    def refines(self) -> bool:
+        """Whether `take_refined` returns frames."""
+        return isinstance(self._stage, Refining) and self._stage.refines
+
+    def take_refined(self) -> list[FrameResult]:
+        """Return the frames refined since the last call, oldest first. After `flush`, return all remaining frames."""
+        refined = self._stage.take_refined() if isinstance(self._stage, Refining) else []
+        return [replace(result, people=self._refined_frames.pop(result.index)) for result in refined]
+
+    def _returned(self, results: list[FrameResult]) -> list[FrameResult]:
+        returned = []
+        for result in results:
+            people = self._seen.pop(result.index)
+            returned.append(replace(result, people=people))
+            if self.refines:
+                self._refined_frames[result.index] = people
+        return returned

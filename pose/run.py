@@ -1,0 +1,436 @@
+"""One run: a video, several cameras that film the same moment, or a single image.
+
+Commands and the Python API call these functions; `pose.functions.lift` is the run of keypoints.
+"""
+
+import math
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, Self
+
+import numpy as np
+
+from pose.config import PipelineConfig
+from pose.errors import PoseError, UsageError
+from pose.multiview.calibration_files import check_cameras, read_cameras
+from pose.multiview.collect import collect_tracks
+from pose.multiview.results import MultiviewResults
+from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
+from pose.multiview.types import ViewTrack
+from pose.multiview.videos import camera_names
+from pose.results import RunInfo
+from pose.results.cache import Cache
+from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream, Found
+from pose.results.recorded import RecordedRun, record
+from pose.structures.frame_store import ResultStore
+from pose.structures.types import F64, U8, Frame, FrameResult, People
+from pose.utils.device import resolve_device
+from pose.utils.json_values import Json
+from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
+from pose.video import Source, open_source
+from pose.video.container import Target
+from pose.video.recorded import recorded_at
+from pose.video.waveform import read_waveform
+from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
+from pose.world.clean import Steps
+from pose.world.given import check_heights
+
+MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
+MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
+
+# Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
+Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]
+
+
+class RunStream(CachedStream, Protocol):
+    """One stream of frames in a pipeline, such as `pose.session.Session`."""
+
+    def track(self, frame: Frame) -> People:
+        """Detect and track the people of the next frame in 2D."""
+
+    def flush(self) -> list[FrameResult]:
+        """End the stream; return all remaining frames."""
+
+
+class RunPipeline(CachedPipeline, Protocol):
+    """Pipeline that runs on videos, such as `pose.pipeline.Pipeline`."""
+
+    def run_info(
+        self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
+    ) -> RunInfo:
+        """Return the metadata for result files."""
+
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> RunStream:
+        """Start a stream of images of one size."""
+
+    def copy_for_thread(self) -> "RunPipeline | None":
+        """Return a copy for another thread; None if there can be none."""
+
+
+def unreported(results: Iterable[FrameResult], source: Source, what: str) -> Iterable[FrameResult]:
+    """Pass results on unchanged."""
+    return results
+
+
+def counted(report: Callable[[int, int | None], None] | None) -> Progress:
+    """Return a `Progress` that calls `report` with the number of frames so far, and of all frames if it is known."""
+    if report is None:
+        return unreported
+
+    def reported(results: Iterable[FrameResult], source: Source, what: str) -> Iterator[FrameResult]:
+        for count, result in enumerate(results, 1):
+            yield result
+            report(count, source.info.frame_count)
+
+    return reported
+
+
+def record_video(
+    pipeline: RunPipeline,
+    source: Source,
+    steps: Steps | None,
+    *,
+    join: bool = True,
+    span: tuple[float, float] = (0.0, math.inf),
+    settings: Mapping[str, Json],
+    cache: Cache | None = None,
+    stop: threading.Event | None = None,
+    progress: Progress = unreported,
+    images: bool = True,
+    folder: Path | None = None,
+    keep: bool = False,
+) -> RecordedRun:
+    """Process a video and transform its people to the world; the caller closes the run.
+
+    Args:
+        pipeline: Pipeline that tracks and lifts the people.
+        source: Video, not read yet.
+        steps: Settings of the transformation; None keeps camera coordinates. Whether bones are constant and the camera
+            is known follows from the pipeline.
+        join: Whether to join tracks of one person and drop those that show no person.
+        span: Start and end of the part of the video that `source` returns, s, for the metadata.
+        settings: Further settings of the run, for the metadata.
+        cache: Cache of earlier results; None computes everything.
+        stop: Event that ends the run after the current frame.
+        progress: Function that passes the results on, and may report them.
+        images: Whether the source can be read again, to estimate the translation of a carried camera.
+        folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
+
+    Raises:
+        PoseError: If the source cannot be read, or the disk is full.
+    """
+    stop = stop or threading.Event()
+    info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
+    part = {"start": span[0], "end": span[1] if math.isfinite(span[1]) else None}
+    info = replace(info, settings={**part, **info.settings, **settings})
+    if steps is not None:
+        steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
+
+    run = CachedRun(pipeline, source, cache, stop)
+
+    def results() -> Iterator[FrameResult]:
+        with pipeline.times.rest("threads of networks and codecs"):
+            yield from progress(run.results(), source, "poses")
+
+    recorded = record(
+        results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
+        folder=folder, keep=keep, collected=run.keep,
+    )  # fmt: skip
+    recorded.cached, recorded.cut_short = run.found, source.cut_short
+    return recorded
+
+
+PASSES = 2  # estimations per image: the first crops people by the detector's boxes, the second by the joints found
+# Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
+# sigma instead of 68 % (measured at commit aeebe8c6).
+SIGMA_FACTOR = 1.11
+
+
+def record_still(
+    pipeline: RunPipeline, image: U8, name: str, focal_35mm: float | None = None
+) -> tuple[FrameResult, RunInfo]:
+    """Estimate the 2D and 3D keypoints of the people in one image.
+
+    Args:
+        image: (H, W, 3) uint8 RGB.
+        name: Name of the image for the metadata.
+        focal_35mm: 35 mm equivalent focal length in mm; None if unknown.
+
+    Returns:
+        People in pixels and in the camera frame, and the metadata.
+    """
+    size = (image.shape[1], image.shape[0])
+    session = pipeline.session(size, focal_35mm)
+    for look in range(PASSES):
+        people = session.track(Frame(image, look, look / 30))
+    (result,) = session.lift(replace(people, index=0, time=0.0)) + session.flush()
+    info = pipeline.run_info(name, 1.0, size, focal_35mm)
+    settings = {"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings}
+    wider = replace(result.poses, sigma=result.poses.sigma * SIGMA_FACTOR)
+    return FrameResult(result.people, wider), replace(info, settings=settings)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraResults:
+    """The results of one camera's own pipeline."""
+
+    index: int  # index of the camera
+    spool: ResultStore  # results of all frames, in a temporary file
+    run: CameraRun  # tracks, times and camera parameters of the run
+    problems: list[str]  # warnings about the video
+    cached: Found  # part of the results that was read from the cache
+    cut_short: str | None = None  # message that the end of the video is missing; None if it is complete
+
+
+def camera_workers(count: int, device: str) -> int:
+    """Return the number of cameras to process in parallel, limited by cores and memory; 1 on a GPU."""
+    if resolve_device(device) != "cpu":
+        return 1
+    memory = available_megabytes()
+    room = count if memory is None else int(memory // WORKER_MEGABYTES)
+    return max(1, min(count, available_cores(), room))
+
+
+def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
+    """Return `config` with the CPU threads limited to an equal share of the cores for each of `workers` workers."""
+    return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
+
+
+class RecordedCameras:
+    """Runs of the pipeline on videos of several cameras, fused to one result; must be closed.
+
+    Attributes:
+        cameras: Results of each camera, in the order of the videos.
+        scene: Cameras and motions of all people; after `fuse`.
+        results: Results of all frames in world coordinates; after `fuse`.
+        info: Metadata of the run with cameras and world; after `fuse`.
+    """
+
+    scene: RigScene
+    results: MultiviewResults
+    info: RunInfo
+
+    def __init__(
+        self,
+        videos: Sequence[str],
+        pipeline: RunPipeline,
+        setup: Given,
+        *,
+        cache: Cache | None = None,
+        stop: threading.Event | None = None,
+        progress: Progress = unreported,
+        folder: Path | None = None,
+        workers: int = 1,
+    ) -> None:
+        """Take note of what is to be done.
+
+        Args:
+            videos: Path of each camera's video.
+            pipeline: Pipeline of the first worker; further workers build their own.
+            setup: What is known about the cameras; see `known_setup`.
+            cache: Cache of earlier results; None computes everything.
+            stop: Event that stops all workers at their next frame.
+            progress: Function that passes the results of a camera on, and may report them. It is called in threads.
+            folder: Folder for temporary files; None for the system's temporary folder.
+            workers: Number of threads, each of which processes one camera at a time.
+        """
+        self.videos, self.names, self._setup = videos, camera_names(videos), setup
+        self._pipeline, self._cache, self.stop = pipeline, cache, stop or threading.Event()
+        self._progress, self._folder, self._workers = progress, folder, workers
+        self._stack = ExitStack()
+        self.cameras: list[CameraResults] = []
+
+    @property
+    def cut_short(self) -> str | None:
+        """Message that the end of a video is missing; None if all are complete."""
+        return next((camera.cut_short for camera in self.cameras if camera.cut_short), None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def track(self) -> list[CameraResults]:
+        """Run the pipeline on all videos; on fewer if `stop` is set.
+
+        Raises:
+            PoseError: If a video has no readable frames, a camera moves, or two videos show the same images.
+        """
+        spools = []
+        for _ in self.videos:
+            spools.append(ResultStore(self._folder, self._pipeline.skeleton))
+            self._stack.callback(spools[-1].close)
+        by_camera: dict[int, CameraResults] = {}
+        with closing(self._tracked(spools)) as tracked:
+            for results in tracked:
+                for other, earlier in by_camera.items():
+                    if _same(results.run.tracks, earlier.run.tracks):
+                        one, two = sorted((results.index, other))
+                        raise PoseError(
+                            f"{self.videos[two]}: has the same images as {self.videos[one]}; "
+                            "each camera needs its own video"
+                        )
+                by_camera[results.index] = results
+        self.cameras = [by_camera[row] for row in sorted(by_camera)]
+        return self.cameras
+
+    def fuse(self, up: F64 | None = None) -> None:
+        """Find cameras, clocks and the motion of all people in one world.
+
+        Args:
+            up: (3,) direction opposite to gravity in the frame of the first camera; None estimates it.
+
+        Raises:
+            PoseError: If the cameras cannot be calibrated.
+        """
+        self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup)
+        size = self.scene.rig.cameras[0].size
+        info = self._pipeline.run_info(", ".join(self.videos), self.scene.line.fps, size)
+        self.results, self.info = results_of(self.scene, [camera.spool for camera in self.cameras], info, up)
+
+    def _tracked(self, spools: list[ResultStore]) -> Generator[CameraResults, None, None]:
+        """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
+        if self._workers == 1:
+            for row in range(len(self.videos)):
+                results = self._track(row, spools[row], self._pipeline)
+                if results is not None:
+                    yield results
+                if self.stop.is_set():
+                    return
+            return
+        rows, done = iter(range(len(self.videos))), queue.SimpleQueue[CameraResults | BaseException | None]()
+        rows_lock = threading.Lock()
+
+        def work(number: int) -> None:
+            try:
+                own = self._pipeline if number == 0 else self._pipeline.copy_for_thread()
+                while own is not None and not self.stop.is_set():
+                    with rows_lock:
+                        row = next(rows, None)
+                    if row is None:
+                        break
+                    if (results := self._track(row, spools[row], own)) is not None:
+                        done.put(results)
+                done.put(None)
+            except BaseException as error:  # raised again in the waiting thread
+                done.put(error)
+
+        threads = [
+            threading.Thread(
+                target=copy_context().run, args=(work, number), name=f"camera worker {number}", daemon=True
+            )
+            for number in range(self._workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            running = self._workers
+            while running:
+                item = done.get()
+                if isinstance(item, BaseException):
+                    raise item
+                if item is None:
+                    running -= 1
+                else:
+                    yield item
+        except BaseException:
+            self.stop.set()
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+
+    def _track(self, row: int, spool: ResultStore, pipeline: RunPipeline) -> CameraResults | None:
+        """Return the results of one camera; None if the run was stopped before the first frame."""
+        video, motion = self.videos[row], MotionLog()
+        with open_source(video) as source:
+            wave = read_waveform(source.sound) if source.sound is not None else None
+            recorded = recorded_at(Target(f"file:{video}", video))
+            camera = pipeline.camera(source.info.size, source.info.focal_35mm)
+            times = []
+            cached = CachedRun(pipeline, source, self._cache, self.stop)
+            for result in self._progress(cached.results(), source, f"camera {row + 1}"):
+                spool.write(result)
+                motion.add(result.people)
+                times.append(result.time)
+            problems, cut_short = list(source.problems), source.cut_short
+            cached.keep(spool)
+        if not times and self.stop.is_set():
+            return None
+        if not times:
+            raise PoseError(f"{video}: no frame could be read")
+        if motion.measured and not self.stop.is_set():
+            check_static(video, motion.solve()[1])
+        steps = np.diff(times)
+        fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
+        tracks = collect_tracks(spool, pipeline.skeleton, row, self._folder)
+        run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
+        return CameraResults(row, spool, run, problems, cached.found, cut_short)
+
+
+def check_static(video: str, motion: CameraMotion) -> None:
+    """Check that a camera is static; unknown motion passes, as the reprojection error reveals it later."""
+    rotation = max(motion.pan, motion.tilt, motion.roll)
+    carried = motion.kind == TRANSLATING
+    if motion.moves and (carried or rotation > MAX_ROTATION_DEGREES or motion.zoom > MAX_ZOOM_RATIO):
+        turns = rotation > MAX_ROTATION_DEGREES
+        how = "is carried" if carried else f"turns by {rotation:.0f} degrees" if turns else "zooms"
+        raise PoseError(f"{video}: the camera {how}; several cameras must be static (--camera fixed skips this check)")
+
+
+def _same(tracks: list[ViewTrack], others: list[ViewTrack]) -> bool:
+    """Return whether the tracks of two videos are identical to the pixel, which means that the videos are the same."""
+    if not tracks or len(tracks) != len(others):
+        return False
+    return all(
+        len(one) == len(other) and np.array_equal(one.keypoints, other.keypoints)
+        for one, other in zip(tracks, others, strict=True)
+    )
+
+
+def known_setup(
+    videos: Sequence[str],
+    calibration: str | Path | None,
+    *,
+    refine: bool = False,
+    offsets: Sequence[float] | None = None,
+    distance: tuple[int, int, float] | None = None,
+    height: float | None = None,
+) -> Given:
+    """Check what is known about several cameras, and open each video once, before any work.
+
+    Raises:
+        PoseError: If a video cannot be opened, or the calibration does not fit it.
+        UsageError: If there is not one offset for each video, or if more than one of `calibration`, `distance` and
+            `height` sets the scale.
+    """
+    if offsets is not None and len(offsets) != len(videos):
+        raise UsageError(
+            f"offsets: got {len(offsets)} for {len(videos)} videos; give one per video, including the first"
+        )
+    if offsets is not None and not np.isfinite(np.asarray(offsets, np.float64)).all():
+        raise UsageError("offsets: expected finite seconds")
+    if height is not None:
+        check_heights({None: height})
+    scales = [name for name, given in (("height", height), ("distance", distance)) if given is not None]
+    if len(scales) == 2:
+        raise UsageError("height and distance: both set the scale; give only one")
+    if scales and calibration is not None:
+        raise UsageError(f"{scales[0]}: the calibration in {calibration} already sets the scale; leave out one of them")
+    names = camera_names(videos)
+    if calibration is not None:
+        check_cameras(Path(calibration), names)
+    sizes = []
+    for video in videos:
+        with open_source(video) as source:
+            sizes.append(source.info.size)
+    known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, height)

@@ -1,0 +1,256 @@
+"""One stream of frames through the stages of a pipeline."""
+
+import threading
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pose.config import FIXED_CAMERA, PipelineConfig
+from pose.errors import UsageError
+from pose.lifting.between import BetweenSamples
+from pose.networks.estimators.ensemble import FurtherNetworks
+from pose.networks.input import shared_uploads
+from pose.structures.camera import Camera
+from pose.structures.incoming import IncomingFrames
+from pose.structures.skeletons import Skeleton
+from pose.structures.stages import LifterStage, PeopleStage, Refining
+from pose.structures.types import U8, Background, Frame, FrameResult, People
+from pose.tracking.corrections import CorrectedFrames
+from pose.tracking.faces.tracker import FaceTracker
+from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.people_tracker import PeopleTracker
+from pose.tracking.sampling import SampledTracker, TrackedFrame
+from pose.utils.device import torch_threads
+from pose.utils.times import StageTimes
+from pose.world.camera_motion.measure import BackgroundMotion
+
+if TYPE_CHECKING:
+    from pose.view.overlay import Overlay
+
+LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisation than they compute
+
+
+class StageFactory(Protocol):
+    """What a session needs of a pipeline."""
+
+    config: PipelineConfig
+    times: StageTimes
+    network_lock: threading.Lock
+    live: bool
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Skeleton of the 2D keypoints."""
+        ...
+
+    def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
+        """Return the camera whose frame is the coordinate frame of 3D results."""
+        ...
+
+    def people_stage(self) -> PeopleStage:
+        """Make a stage that detects and tracks people."""
+        ...
+
+    def hand_tracker(self) -> HandTracker | None:
+        """Make the hand tracker of one stream."""
+        ...
+
+    def face_tracker(self) -> FaceTracker | None:
+        """Make the face tracker of one stream."""
+        ...
+
+    def lifter_stage(self, camera: Camera) -> LifterStage:
+        """Make a stage that lifts people to 3D."""
+        ...
+
+
+class Session:
+    """One stream of frames, with the state of its tracker and lifter.
+
+    `push` calls `track`, then `lift`. To run the two in parallel, call each from a thread of its own.
+
+    Attributes:
+        camera: Camera whose frame is the coordinate frame of the 3D poses.
+    """
+
+    def __init__(self, pipeline: StageFactory, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
+        self._times = pipeline.times
+        self._network_lock = pipeline.network_lock
+        self._incoming = IncomingFrames(image_size)
+        self._skeleton = pipeline.skeleton
+        self._overlays: dict[tuple[bool, bool], Overlay] = {}
+        self._between = BetweenSamples() if pipeline.config.keypoint_rate and not pipeline.live else None
+        self._pipeline = pipeline
+        self.camera = pipeline.camera(image_size, focal_35mm)
+
+    @cached_property
+    def _people(self) -> PeopleStage:
+        return self._pipeline.people_stage()
+
+    @cached_property
+    def _hands_and_faces(self) -> tuple[HandTracker | None, FaceTracker | None]:
+        return self._pipeline.hand_tracker(), self._pipeline.face_tracker()
+
+    @cached_property
+    def _lifter(self) -> LifterStage:
+        return self._pipeline.lifter_stage(self.camera)
+
+    @cached_property
+    def _background(self) -> BackgroundMotion | None:
+        if self._pipeline.config.camera == FIXED_CAMERA:
+            return None
+        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
+
+    @cached_property
+    def _sampled(self) -> SampledTracker | None:
+        """Tracker that samples the frames; None if it processes every frame."""
+        people, rate = self._people, self._pipeline.config.keypoint_rate
+        if self._pipeline.live or not rate or not isinstance(people, PeopleTracker):
+            return None
+        return SampledTracker(people, rate)
+
+    @property
+    def _further(self) -> FurtherNetworks | None:
+        """Networks that improve the keypoints of samples."""
+        return self._people.further if isinstance(self._people, PeopleTracker) else None
+
+    @cached_property
+    def _corrected(self) -> CorrectedFrames | None:
+        if self._further is None:
+            return None
+        return CorrectedFrames(self._further, self._pipeline.config.ensemble_rate, self._times)
+
+    def push(self, frame: Frame) -> list[FrameResult]:
+        """Process the next frame; return the frames that are now final, oldest first.
+
+        Raises:
+            UsageError: If the image size differs from that of the session, or the time does not increase.
+        """
+        return self._filled(self.observe(frame))
+
+    def _filled(self, observed: list[People]) -> list[FrameResult]:
+        lifted = [result for people in observed for result in self.lift(people)]
+        return lifted if self._between is None else [one for each in lifted for one in self._between.push(each)]
+
+    def observe(self, frame: Frame) -> list[People]:
+        """Detect and track people at the configured rate; return the frames that are final in 2D, oldest first.
+
+        Offline, frames between samples are not complete (`People.sampled`) before `pose.lifting.between` fills them.
+
+        Raises:
+            UsageError: If the image size differs from that of the session, or the time does not increase.
+        """
+        sampled = self._sampled
+        if sampled is None:
+            return [self.track(frame)]
+        self._incoming.check(frame)
+        with self._network_lock, self._times.measure("track"), shared_uploads():
+            frames = sampled.push(frame)
+            if self._corrected is not None:
+                frames = [one for each in frames for one in self._corrected.push(each)]
+            return [self._completed(each) for each in frames]
+
+    def observe_end(self) -> list[People]:
+        """End the 2D of the stream; return the remaining frames, oldest first."""
+        if self._sampled is None:
+            return []
+        with self._network_lock, self._times.measure("track"), shared_uploads():
+            frames = self._sampled.flush()
+            if self._corrected is not None:
+                frames = [one for each in frames for one in self._corrected.push(each)] + self._corrected.flush()
+            return [self._completed(each) for each in frames]
+
+    def _completed(self, observed: TrackedFrame) -> People:
+        """Add hands, faces and background to the people of a frame."""
+        image, people = observed.image, observed.people
+        if image is None:
+            return people
+        if len(people) or people.sampled:
+            people = self._with_hands_and_faces(image, people)
+        return replace(people, background=self._background_of(image, observed.expected))
+
+    def _with_hands_and_faces(self, image: U8, people: People) -> People:
+        hands, faces = self._hands_and_faces
+        if hands is not None:
+            with self._times.measure("hands"):
+                people = replace(people, hands=hands.step(image, people))
+        if faces is not None:
+            with self._times.measure("faces"):
+                people = replace(people, faces=faces.step(image, people))
+        return people
+
+    def _background_of(self, image: U8, people: People) -> Background | None:
+        if self._background is None:
+            return None
+        with self._times.measure("camera motion"):
+            return self._background.step(image, people)
+
+    def track(self, frame: Frame) -> People:
+        """Detect and track the people of the next frame in 2D.
+
+        Raises:
+            UsageError: If the image size differs from that of the session, or the time does not increase.
+        """
+        self._incoming.check(frame)
+        with self._network_lock, self._times.measure("track"), shared_uploads():
+            people = self._people.step(frame.image, frame.index, frame.time)
+            further = self._further
+            if further is not None:
+                xy, scores = further.improved(frame.image, people.keypoints, people.scores)
+                people = replace(people, keypoints=xy, scores=scores)
+            people = self._with_hands_and_faces(frame.image, people)
+            return replace(people, background=self._background_of(frame.image, people))
+
+    def lift(self, people: People) -> list[FrameResult]:
+        """Lift the people of the next frame; return the frames that are now final, oldest first."""
+        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
+            return self._lifter.push(people)
+
+    @property
+    def refines(self) -> bool:
+        """Whether `take_refined` returns each frame a second time, as a live session with a sliding lifter does."""
+        return isinstance(self._lifter, Refining) and self._lifter.refines
+
+    def take_refined(self) -> list[FrameResult]:
+        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
+        return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
+
+    def draw(
+        self, frame: Frame, result: FrameResult, *, inset: bool = False, body: bool = False, bgr: bool = False
+    ) -> U8:
+        """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
+
+        Args:
+            frame: Frame with the image.
+            result: Result of the same frame.
+            inset: Whether to draw the 3D view: in a corner of a landscape image, else beside the image, which becomes
+                wider.
+            body: Whether to draw shaded bodies under the skeletons.
+            bgr: Whether to return the channel order of OpenCV instead of RGB.
+
+        Raises:
+            UsageError: If the result belongs to another frame.
+        """
+        if result.index != frame.index:
+            raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
+        if (inset, body) not in self._overlays:
+            from pose.view.mesh_overlay import make_overlay
+
+            self._overlays[inset, body] = make_overlay(self.camera, self._skeleton, inset=inset, body=body)
+        drawn = self._overlays[inset, body].draw(frame.image, result)
+        return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
+
+    def flush(self) -> list[FrameResult]:
+        """End the stream; return all remaining frames, oldest first."""
+        done = self._filled(self.observe_end())
+        last = self.lift_end()
+        if self._between is None:
+            return done + last
+        return done + [one for each in last for one in self._between.push(each)] + self._between.flush()
+
+    def lift_end(self) -> list[FrameResult]:
+        """End the 3D of the stream; return the remaining frames, oldest first."""
+        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
+            return self._lifter.flush()

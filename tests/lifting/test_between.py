@@ -1,0 +1,119 @@
+"""People between samples: interpolated by time, never invented."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pose.lifting.between import fill_between
+from pose.structures.hand_points import Hands
+from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Poses3D
+
+RNG = np.random.default_rng(0)
+START, SPEED, ACCELERATION = RNG.normal(0, 0.4, (3, 17, 3)).astype(np.float32)
+FPS = 60
+NOBODY = np.zeros(0, np.int64)
+
+
+def joints(time):
+    """A body that turns about the vertical axis, and so has rigid bones."""
+    angle = 3 * time
+    turn = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+    return ((START - START[0]) @ turn.T).astype(np.float32)
+
+
+def keypoints(time):
+    """Points with a constant acceleration."""
+    return 100 * (START + SPEED * np.float32(time) + ACCELERATION * np.float32(time**2))[:, :2]
+
+
+def result(index, ids, sampled=True, cut=False, hands=False):
+    time, count = index / FPS, len(ids)
+    people = People(
+        index, time, np.asarray(ids, np.int64), np.zeros((count, 4), np.float32), np.ones(count, np.float32),
+        np.repeat(keypoints(time)[None], count, axis=0), np.ones((count, 17), np.float32), cut=cut, sampled=sampled,
+    )  # fmt: skip
+    if hands:
+        points = np.full((count, 2, 21, 2), 100 * time, np.float32)
+        hand = Hands(points, np.ones(points.shape[:3], np.float32), np.full((count, 2, 21, 3), time, np.float32))
+        people = replace(people, hands=hand)
+    root = np.repeat(np.array([[time, 0, 4]], np.float32), count, axis=0)
+    poses = Poses3D(np.repeat(joints(time)[None], count, axis=0), root, np.full((count, 17), 20, np.float32))
+    return FrameResult(people, poses)
+
+
+def film(frames, every=4, **changed):
+    """Results of one person in every fourth frame."""
+    return [changed.get(f"f{k}") or result(k, [1] if k % every == 0 else [], k % every == 0) for k in range(frames)]
+
+
+def test_all_frames_are_returned_in_order_with_the_person():
+    filled = list(fill_between(film(41)))
+    assert [each.index for each in filled] == list(range(41))
+    assert all(each.people.ids.tolist() == [1] for each in filled)
+    assert [each.people.interpolated[0] for each in filled] == [k % 4 != 0 for k in range(41)]
+
+
+def test_points_with_constant_acceleration_are_interpolated_exactly():
+    for each in list(fill_between(film(41)))[4:36]:
+        np.testing.assert_allclose(each.people.keypoints[0], keypoints(each.time), atol=1e-3)
+
+
+def test_turning_bodies_keep_their_bones_and_differ_little():
+    for each in list(fill_between(film(41)))[4:36]:
+        found = each.poses.joints[0]
+        for parent, child in H36M17.edges:
+            length = np.linalg.norm(START[child] - START[parent])
+            assert np.linalg.norm(found[child] - found[parent]) == pytest.approx(length, abs=1e-4)
+        assert np.linalg.norm(found - joints(each.time), axis=-1).max() < 0.005
+        assert each.poses.root[0, 0] == pytest.approx(each.time, abs=1e-5)
+
+
+def test_sigma_grows_between_samples():
+    for each in fill_between(film(41)):
+        between = each.index % 4 != 0
+        assert (each.poses.sigma >= 20).all()
+        assert (each.poses.sigma.max() > 20) == between
+
+
+def test_nobody_is_added_before_after_and_across_a_sample_without_the_person():
+    frames = film(41)
+    for k in (0, 40, 20):
+        frames[k] = result(k, [])
+    present = [each.index for each in fill_between(frames) if len(each.people)]
+    assert present == [*range(4, 17), *range(24, 37)]
+
+
+def test_nobody_is_added_across_a_cut():
+    frames = film(41)
+    frames[20] = result(20, [1], cut=True)
+    assert [each.index for each in fill_between(frames) if not len(each.people)] == [17, 18, 19]
+
+
+def test_frames_with_fast_people_get_the_others():
+    frames = [result(k, [1, 2] if k % 4 == 0 else [2] if k % 4 == 2 else [], k % 4 == 0) for k in range(21)]
+    filled = list(fill_between(frames))
+    assert all(each.people.ids.tolist() == [1, 2] for each in filled)
+    assert [each.people.interpolated.tolist() for each in filled[4:8]] == [
+        [False, False], [True, True], [True, False], [True, True],
+    ]  # fmt: skip
+
+
+def test_points_that_one_neighbour_does_not_see_have_score_0():
+    frames = film(21)
+    frames[8].people.scores[0, 3] = 0
+    filled = list(fill_between(frames))
+    assert [each.people.scores[0, 3] for each in filled[4:13]] == [1, 0, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_hands_are_interpolated_with_their_person():
+    frames = [result(k, [1] if k % 4 == 0 else [], k % 4 == 0, hands=k % 4 == 0) for k in range(21)]
+    for each in fill_between(frames):
+        np.testing.assert_allclose(each.people.hands.points, 100 * each.time, atol=1e-3)
+
+
+def test_samples_in_every_frame_are_returned_unchanged():
+    frames = film(9, every=1)
+    assert all(one is other for one, other in zip(fill_between(frames), frames, strict=True))
+    assert list(fill_between([])) == []

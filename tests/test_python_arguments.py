@@ -1,0 +1,131 @@
+"""The Python API checks arrays and numbers as the commands do, before any work."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pose import Pipeline, UsageError, lift, several
+from pose.pipeline import _checked_intrinsics
+from pose.structures.camera import Camera
+from pose.structures.sequences import Sequence2D
+
+T, J = 6, 17
+CAMERA = Camera.of((640, 480))
+
+
+def person(**changes) -> Sequence2D:
+    keypoints = np.random.default_rng(0).uniform(100, 400, (T, J, 2)).astype(np.float32)
+    given = {"keypoints": keypoints, "scores": np.ones((T, J), np.float32), "times": np.arange(T) / 30}
+    return Sequence2D(**{**given, "camera": CAMERA, "skeleton": "coco17", **changes})
+
+
+def with_value(shape: tuple[int, ...], place: tuple[int, ...], value: float, fill: float = 200.0) -> np.ndarray:
+    array = np.full(shape, fill, np.float32)
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"keypoints": with_value((T, J, 2), (2, 3, 0), np.nan)}, "NaN or infinity in frame 2, joint 3"),
+        ({"keypoints": with_value((T, J, 2), (0, 0, 1), np.inf)}, "NaN or infinity in frame 0, joint 0"),
+        ({"keypoints": with_value((T, J, 2), (0, 0, 1), 2e6)}, "expected pixel coordinates"),
+        ({"scores": with_value((T, J), (1, 2), np.nan, 1.0)}, "must lie in 0 to 1, got nan in frame 1, joint 2"),
+        ({"scores": with_value((T, J), (1, 2), -0.1, 1.0)}, "must lie in 0 to 1"),
+        ({"scores": with_value((T, J), (1, 2), 99, 1.0)}, "must lie in 0 to 1"),
+        ({"skeleton": "coco18"}, "skeleton: unknown name 'coco18'"),
+        ({"skeleton": "halpe26"}, "has 26 keypoints, got 17"),
+        ({"keypoints": np.zeros((0, J, 2)), "scores": np.zeros((0, J)), "times": np.zeros(0)}, "contain no frame"),
+        ({"camera": Camera(np.diag([np.nan, 1.0, 1.0]), True, (640, 480))}, "intrinsics: expected"),
+    ],
+)
+def test_lift_rejects_keypoints_that_are_not_as_documented(changes, said):
+    with pytest.raises(UsageError, match="person 4: ") as caught:
+        lift({4: person(**changes)})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [2**53, 2**70, -1, 1.0, "1", None, True])
+def test_lift_rejects_ids_that_cannot_be_stored(number):
+    with pytest.raises(UsageError, match="expected track ids from 0 to"):
+        lift({number: person()})
+
+
+@pytest.mark.parametrize("one", [None, 3, np.zeros((T, J, 2)), "text"])
+def test_lift_rejects_what_is_no_sequence(one):
+    with pytest.raises(UsageError, match="expected a Sequence2D for person 1"):
+        lift({1: one})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"keypoints": [[1, 2], [3]]}, "Sequence2D.keypoints: expected an array of numbers"),
+        ({"keypoints": "text"}, "Sequence2D.keypoints: expected numbers"),
+        ({"scores": np.ones(T)}, r"Sequence2D.scores: expected shape \(T, J\)"),
+        ({"scores": np.ones((T, J), complex)}, "Sequence2D.scores: expected numbers, got complex128"),
+        ({"times": np.arange(T)[::-1]}, "must increase strictly"),
+        ({"times": [0.0] * T}, "must increase strictly"),
+        ({"times": [0, 1]}, "Sequence2D.times"),
+        ({"times": np.array(["a"] * T)}, "Sequence2D.times: expected numbers"),
+        ({"times": np.arange(T).astype("datetime64[s]")}, "Sequence2D.times: expected numbers"),
+    ],
+)
+def test_a_sequence_names_the_array_that_is_wrong(changes, said):
+    with pytest.raises(ValueError, match=said):
+        person(**changes)
+
+
+def test_lists_and_other_number_types_are_converted():
+    given = person()
+    same = person(
+        keypoints=given.keypoints.tolist(),
+        scores=given.scores.astype(np.int64),
+        times=(given.times.astype(np.float32)).tolist(),
+    )
+    assert (same.keypoints.dtype, same.scores.dtype, same.times.dtype) == (np.float32, np.float32, np.float64)
+    np.testing.assert_array_equal(same.keypoints, given.keypoints)
+
+
+@pytest.mark.parametrize("intrinsics", [np.eye(2), "text", [[1]], np.zeros((3, 3)), np.full((3, 3), np.nan), object()])
+def test_a_pipeline_rejects_intrinsics_that_are_no_camera(intrinsics):
+    with pytest.raises(UsageError, match="intrinsics: "):
+        Pipeline(intrinsics=intrinsics, lazy=True)
+
+
+@pytest.mark.parametrize("values", [(500, 500, 1e9, 0), (500, 500, 0, -1e9), (1e9, 500, 0, 0)])
+def test_intrinsics_that_do_not_fit_the_image_are_rejected(values):
+    fx, fy, cx, cy = values
+    with pytest.raises(UsageError, match="too much for an image of 640 x 480 px"):
+        _checked_intrinsics(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), (640, 480))
+
+
+@pytest.mark.parametrize("height", [0, -1, 99, np.nan, np.inf, "1.8", True])
+def test_several_checks_the_height_before_any_work(height, tmp_path):
+    videos = [tmp_path / "a.mp4", tmp_path / "b.mp4"]
+    for video in videos:
+        video.write_bytes(b"no video")
+    with pytest.raises(UsageError, match="height: "):
+        several(videos, height=height)
+
+
+def test_settings_of_opencv_that_are_no_numbers_count_as_not_set():
+    """OpenCV would end the process."""
+    names = ("PIXELS", "WIDTH", "HEIGHT")
+    settings = {f"OPENCV_IO_MAX_IMAGE_{name}": "x" for name in names}
+    code = (
+        "import pose, cv2, numpy; print(cv2.imdecode(cv2.imencode('.png', numpy.zeros((4, 4, 3), 'u1'))[1], 1).shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **settings}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("(4, 4, 3)\n", "")
+
+
+def test_shipped_weights_are_listed_without_utf8():
+    settings = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = "from pose.networks.weights.packaged import packaged_weights as w; print(len(w()) > 1)"
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **settings}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
