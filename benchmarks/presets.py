@@ -1,18 +1,20 @@
 """Error against processor time of presets and of other combinations of 2D networks, as a table and a plot.
 
     python -m benchmarks.presets [--videos ../shared/videos] [--repeats 1] [--mediapipe ENV/bin/python] [--out FOLDER]
+                               [--start S] [--end S] [--page docs/studies/presets.md]
 
 No clip here has truth. The error is the distance from a reference that uses all that there is: BlazePose heavy and
 MoveNet Thunder, both with mirrored crops, on every frame. It contains errors of the networks that others share with
 the reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference.
 Each pair of joints is compared after alignment of the pose (rotation, translation, scale). "fast": joints faster than
 2 m/s in the reference. Runs are whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe
-0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes.
+0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes. The
+table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release whose
+code is not the measured one.
 """
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -46,6 +48,7 @@ OTHERS = {
     "heavy and Thunder": "--estimator blazepose-heavy --ensemble movenet-thunder",
 }
 FAST_MPS = 2.0
+BEGIN, END = "<!-- presets -->", "<!-- end of presets -->"
 LIMBS = [
     [H36M17.index(f"{side}_{joint}") for joint in joints]
     for side in ("left", "right")
@@ -111,13 +114,14 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     for clip in (options.videos / name for name in options.clips):
         with tempfile.TemporaryDirectory() as text:
             folder = Path(text)
-            reference, *_ = run(clip, REFERENCE, folder)
+            part = f" --start {options.start} --end {options.end}"
+            reference, *_ = run(clip, REFERENCE + part, folder)
             frames = len(reference["timestamps"])
             for name, combination in combinations.items():
                 times, ratios = [], []
                 for _ in range(options.repeats):
                     theirs = peer_seconds(options, clip)
-                    found, seconds, processor = run(clip, combination, folder)
+                    found, seconds, processor = run(clip, combination + part, folder)
                     times.append(1000 * processor / frames)
                     ratios.append((seconds / theirs[0], processor / theirs[1]))
                 wall, processors = np.median(ratios, axis=0)
@@ -138,18 +142,30 @@ def peer_seconds(options: argparse.Namespace, clip: Path) -> tuple[float, float]
     return seconds, processor_seconds() - before
 
 
-def table(rows: Sequence[dict[str, Any]], clips: Sequence[str]) -> str:
-    """Return the rows as a Markdown table, the cheapest first."""
-    stems = [Path(clip).stem for clip in clips]
-    lines = ["| 2D | " + " | ".join(f"{stem}: ms a frame, mm, fast, degrees" for stem in stems) + " |"]
+def table(report: dict[str, Any]) -> str:
+    """Return a report as a Markdown table, the cheapest combination first."""
+    stems, keys = report["clips"], ("ms", "mm", "fast", "degrees", "processor_ratio", "time_ratio")
+    shown = [key for key in keys if key in report["rows"][0][stems[0]]]
+    lines = ["| 2D | " + " | ".join(f"{stem}: {', '.join(shown)}" for stem in stems) + " |"]
     lines.append("|---" * (len(stems) + 1) + "|")
-    for row in sorted(rows, key=lambda row: row[stems[0]]["ms"]):
-        cells = [
-            f"{row[stem]['ms']:.1f}, {row[stem]['mm']:.1f}, {row[stem]['fast']:.1f}, {row[stem]['degrees']:.1f}"
-            for stem in stems
-        ]
+    for row in sorted(report["rows"], key=lambda row: float(row[stems[0]]["ms"])):
+        cells = [", ".join(_digits(key, row[stem][key]) for key in shown) for stem in stems]
         lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    measured = f"Version {report['version']}, commit {report['commit'][:8]}"
+    if report["end"] < 1000:
+        measured += f", {report['start']:g} to {report['end']:g} s of each clip"
+    return "\n".join([*lines, "", f"{measured}."])
+
+
+def _digits(key: str, value: float) -> str:
+    return f"{value:.2f}" if "ratio" in key else f"{value:.1f}"
+
+
+def with_table(page: str, text: str) -> str:
+    """Return a page with the table between the two comments replaced."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def plot(rows: Sequence[dict[str, Any]], clip: str, file: Path) -> None:
@@ -175,16 +191,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
     parser.add_argument("--clips", nargs="+", default=CLIPS)
+    parser.add_argument("--start", type=float, default=0.0, help="part of the clips in s, not with --mediapipe")
+    parser.add_argument("--end", type=float, default=1000.0)
+    parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
     parser.add_argument("--out", type=Path, default=Path("docs/studies/results"))
     options = parser.parse_args()
     rows = measure(options)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    report = {"version": version("pose-run"), "commit": commit, "threads": os.cpu_count(), "rows": rows}
+    report = {"version": version("pose-run"), "commit": commit, "clips": [Path(clip).stem for clip in options.clips]}
+    report |= {"start": options.start, "end": options.end, "rows": rows}
     (options.out / "presets.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    plot(rows, Path(options.clips[0]).stem, options.out / "presets.svg")
-    print(table(rows, options.clips))
+    plot(rows, Path(options.clips[0]).stem, options.out.parent / "images" / "presets.svg")
+    written = table(report)
+    page = options.page.read_text(encoding="utf-8")
+    options.page.write_text(with_table(page, written), encoding="utf-8")
+    print(written)
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def _draw_actor(
         heading, place = rng.uniform(-np.pi, np.pi), rng.uniform(-1.1, 1.1) * spread
         turned = points @ rotations.from_vector(np.array([0.0, heading, 0.0], np.float32)).T
         distance = away * np.exp(rng.normal(0, 0.1)) * (0.6 if role == PARTIAL else 1.0)
-        moved = turned + [distance * np.sin(place), level, -distance * np.cos(place)]
+        moved = turned + np.array([distance * np.sin(place), level, -distance * np.cos(place)])
         in_camera = ((moved - [0, camera_height, 0]) @ rotation.T).astype(np.float32)
         if in_camera[..., 2].min() < 0.4:
             continue
@@ -240,9 +240,10 @@ def solve(scene: Scene, people: dict[int, Person], known: bool) -> Found:
     world, cleaned = clean(people, frames, Steps(camera_known=known))
     size = scene.actors[0].seen.camera.size
     ratio = 1.0 if known else Camera.of(size).matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
+    ratio *= world.focal
     soles = {n: float(np.percentile(one.placed[:, _ANKLES, 1].min(axis=1), 20)) - 0.08 for n, one in cleaned.items()}
     return Found(
-        world.up, world.sigma_degrees, ratio, float("nan"), -world.floor,
+        world.up, world.sigma_degrees, ratio, world.focal_sigma, -world.floor,
         {n: one.height for n, one in cleaned.items()}, {n: one.height_sigma for n, one in cleaned.items()}, soles,
     )  # fmt: skip
 

@@ -96,7 +96,9 @@ class Pipeline:
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.fallback_reason = choose_available(config, live=live)
-        self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
+        self._intrinsics = intrinsics
+        if intrinsics is not None and not isinstance(intrinsics, Camera):
+            self._intrinsics = _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
@@ -150,6 +152,8 @@ class Pipeline:
         if not lifter.streaming and (self.live or config.lookahead):
             key = "lifter" if self.live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} processes whole windows and cannot stream; use lifter sliding")
+        if config.steady and (not self.live or config.lookahead or not lifter.averages_mirrored):
+            raise UsageError("steady: smooths the newest poses of live runs with --lifter sliding and no --lookahead")
         seed_torch(config.seed)
         return lifter
 
@@ -206,9 +210,9 @@ class Pipeline:
             focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
                 intrinsics.
         """
-        if self._intrinsics is not None:
+        if isinstance(self._intrinsics, np.ndarray):
             _checked_intrinsics(self._intrinsics, image_size)
-        elif focal_35mm is not None:
+        if self._intrinsics is None and focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
 
@@ -240,7 +244,8 @@ class Pipeline:
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            stage = StreamLifter(stream, repair=config.repair, refine=REFINE_DELAY_FRAMES if stream.refines else 0)
+            refine = REFINE_DELAY_FRAMES if stream.refines else 0
+            stage = StreamLifter(stream, repair=config.repair, refine=refine, steady=config.steady and self.live)
             return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifting.offline import OfflineLifter
 

@@ -21,7 +21,7 @@ from pose.results.recorded import write_results
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
-from pose.structures.types import F64, I64
+from pose.structures.types import F64, I64, Flags
 from pose.utils.written_files import saving
 from pose.world.contacts import point_contacts
 
@@ -146,6 +146,24 @@ class Result:
         self._space(WORLD)
         assert self.table.placed is not None
         return self._spread(self.table.placed.contacts, people)
+
+    def partial(self, people: Sequence[int] | None = None) -> Flags:
+        """Return in which frames world joints are unreliable, because a person enters or leaves the view.
+
+        Exports omit these frames with `trim`.
+
+        Args:
+            people: Track ids; default all people.
+
+        Returns:
+            (P, F) True for such frames; False where a person is missing.
+
+        Raises:
+            UsageError: If an id is unknown, or the result has no world.
+        """
+        self._space(WORLD)
+        assert self.table.placed is not None
+        return np.asarray(self._spread(self.table.placed.partial.astype(np.float64), people) == 1)
 
     def hands(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
         """Return the points of the hands: wrist, then four points of each finger. Requires the option `hands`.

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 
 SIZE = 320, 240  # width and height of the films, px
@@ -41,4 +42,16 @@ def write(path: Path, images: Sequence[np.ndarray], stamps: Sequence[int] | None
             frame.pts, frame.time_base = n * 600 // fps if stamps is None else stamps[n], Fraction(1, 600)
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
+    return path
+
+
+def joined(path: Path, parts: Sequence[Sequence[np.ndarray]], sizes: Sequence[tuple[int, int]], fps: int) -> Path:
+    """Write parts of different sizes (width, height) one after another, like a recorder that changes its settings."""
+    content = b""
+    for number, (images, size) in enumerate(zip(parts, sizes, strict=True)):
+        part = path.with_name(f"{path.stem}-{number}.ts")
+        write(part, [cv2.resize(image, size) for image in images], fps=fps)
+        content += part.read_bytes()
+        part.unlink()
+    path.write_bytes(content)
     return path

@@ -18,7 +18,7 @@ from pose_fakes import random_result, run_info
 
 import pose
 from pose import Pipeline, PoseError, Result, UsageError, convert, lift, load
-from pose.config import PipelineChanges, PipelineConfig, PresetName, preset_names
+from pose.config import PipelineChanges, PipelineConfig, PresetName, default_preset, preset_names
 from pose.results import NpzWriter
 from pose.utils.archives import open_arrays
 
@@ -37,7 +37,7 @@ def processed(tmp_path_factory, weights_dir, videos, tiny_lifter):
         clip = str(videos / "dance.mp4")
         words = [clip, "--out", str(folder), "--formats", "npz,csv", "--end", "0.3", "--lifter", str(tiny_lifter)]
         assert pose_run([*words, "--quiet"]) == 0
-        result = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, end=0.3)
+        result = Pipeline.from_preset(default_preset("auto"), lifter=str(tiny_lifter)).process(clip, end=0.3)
     return folder, result
 
 
@@ -92,6 +92,9 @@ def test_joints_equal_the_file_in_both_spaces(processed):
         frame = np.flatnonzero(arrays["frames"] == arrays["frame_index"][0])[0]
         np.testing.assert_allclose(joints[person, frame], points[0], rtol=1e-6)
     np.testing.assert_array_equal(result.joints(), result.joints("world"))
+    marked = arrays["partial"] if "partial" in arrays else np.zeros(len(arrays["id"]), bool)
+    assert result.partial().shape == result.joints().shape[:2]
+    assert result.partial().sum() == marked.sum()
 
 
 def test_convert_equals_pose_convert(processed, tmp_path):

@@ -84,6 +84,11 @@ def test_name_of_a_custom_detector_is_recorded(clip, monkeypatch):
     assert [model.role for model in result.table.run.models] == ["estimator", "lifter"]
 
 
+def test_example_live_links_runs(run, clip, capsys):
+    run("live_links.py", clip, "osc")
+    assert "osc ok" in capsys.readouterr().out
+
+
 def test_example_live_callback_runs(run, clip, capsys):
     run("live_callback.py", clip)
     assert "pelvis at" in capsys.readouterr().out

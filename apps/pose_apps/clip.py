@@ -101,8 +101,9 @@ class RunConfig(WorldConfig):
         """Open a video as the options say."""
         from pose.video import open_source
 
-        span = {"start": self.start, "end": self.end}
-        return open_source(video, **span, image_fps=self.image_fps, keep=keep, stream=self.stream)
+        return open_source(
+            video, start=self.start, end=self.end, image_fps=self.image_fps, keep=keep, stream=self.stream
+        )
 
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunContext) -> RunOutcome:

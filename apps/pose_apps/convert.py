@@ -89,8 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
-    from pose.export import check_formats, export_all, open_selection
+    from pose.export import check_formats, export_all, open_selection, targets
     from pose.results import result_file
+    from pose.utils.written_files import check_not_input
     from pose_apps.support.exports import check_targets, unwritten
     from pose_apps.support.folders import made_folder
 
@@ -115,6 +116,8 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
     recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
+    if options.video is not None:
+        check_not_input(targets(recording, names, people, folder, poses.stem), [options.video])
     if not options.overwrite:
         check_targets(recording, names, people, folder, poses.stem)
     made: list[Path] = []

@@ -5,7 +5,7 @@ frame is that of the result; for a result without world coordinates, vertical an
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,13 @@ def z_upward(points: F64) -> F64:
     return np.stack([points[..., 0], -points[..., 2], points[..., 1]], axis=-1)
 
 
-CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity; --space world aligns it"
-CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
+_CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity"
+CAMERA_SPACE = Space(CAMERA, f"{_CAMERA_NOTE}; --space world aligns it", np.diag([1.0, -1.0, -1.0]))
+
+
+def camera_space(without_world: str) -> Space:
+    """Return the camera frame. Its note gives the reason why there is no world, or the option that selects it."""
+    return replace(CAMERA_SPACE, note=f"{_CAMERA_NOTE}: {without_world}") if without_world else CAMERA_SPACE
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:

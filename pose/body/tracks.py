@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pose.body.rigs import RIGS
 from pose.body.selection import CHUNK, SAMPLE, finite_rows, release_pages, scale_factors, time_range, without_world
 from pose.body.skeleton import FittedMotion
-from pose.body.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, source_of_vertical, world_space
+from pose.body.space import AS_GIVEN, Space, camera_space, level_space, source_of_vertical, world_space
 from pose.body.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.errors import PoseError, UsageError
 from pose.results import Recording, load_poses
@@ -114,7 +114,9 @@ class Selection:
     @cached_property
     def space(self) -> Space:
         """The coordinate frame of exported points."""
-        return self.world if self._space_name == WORLD else CAMERA_SPACE
+        if self._space_name == WORLD:
+            return self.world
+        return camera_space(without_world(self.table))
 
     @cached_property
     def world(self) -> Space:

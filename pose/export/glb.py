@@ -9,7 +9,7 @@ cannot hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Sp
 import json
 import struct
 from pathlib import Path
-from typing import IO, NotRequired, TypedDict
+from typing import IO, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -210,7 +210,7 @@ def _with_all(animations: list[_Animation]) -> list[_Animation]:
     everything = _Animation("all")
     for animation in moving:
         shift = len(everything.samplers)
-        everything.channels += [{**one, "sampler": one["sampler"] + shift} for one in animation.channels]
+        everything.channels += [{**one, "sampler": cast(int, one["sampler"]) + shift} for one in animation.channels]
         everything.samplers += animation.samplers
     return [everything, *moving]
 

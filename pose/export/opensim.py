@@ -70,7 +70,7 @@ def write(track: Track, target: Path) -> Notes:
         write_trc(track, folder / "markers.trc", package.names, package.spans())
         notes = write_mot(track, folder / "motion.mot", place)
         span = float(track.times[first]), float(track.times[last])
-        write_whole(folder / "markers.xml", setup.marker_set(package.thorax(), package.feet))
+        write_whole(folder / "markers.xml", setup.marker_set(package.thorax().tolist(), package.feet))
         write_whole(folder / "scale.xml", setup.scale_setup(f"person{track.person}", package.trunk, span))
         write_whole(folder / "ik.xml", setup.ik_setup(span, package.feet))
         x, y, z = place.offset
@@ -146,7 +146,8 @@ class _Package:
             offset = joints[:, ends[2]] - joints[:, ends[:2]].mean(axis=1)
             offsets.append(np.stack([(offset * ahead).sum(axis=1), (offset * upward).sum(axis=1)], axis=1))
         forward, up = np.median(np.concatenate(offsets), axis=0) / self.trunk.length
-        return np.array(setup.SHOULDERS) + np.array([forward, up, 0.0])
+        thorax: F64 = np.array(setup.SHOULDERS) + np.array([forward, up, 0.0])
+        return thorax
 
 
 def _trunk(track: Track) -> setup.Trunk:

@@ -65,7 +65,7 @@ def marker_set(thorax: Sequence[float], feet: Sequence[str]) -> str:
     placed: list[tuple[str, str, Sequence[float]]] = [
         (f"{side}_{joint}", f"{body}_{side[0]}", (0, 0, 0)) for joint, body in _LIMBS.items() for side in SIDES
     ]
-    placed += [(LUMBAR, "pelvis", BACK), (THORAX, "torso", tuple(thorax))]
+    placed += [(LUMBAR, "pelvis", BACK), (THORAX, "torso", thorax)]
     for name in feet:
         side, _, part = name.partition("_")
         at = 0 if part == "heel" else 1

@@ -151,7 +151,7 @@ def _root_sigma(track: Track, at: I64) -> F64:
 
 def _axes(recording: Selection, points: F64) -> F64:
     """Convert points (..., 3) m in camera axes to those of the table."""
-    placed = recording.space.to_table(points)
+    placed: F64 = np.asarray(recording.space.to_table(points), np.float64)
     return z_upward(placed) if recording.z_up else placed
 
 

@@ -10,7 +10,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ ERROR_PER_CURVATURE = 0.5  # error of an interpolated joint over its distance fr
 _KINDS: tuple[type[ColumnSet], ...] = (People, Poses3D, Hands, Faces)
 _EDGES = tuple(H36M17.edges)  # parents precede their children
 
-Row = list["np.void | None"]  # a person in one frame: structured rows of the classes in `_KINDS`; None: not estimated
+Row = list[Any]  # a person in one frame: structured rows (np.void) of the classes in `_KINDS`; None: not estimated
 
 
 def fill_between(results: Iterable[FrameResult]) -> Iterator[FrameResult]:
@@ -148,30 +148,33 @@ class _Spline:
         share = (time - before_time) / (after_time - before_time)
         rows: Row = []
         for place, kind in enumerate(_KINDS):
-            near = (before if share < 0.5 else after)[place]
-            if before[place] is None or after[place] is None:
+            earlier, later = before[place], after[place]
+            if earlier is None or later is None:
                 rows.append(None)
                 continue
+            near = earlier if share < 0.5 else later
             row = np.empty((), near.dtype)  # np.array would share the memory of `near`
             row[()] = near
             _INTERPOLATED[kind](row, self, place, time, share)
-            rows.append(row[()])
+            rows.append(cast(np.void, row[()]))
         return rows
 
     def pair(self, place: int, name: str) -> tuple[F64, F64]:
         """Return the values of a column in the frames before and after."""
-        return tuple(  # type: ignore[return-value]
-            np.asarray(row[place][name], np.float64) for _, row in self.samples[self.start : self.start + 2]
-        )
+        (_, before), (_, after) = self.samples[self.start : self.start + 2]
+        earlier, later = before[place], after[place]
+        assert earlier is not None
+        assert later is not None
+        return np.asarray(earlier[name], np.float64), np.asarray(later[name], np.float64)
 
     def cubic(self, place: int, name: str, time: float, scores: str | None = None) -> F64:
         """Return the values of a column at a time; `scores` names the column that is 0 for invalid values."""
         times, values, valid = [], [], []
-        for moment, row in self.samples:
-            if row[place] is not None:
+        for moment, rows in self.samples:
+            if (row := rows[place]) is not None:
                 times.append(moment)
-                values.append(np.asarray(row[place][name], np.float64))
-                valid.append(True if scores is None else (row[place][scores] > 0)[..., None])
+                values.append(np.asarray(row[name], np.float64))
+                valid.append(True if scores is None else (row[scores] > 0)[..., None])
         start = times.index(self.samples[self.start][0])
         step = times[start + 1] - times[start]
         secant = (values[start + 1] - values[start]) / step

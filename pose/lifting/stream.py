@@ -15,6 +15,7 @@ from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifting.predict import Lifter
 from pose.lifting.refined import RecentFrames, Refinements
 from pose.lifting.repair.person import PersonRepair
+from pose.lifting.steady import Steady
 from pose.lifting.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.structures.camera import Camera
 from pose.structures.gaps import MAX_TRACK_GAP_S
@@ -88,13 +89,21 @@ class LifterStream:
 class StreamLifter:
     """Lifter stage for live pipelines, which runs a `LifterStream`. Follows `pose.structures.stages.LifterStage`.
 
+    With `steady`, the newest poses of a sliding window without look-ahead are smoothed (`pose.lifting.steady`).
+
     Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
     contain the original keypoints, and flags that state whether repair swapped left and right limbs.
     """
 
-    def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
-        """Start without people."""
-        self._stream, self._repair = stream, repair
+    def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0, steady: bool = False) -> None:
+        """Start without people.
+
+        Raises:
+            ValueError: If the stream cannot be smoothed or refined.
+        """
+        if steady and (stream.lookahead or not stream.refines):
+            raise ValueError("steady: smooths the newest poses of the lifter sliding, without look-ahead")
+        self._stream, self._repair, self._steady = stream, repair, steady
         self._refined = Refinements(stream.refinement_ages(refine)[-1]) if refine else None
         self._people: dict[int, _LivePerson] = {}
         self._pending: deque[PendingFrame] = deque()
@@ -167,7 +176,7 @@ class StreamLifter:
                 live.recent.add(refined_frame, live.state, ages)
         for live, output in zip(self._people.values(), outputs, strict=True):
             if output is not None and (person_frame := live.waiting.popleft()) is not None:
-                person_frame.lifted = output
+                person_frame.lifted = live.steady.smooth(output, live.state, people.time) if self._steady else output
                 person_frame.store_output()
         oldest = people.time - MAX_TRACK_GAP_S
         self._people = {
@@ -183,6 +192,7 @@ class _LivePerson:
     repair: PersonRepair | None  # repair of the person's 2D; None if disabled
     waiting: deque[PersonFrame | None] = field(default_factory=deque)  # frames that wait for their output
     recent: RecentFrames = field(default_factory=RecentFrames)  # frames whose poses a sliding window may still improve
+    steady: Steady = field(default_factory=Steady)  # filter of the newest poses
     last_seen: float = 0.0  # time of the last detection, s
 
     def add_detection(self, frame: PersonFrame) -> PersonFrame:

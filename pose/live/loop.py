@@ -24,7 +24,8 @@ from pose.live.mailbox import Mailbox
 from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
 from pose.live.sources import Captured, LiveSource, Reconnecting
-from pose.pipeline import Pipeline, Session
+from pose.pipeline import Pipeline
+from pose.session import Session
 from pose.structures.types import FrameResult, People
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps

@@ -21,7 +21,8 @@ from typing import Self
 import numpy as np
 
 from pose.errors import UsageError
-from pose.pipeline import Pipeline, Session
+from pose.pipeline import Pipeline
+from pose.session import Session
 from pose.structures.skeletons import BLAZEPOSE33, H36M17
 from pose.structures.types import F64, U8, Frame, FrameResult
 

@@ -16,7 +16,8 @@ from pose.structures.types import U8, FrameResult
 from pose.utils.json_values import Json
 
 if TYPE_CHECKING:
-    from pose.pipeline import Pipeline, Session
+    from pose.pipeline import Pipeline
+    from pose.session import Session
 
 STALL_SECONDS = 3.0  # time without an image after which a source counts as stalled
 

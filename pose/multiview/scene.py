@@ -27,8 +27,8 @@ from pose.utils.json_values import Json
 from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
-from pose.world.rules import SizeRules
 
+_ADULT_LOG_SIGMA = 0.054  # of body heights: C. C. Gordon et al., ANSUR II, 2014
 NOT_RECORDED = Recorded()
 
 
@@ -111,7 +111,7 @@ def _scale_sigma(given: Given, people: int) -> float:
     measured = given.cameras is not None and not given.refine
     if measured or given.distance is not None or given.height is not None:
         return 0.0
-    return SizeRules().uncertainty.adult_log_sigma / math.sqrt(max(people, 1))
+    return _ADULT_LOG_SIGMA / math.sqrt(max(people, 1))
 
 
 def results_of(

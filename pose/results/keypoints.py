@@ -85,7 +85,9 @@ def _sequence(arrays: Arrays) -> Sequence2D:
         check_intrinsics(intrinsics)
     camera = Camera.of((round(float(size[0])), round(float(size[1]))), intrinsics)
     keypoints = np.where(np.isfinite(keypoints), np.clip(keypoints, -1e30, 1e30), keypoints)  # finite as float32
-    return checked_keypoints(Sequence2D(keypoints.astype(np.float32), scores, times, camera, skeleton))
+    return checked_keypoints(
+        Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, camera, skeleton)
+    )
 
 
 def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:

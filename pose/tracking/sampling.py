@@ -39,7 +39,8 @@ class _Sample:
     @property
     def xy(self) -> F32:
         """(J, 2) px."""
-        return self.keypoints.xy[0]
+        xy: F32 = self.keypoints.xy[0]
+        return xy
 
     @property
     def height(self) -> float:
@@ -126,7 +127,8 @@ class SampledTracker:
         for row, person in enumerate(held.people.ids.tolist()):
             rows, score = [row], held.people.box_scores[[row]]
             regions = held.regions.get(person, Regions.empty())
-            next_region = regions if len(regions) else Regions(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros(1))
+            nowhere = np.zeros((1, 2), np.float32)
+            next_region = regions if len(regions) else Regions(nowhere, nowhere, np.zeros(1, np.float32))
             keypoints = Keypoints2D(held.people.keypoints[rows], held.people.scores[rows], score, next_region)
             self._samples.setdefault(person, []).append(_Sample(held.time, keypoints))
         samples = self._sampled_frames()
@@ -192,7 +194,7 @@ class SampledTracker:
             return
         for person in sorted(left.regions.keys() & right.regions.keys()):
             self._bisect(person, left, right, between)
-        before, after = (set(held.people.ids.tolist()) for held in (left, right))
+        before, after = set(left.people.ids.tolist()), set(right.people.ids.tolist())
         for person in sorted(right.regions.keys() - before):
             self._find_end(person, right.regions[person], between)
         for person in sorted(left.regions.keys() - after):

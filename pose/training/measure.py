@@ -123,8 +123,6 @@ def measure(
         root.append(np.linalg.norm(lifted.root.numpy() - batch.root, axis=-1)[valid] * 1000)
         distance.append(np.linalg.norm(batch.root, axis=-1)[valid] * 1000)
     off, away = np.concatenate(root), np.concatenate(distance)
-    return LiftMetrics(
-        *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside)),
-        root=float(np.median(off)),
-        root_share=float(100 * np.median(off / away)),
-    )
+    means = [float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside)]
+    means += [float(np.median(off)), float(100 * np.median(off / away))]
+    return LiftMetrics(*means)

@@ -5,8 +5,8 @@
 2. depth      estimates the distance from the whole body, filters it over time, and gives its uncertainty
 3. gaps       fills short gaps and marks the filled frames
 4. smoothing  applies a zero-phase filter between long gaps, and restores the bone lengths
-5. gravity    takes the given vertical, or estimates it from feet and bodies
-6. floor      estimates the common floor together with the sizes of all people (`pose.world.ground`)
+5. scene      estimates gravity, floor, sizes, and an unknown focal length together (`pose.world.scene`)
+6. floor      puts people on the common floor
 7. contacts   finds foot contacts with hysteresis thresholds
 8. feet       corrects the path and the legs so that standing feet stay in place
 
@@ -23,7 +23,7 @@ from pose.structures.smooth import zero_phase
 from pose.structures.types import F64, Flags
 from pose.world import depth as depths
 from pose.world.camera_motion.decision import Spans
-from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
@@ -31,7 +31,7 @@ from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
-from pose.world.ground import Ground, find_world
+from pose.world.ground import Ground, find_world, refound
 from pose.world.height import scale_to, stature
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
@@ -58,9 +58,15 @@ class Steps:
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
     path: CameraPath | None = None  # path of a moving camera; None if it is static
+    refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
     without_world: Spans = ()
+
+    @property
+    def focal_known(self) -> bool:
+        """Whether people have no say in the focal length: it is given, or a moving camera's path contains it."""
+        return self.camera_known or self.path is not None
 
     def has_world(self, time: float) -> bool:
         """Return whether people in the scene at `time` (s) get world coordinates."""
@@ -120,14 +126,25 @@ def clean(
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-    found = find_world(works, steps.up, rules)
+    found = find_world(works, steps.up, rules, camera_known=steps.focal_known)
+    if found.world.focal != 1.0:
+        every = np.unique(np.concatenate([person.times for person in people.values()]))
+        steps = at_focal(steps, every if frames is None else frames, found.world.focal)
+        works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
+        found = refound(found, find_world(works, steps.up, rules))
     return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
+
+
+def at_focal(steps: Steps, frames: F64, focal: float) -> Steps:
+    """Return the steps for a static camera whose focal length is `focal` times the assumed one."""
+    path = static_path(frames, np.zeros(1))
+    return replace(steps, path=replace(path, zooms=np.full(len(frames), focal)), refocused=True)
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
     """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
-        person = unzoomed(person, steps.path)
+        person = unzoomed(person, steps.path, steps.refocused)
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
@@ -182,12 +199,13 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size."""
     work, world, own_floor = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
-        own_scale = 1.0 if work.height_given else ground.sizes[number].scale
+        own_scale = ground.sizes[number].distance_scale
         places = steps.path.positions[steps.path.rows(work.times)]
         work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
-    if own_floor is not None and abs(own_floor - world.floor) <= rules.floor.max_step_m:
+    on_floor = ground.sizes[number].on_floor > 0.5
+    if own_floor is not None and (on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))

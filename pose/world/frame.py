@@ -29,6 +29,8 @@ class World:
     found_by: str
     sigma_degrees: float  # standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown
     floor_known: bool = True  # whether feet determined the floor; otherwise `floor` is 0, the camera's own height
+    focal: float = 1.0  # ratio of the focal length to that of the intrinsics; not 1 if people contradict an assumed one
+    focal_sigma: float = 0.0  # standard deviation of its logarithm; 0 if the intrinsics are given
 
     @property
     def up(self) -> F64:

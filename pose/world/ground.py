@@ -1,4 +1,4 @@
-"""The common world of people: vertical, floor, and all body scales (`pose.world.gravity`, `pose.world.sizes`)."""
+"""The common world of people: vertical, floor, focal length and body sizes in one estimate: `pose.world.scene`."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -8,32 +8,39 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.floor import common_floor, own_floor
-from pose.world.frame import GIVEN, UNKNOWN, World, rotation_of
-from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
+from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
-from pose.world.sizes import Evidence, Size, find_sizes
-from pose.world.work import Work
+from pose.world.scene.evidence import evidence_of
+from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
+from pose.world.scene.solve import SolvedScene, solve
+from pose.world.scene.types import PersonEvidence
+from pose.world.size import PersonSize
+from pose.world.work import Work, resized
 
-_MAX_ABOVE_FLOOR_M = 0.15  # m above a person's lowest standing feet; ankles below it define the position of the feet
+_MAX_SOLVED = 24  # people who determine the scene; the sizes of further people follow from it
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """The common world of people."""
 
-    # The path of a carried camera was scaled with people at their lifted size; `path_scale` is the geometric mean of
-    # their scales.
-
     world: World  # vertical and floor
     floors: Mapping[int, float]  # height of the floor under each person along the vertical, m
-    sizes: Mapping[int, Size]  # sizes by track id
-    path_scale: float = 1.0  # factor on the path of a carried camera
+    sizes: Mapping[int, PersonSize]  # sizes by track id
+    # The path of a carried camera was scaled with people at their lifted size; `path_scale` is the geometric mean of
+    # the scales of their distances.
+    path_scale: float = 1.0
 
 
 def find_world(
-    works: Mapping[int, Work], up: F64 | None = None, rules: Rules = RULES, doubtful: Collection[int] = ()
+    works: Mapping[int, Work],
+    up: F64 | None = None,
+    rules: Rules = RULES,
+    doubtful: Collection[int] = (),
+    camera_known: bool = True,
 ) -> Ground:
-    """Estimate vertical, floor and body sizes from all people of a run.
+    """Estimate vertical, floor, focal length and body sizes from all people of a run.
 
     People are read one after another, so `works` may read them from a file.
 
@@ -41,39 +48,55 @@ def find_world(
         works: People by track id, at the size from the lifter.
         up: (3,) vector opposite to gravity in the axes of `works`; None estimates it.
         doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other
-            people, and their own size is estimated alone.
+            people.
+        camera_known: Whether the focal length is known; otherwise it is estimated, and the world's `focal` is not 1 if
+            it differs clearly from the assumed one. The world then refers to people at that focal length.
     """
-    trusted = dict.fromkeys(n for n in works if n not in doubtful) or dict.fromkeys(works)
-    if up is None:
-        people = (works[number] for number in trusted)
-        world = find_gravity((BodyMotion(w.joints, w.root, w.times) for w in people), rules.gravity)
-    else:
-        world = given_gravity(up)
-    vertical_known = world.found_by != UNKNOWN
-    feet = {number: _feet_centre(work, world, rules) for number, work in works.items()}
-    evidence, seconds = {}, {}
-    for number, work in works.items():
-        compared = vertical_known and number in trusted
-        evidence[number] = Evidence(work.bones, work.height, work.height_given, feet[number] if compared else None)
-        seconds[number] = float(len(work.times))
-    tilt_sigma = 0.0 if world.found_by == GIVEN or not vertical_known else math.radians(world.sigma_degrees)
-    sizes = find_sizes(evidence, tilt_sigma, rules.size)
-    about_x, about_z = sizes.tilt
-    vertical = np.array([about_z, 1.0, about_x])
-    if sizes.tilt != (0.0, 0.0):
-        world = replace(world, rotation=rotation_of(world.rotation.T @ vertical))
-    floors = {
-        number: sizes.people[number].scale * float(feet_centre @ vertical) / float(np.linalg.norm(vertical))
-        for number, feet_centre in feet.items()
-        if feet_centre is not None
-    }
-    standing = {number: floors[number] for number in trusted if number in floors} or floors
+    evidence = {number: evidence_of(work) for number, work in works.items()}
+    trusted = [n for n in works if n not in doubtful] or list(works)
+    chosen = sorted(trusted, key=lambda n: -evidence[n].seconds)[:_MAX_SOLVED]
+    up = None if up is None else up / np.linalg.norm(up)
+    people = [evidence[n] for n in chosen]
+    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up)
+    if not camera_known and not solution.focal_differs:
+        solution = replace(solve(people, 0.0, up), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
+    world = _world(solution, people, up, rules)
+    sizes = dict(zip(chosen, solution.people, strict=True))
+    for n in evidence.keys() - sizes.keys():
+        alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
+        sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up).people[-1]
+    levels = {n: _own_floor(work, sizes[n], world, rules) for n, work in works.items()}
+    floors = {n: level for n, level in levels.items() if level is not None}
+    standing = {n: floors[n] for n in trusted if n in floors} or floors
+    seconds = {n: evidence[n].seconds for n in works}
     if floors:
-        level = _floor_height(standing, seconds, sizes.floor, rules)
-        world = replace(world, floor=level, floor_known=True)
-    logs = [0.0 if evidence[n].height_given else math.log(sizes.people[n].scale) for n in trusted]
-    path_scale = math.exp(float(np.average(logs, weights=[seconds[n] for n in trusted]))) if logs else 1.0
-    return Ground(world, floors, sizes.people, path_scale)
+        expected = -solution.camera_height if world.found_by != UNKNOWN and len(standing) > 1 else None
+        world = replace(world, floor=_floor_height(standing, seconds, expected, rules), floor_known=True)
+    logs = [math.log(sizes[n].distance_scale) for n in trusted]
+    weights = [max(seconds[n], 1e-3) for n in trusted]
+    path_scale = math.exp(float(np.average(logs, weights=weights))) if logs else 1.0
+    world = replace(world, focal=solution.focal, focal_sigma=solution.focal_sigma)
+    return Ground(world, floors, sizes, path_scale)
+
+
+def refound(before: Ground, after: Ground) -> Ground:
+    """Return the ground `after` at the focal length that `before` found, with the uncertainties of the latter."""
+    world = replace(after.world, focal=before.world.focal, focal_sigma=before.world.focal_sigma)
+    if world.found_by not in (GIVEN, UNKNOWN):
+        world = replace(world, sigma_degrees=before.world.sigma_degrees)
+    return replace(after, world=world)
+
+
+def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules) -> World:
+    """Return the vertical of a solution, without a floor."""
+    if up is not None:
+        return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
+    degrees = math.degrees(solution.up_sigma)
+    bodies = sum(len(one.directions) > 0 for one in people)
+    if not bodies or degrees > rules.gravity.max_sigma_degrees:
+        return World(rotation_of(LEVEL_UP), 0.0, UNKNOWN, float("nan"), floor_known=False)
+    by_feet = solution.up_sigma < 0.7 * math.hypot(ALONG_SIGMA / math.sqrt(bodies), BIAS_SIGMA)
+    return World(rotation_of(solution.up), 0.0, FEET if by_feet else BODIES, degrees, floor_known=False)
 
 
 def _floor_height(
@@ -85,12 +108,8 @@ def _floor_height(
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
-def _feet_centre(work: Work, world: World, rules: Rules) -> F64 | None:
-    """Return the centre (3,) m of a person's standing feet at sole height, in world axes with the camera at 0."""
-    ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
-    floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
-    if floor is None:
-        return None
-    lowest = ankles[..., 1] <= floor + rules.size.ankle_height_m + _MAX_ABOVE_FLOOR_M
-    middle = np.median(ankles[lowest] if lowest.any() else ankles.reshape(-1, 3), axis=0)
-    return np.array([middle[0], floor, middle[2]])
+def _own_floor(work: Work, size: PersonSize, world: World, rules: Rules) -> float | None:
+    """Return the height (m) along the vertical of the floor under a person, with the camera at 0."""
+    scaled = resized(work, size, rules.size)
+    ankles = (scaled.joints[:, ANKLES] + scaled.root[:, None]) @ world.rotation.T
+    return own_floor(ankles, work.times, rules.floor, work.feet_seen)

@@ -10,15 +10,21 @@ import numpy as np
 from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
 from pose.world.person import Person
+from pose.world.scene.model import ray_frames
 
 
-def unzoomed(person: Person, path: CameraPath) -> Person:
-    """Return a person whose distance and rays are corrected for the zoom of the camera."""
+def unzoomed(person: Person, path: CameraPath, turned: bool = False) -> Person:
+    """Return a person whose distance, rays and (if `turned`) orientation are corrected for the zoom of the camera."""
     # Lifted distances and rays assume the focal length of the intrinsics. Where `path` has twice this focal length, the
-    # person is twice as far away.
+    # person is twice as far away, and on another ray. A pose keeps its orientation relative to the ray.
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
-    return replace(person, root=root, rays=person.rays / zooms[:, None, None])
+    rays = person.rays / zooms[:, None, None]
+    if not turned:
+        return replace(person, root=root, rays=rays)
+    turn = ray_frames(root) @ np.swapaxes(ray_frames(person.root), -1, -2)
+    joints = np.einsum("tij,tkj->tki", turn, person.joints)
+    return replace(person, joints=joints, root=root, rays=rays)
 
 
 def to_static(person: Person, path: CameraPath) -> Person:

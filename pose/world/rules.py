@@ -155,68 +155,12 @@ class FootRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SizePrior:
-    """Prior of a person's scale: true size divided by the size from the lifter.
-
-    The logarithm of the scale has a mixture of two normal distributions: adults with mean 0, and children. Very small
-    adults count as children.
-
-    Attributes:
-        adult_log_sigma: Standard deviation of the log scale of adults.
-        child_log_scale: Mean log scale of children.
-        child_log_sigma: Standard deviation of the log scale of children.
-        child_log_odds: Intercept of the logistic regression that gives the probability of a child.
-        child_slopes: Slopes of this regression for the logarithms of leg length, head length and height. The lengths
-            are shares of the sum of leg, trunk and head. All three are standardised with `SizeRules.adult_log_means`
-            and `SizeRules.adult_log_sigmas`.
-    """
-
-    adult_log_sigma: float
-    child_log_scale: float
-    child_log_sigma: float
-    child_log_odds: float
-    child_slopes: tuple[float, float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRules:
-    """Thresholds of the sizes of people (`pose.world.sizes`).
-
-    The priors were fitted to virtual people of training subjects with proportions from two years to adult.
-    """
+    """Parts of the body height that the lifter does not give, and its uncertainty in live processing."""
 
     ankle_height_m: float = 0.08  # height of the ankle joint above the floor
     crown_height_m: float = 0.10  # distance from the head joint to the top of the head
     live_sigma_share: float = 0.035  # relative standard deviation of the height in live processing
-    # Range of the logarithm of the lifted height (m) of adults. Values outside are errors of the lifter.
-    adult_log_heights: tuple[float, float] = (0.477, 0.637)
-    # Mean logarithms of leg length, head length and height (m) of adults. The lengths are shares of the sum of leg,
-    # trunk and head.
-    adult_log_means: tuple[float, float, float] = (-0.695, -1.742, 0.548)
-    adult_log_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)  # standard deviations of these logarithms
-    # Prior for the estimated size. Four of ten people are children, and adults are rarely classified as children.
-    estimate: SizePrior = SizePrior(
-        adult_log_sigma=0.05, child_log_scale=-0.25, child_log_sigma=0.11, child_log_odds=-1.315,
-        child_slopes=(-0.10, 0.65, -0.86),
-    )  # fmt: skip
-    # Prior for the uncertainty of the size. Half of the people are adults, half are children of 0.9 to 1.6 m. The share
-    # of the legs is ignored, because the lifter shortens legs if the camera looks down. The standard deviation of
-    # adults, 0.054, includes both sexes: men 1.756 +- 0.069 m, women 1.629 +- 0.064 m. Source: C. C. Gordon et al.,
-    # NATICK/TR-15/007, ANSUR II, 2014.
-    uncertainty: SizePrior = SizePrior(
-        adult_log_sigma=0.054, child_log_scale=-0.25, child_log_sigma=0.125, child_log_odds=-0.20,
-        child_slopes=(0.0, 0.84, -0.46),
-    )  # fmt: skip
-    # Factor on the uncertainty of people who are compared with other people on the same floor. Their feet have common
-    # errors.
-    group_sigma_factor: float = 1.15
-    floor_sigma_m: float = 0.04  # standard deviation of the height of standing feet
-    # Part of this standard deviation that grows with the distance from the camera, in m per m.
-    floor_sigma_share: float = 0.01
-    step_probability: float = 0.05  # probability that a person stands on an object
-    step_height_m: float = 0.8  # mean height of such an object
-    stray_probability: float = 0.005  # probability that feet are at an arbitrary height
-    stray_range_m: float = 5.0  # range of arbitrary heights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

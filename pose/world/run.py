@@ -15,13 +15,14 @@ from pose.structures.columns import columns_of
 from pose.structures.skeletons import LIMBS, Skeleton
 from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
 from pose.utils.row_file import RowFile, Rows
-from pose.world.clean import Steps, prepare, put_on_floor
-from pose.world.ground import find_world
+from pose.world.camera_motion.path import static_path
+from pose.world.clean import Steps, at_focal, prepare, put_on_floor
+from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
-from pose.world.scenes import Scene, find_scenes, static_path
-from pose.world.sizes import Size
+from pose.world.scenes import Scene, SceneWorlds, find_scenes
+from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 
@@ -88,7 +89,7 @@ class PlacedRun:
         self._left_out: dict[int, set[float]] = {}  # times (s) by track id
         self.heights: dict[int, tuple[float, float]] = {}
         self.height_intervals: dict[int, tuple[float, float]] = {}
-        self.sizes: Mapping[int, Size] = {}
+        self.sizes: Mapping[int, PersonSize] = {}
         self.filled = 0
         self.inconsistent: dict[int, dict[str, float]] = {}
         self.foot_velocities: list[F64] = []
@@ -128,42 +129,59 @@ class PlacedRun:
         self.doubtful = _doubtful(people, scenes, rules)
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
-        with Works(folder) as works:
-            for number, person in people.items():
-                if steps.has_world(float(person.times[0])):
-                    works.add(number, prepare(number, person, people.frames, steps, rules))
-                else:
-                    self.unplaced.add(number)
-            begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
-            scene_worlds = find_scenes(works, begins, steps.up, rules, self.doubtful)
-            if scene_worlds is None:
-                self.world = find_world(works, steps.up, rules).world
+        begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
+        with Works(folder) as first:
+            self._prepare(people, first, steps, rules)
+            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known)
+            ground = None if found is None else found.first.ground
+            if ground is None or ground.world.focal == 1.0:
+                self._put_on_floor(people, first, found, steps, rules)
                 return
-            self.world, self.scenes = scene_worlds.first.ground.world, list(scene_worlds.scenes.values())
-            self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
-            if steps.path is not None:
-                self.path = scene_worlds.scaled(steps.path)
-                steps = replace(steps, path=self.path)
-            if len(self.scenes) > 1:
-                self.path = scene_worlds.aligned(self.path or static_path(people.frames, scene_worlds.begins))
-            for number, work in works.items():
-                cleaned = put_on_floor(number, work, scene_worlds.at(float(work.times[0])).ground, steps, rules)
-                boxes = people.boxes(number, cleaned.times)
-                doubtful = np.array(number in self.doubtful)
-                named: dict[str, Any] = {
-                    "box": boxes,
-                    "joints3d": cleaned.joints,
-                    "world": cleaned.placed,
-                    "doubtful": doubtful,
-                }
-                self._rows.append(number, rows_of(cleaned, len(cleaned.times), _PLACED, **named))
-                self._begins.append((float(cleaned.times[0]), number))
-                self.heights[number] = cleaned.height, cleaned.height_sigma
-                self.height_intervals[number] = cleaned.height_interval
-                self.filled += int(cleaned.filled.sum())
-                self.foot_velocities.append(cleaned.foot_velocities)
-                if cleaned.inconsistent.any():
-                    self.inconsistent[number] = _durations(cleaned.inconsistent, cleaned.times, people.frames)
+        with Works(folder) as second:  # at the focal length that was found
+            steps = at_focal(steps, people.frames, ground.world.focal)
+            self._prepare(people, second, steps, rules)
+            again = find_scenes(second, begins, steps.up, rules, self.doubtful)
+            assert again is not None
+            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
+
+    def _prepare(self, people: SeenPeople, works: Works, steps: Steps, rules: Rules) -> None:
+        for number, person in people.items():
+            if steps.has_world(float(person.times[0])):
+                works.add(number, prepare(number, person, people.frames, steps, rules))
+            else:
+                self.unplaced.add(number)
+
+    def _put_on_floor(
+        self, people: SeenPeople, works: Works, scene_worlds: SceneWorlds | None, steps: Steps, rules: Rules
+    ) -> None:
+        if scene_worlds is None:
+            self.world = find_world(works, steps.up, rules).world
+            return
+        self.world, self.scenes = scene_worlds.first.ground.world, list(scene_worlds.scenes.values())
+        self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
+        if steps.path is not None:
+            self.path = scene_worlds.scaled(steps.path)
+            steps = replace(steps, path=self.path)
+        if len(self.scenes) > 1:
+            self.path = scene_worlds.aligned(self.path or static_path(people.frames, scene_worlds.begins))
+        for number, work in works.items():
+            cleaned = put_on_floor(number, work, scene_worlds.at(float(work.times[0])).ground, steps, rules)
+            boxes = people.boxes(number, cleaned.times)
+            doubtful = np.array(number in self.doubtful)
+            named: dict[str, Any] = {
+                "box": boxes,
+                "joints3d": cleaned.joints,
+                "world": cleaned.placed,
+                "doubtful": doubtful,
+            }
+            self._rows.append(number, rows_of(cleaned, len(cleaned.times), _PLACED, **named))
+            self._begins.append((float(cleaned.times[0]), number))
+            self.heights[number] = cleaned.height, cleaned.height_sigma
+            self.height_intervals[number] = cleaned.height_interval
+            self.filled += int(cleaned.filled.sum())
+            self.foot_velocities.append(cleaned.foot_velocities)
+            if cleaned.inconsistent.any():
+                self.inconsistent[number] = _durations(cleaned.inconsistent, cleaned.times, people.frames)
 
     def close(self) -> None:
         """Delete the temporary file."""

@@ -5,16 +5,14 @@ sizes, from the people in it; tracks end at cuts. The views of the camera are th
 and one floor. Headings and horizontal positions of two scenes remain unrelated, because nothing connects them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.structures.types import F64
-from pose.world.camera_motion.path import CameraPath
+from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.frame import UNKNOWN, World
-from pose.world.gravity import BodyMotion, find_gravity
 from pose.world.ground import Ground, find_world
 from pose.world.rules import RULES, Rules
 from pose.world.work import Work
@@ -47,6 +45,11 @@ class SceneWorlds:
         """Return the scene that contains `time` (s); there must be people in it."""
         return self.scenes[int(scene_numbers(self.begins, np.array([time]))[0])]
 
+    def with_ground(self, changed: Callable[[Ground], Ground]) -> "SceneWorlds":
+        """Return the worlds with a changed ground in each scene."""
+        scenes = {n: replace(one, ground=changed(one.ground)) for n, one in self.scenes.items()}
+        return replace(self, scenes=scenes, first=scenes[self.first.number])
+
     def aligned(self, path: CameraPath) -> CameraPath:
         """Return the path with one vertical and one floor for all scenes, those of `first`."""
         world, numbers = self.first.ground.world, scene_numbers(self.begins, path.times)
@@ -70,25 +73,18 @@ class SceneWorlds:
         return replace(path, positions=factors[:, None] * path.positions)
 
 
-def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
-    """Return the scene number (N,), from 0, of each of the times (N,) s; scenes start at `begins` (s)."""
-    return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
-
-
-def static_path(frames: F64, begins: F64) -> CameraPath:
-    """Return a path without motion, for a static camera in each scene."""
-    rotations = np.tile(np.eye(3), (len(frames), 1, 1))
-    return CameraPath(frames, rotations, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
-
-
 def find_scenes(
     works: Mapping[int, Work],
     begins: Sequence[float],
     up: F64 | None = None,
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
+    camera_known: bool = True,
 ) -> SceneWorlds | None:
-    """Estimate the world of each scene; return None without people."""
+    """Estimate the world of each scene; return None without people.
+
+    The focal length is estimated if it is not known and all people are in one scene.
+    """
     # Unless all tracks of a scene are doubtful, doubtful ones do not affect the other people in it. A vertical from all
     # scenes includes them.
     members: dict[int, list[int]] = {}
@@ -98,10 +94,10 @@ def find_scenes(
     common: World | None = None
     for number in sorted(members):
         people = _Subset(works, members[number])
-        ground = find_world(people, up, rules, doubtful)
+        ground = find_world(people, up, rules, doubtful, camera_known or len(members) > 1)
         found_by = ground.world.found_by
         if found_by == UNKNOWN and len(members) > 1:
-            common = common or find_gravity(_all_motions(works), rules.gravity)
+            common = common or find_world(works, None, rules).world
             if common.found_by != UNKNOWN:
                 ground = find_world(people, common.up, rules, doubtful)
         scenes[number] = Scene(number, float(begins[number]), ground, found_by, ground.world.floor_known)
@@ -118,10 +114,6 @@ def find_scenes(
 def _with_floor(scene: Scene, floor: float) -> Scene:
     world = replace(scene.ground.world, floor=floor, floor_known=True)
     return replace(scene, ground=replace(scene.ground, world=world))
-
-
-def _all_motions(works: Mapping[int, Work]) -> Iterator[BodyMotion]:
-    return (BodyMotion(work.joints, work.root, work.times) for work in works.values())
 
 
 class _Subset(Mapping[int, Work]):

@@ -1,14 +1,13 @@
 """Intermediate data of a person between the steps without a world and the steps with one."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pose.structures.types import F64, Flags
-from pose.world.height import scaled_stature
+from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
-from pose.world.sizes import Size
+from pose.world.size import PersonSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +50,22 @@ class Work:
     height_given: bool = False
 
 
-def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
-    """Return the person at the estimated (not a given) size, with pose, distance and uncertainties scaled."""
-    scale, height = (
-        (1.0, work.height) if work.height_given else (size.scale, scaled_stature(work.height, size.scale, rules))
-    )
-    down, up = size.interval_offsets
-    ends = [scaled_stature(height, math.exp(by), rules) for by in (-size.sigma, size.sigma, -down, up)]
-    root = scale * work.root
+def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work:
+    """Return the person at the estimated (not a given) size and distance, with uncertainties scaled."""
+    height = work.height if work.height_given else size.height
+    scale = scale_to(height, work.height, rules)
+    low, high = (work.height, work.height) if work.height_given else size.interval
+    root = size.distance_scale * work.root
     return replace(
         work,
         joints=scale * work.joints,
         root=root,
-        lifted=scale * work.lifted,
+        lifted=scale * (work.lifted - work.lifted[:, :1]) + size.distance_scale * work.lifted[:, :1],
         bones=scale * work.bones,
-        root_sigma=np.hypot(scale * work.root_sigma, 1000 * size.sigma * np.linalg.norm(root, axis=1)),
+        root_sigma=np.hypot(
+            size.distance_scale * work.root_sigma, 1000 * size.distance_sigma * np.linalg.norm(root, axis=1)
+        ),
         height=height,
-        height_sigma=(ends[1] - ends[0]) / 2,
-        height_interval=(ends[2], ends[3]),
+        height_sigma=(high - low) / 2,
+        height_interval=(low, high),
     )

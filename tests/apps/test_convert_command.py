@@ -174,3 +174,11 @@ def test_long_time_gaps_are_filled_up_to_a_limit(tmp_path, capsys, pause, step):
 
 def test_gap_limit_allows_a_high_requested_rate(poses, capsys):
     assert main([str(poses), "--to", "csv", "--fps", "1000", "--quiet"]) == 0
+
+
+def test_the_video_of_a_conversion_is_never_replaced(poses, tmp_path, capsys):
+    video = tmp_path / "poses.html"
+    video.write_text("a video")
+    assert main([str(poses), "--to", "html", "--video", str(video), "--overwrite", "--quiet"]) == 2
+    assert "would replace an input" in error_line(capsys)
+    assert video.read_text() == "a video"

@@ -62,6 +62,7 @@ def test_pose_run_writes_tracked_3d_of_a_clip(call, dance, tmp_path):
     assert {model["role"]: model["name"] for model in document["models"]} == {
         "detector": "rtmdet",
         "estimator": "blazepose",
+        "ensemble": "movenet-thunder",
         "lifter": "offline",
     }
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 45

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from mutations import quick_and_long, try_mutations
+from numpy.typing import NDArray
 from pose_datasets import asf_amc, bvh
 from pose_datasets.mapping import asf_points, bvh_points
 
@@ -33,13 +34,13 @@ def real(shared) -> dict[str, str]:
     }
 
 
-def read_asf(files: dict[str, str]) -> None:
+def read_asf(files: dict[str, str]) -> NDArray[np.float64]:
     skeleton = asf_amc.parse_asf(files["asf"], "a.asf")
-    asf_points(skeleton, asf_amc.parse_amc(files["amc"], skeleton, "a.amc"), "a.amc")
+    return asf_points(skeleton, asf_amc.parse_amc(files["amc"], skeleton, "a.amc"), "a.amc")
 
 
-def read_bvh(files: dict[str, str]) -> None:
-    bvh_points(bvh.parse_bvh(files["bvh"], "a.bvh"), "a.bvh")
+def read_bvh(files: dict[str, str]) -> NDArray[np.float64]:
+    return bvh_points(bvh.parse_bvh(files["bvh"], "a.bvh"), "a.bvh")
 
 
 READERS = {"asf": read_asf, "amc": read_asf, "bvh": read_bvh}
@@ -47,7 +48,9 @@ READERS = {"asf": read_asf, "amc": read_asf, "bvh": read_bvh}
 
 def test_intact_motion_files_are_read(real):
     for read in READERS.values():
-        read(real)
+        points = read(real)
+        assert len(points) >= 3
+        assert np.isfinite(points).all()
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -15,6 +15,7 @@ from pose.lifting.model import LifterNetwork
 from pose.lifting.predict import join_outputs, mirror_mean, network_inputs
 from pose.lifting.refined import FinalResults
 from pose.lifting.sliding import AGES, SlidingStep
+from pose.lifting.steady import Steady
 from pose.lifting.stream import LifterStream, StreamLifter
 from pose.lifting.torch_lifter import TorchLifter
 from pose.structures.camera import Camera
@@ -170,6 +171,45 @@ def test_every_frame_is_refined_once(lifter, make_walk):
         latest = max(age for age in AGES if age <= min(9, 59 - frame))
         np.testing.assert_allclose(second[frame].poses.joints[0].ravel(), again[latest][frame, :51], atol=1e-5)
         np.testing.assert_allclose(second[frame].poses.sigma[0], again[latest][frame, 54:], rtol=1e-4)
+
+
+def test_steady_newest_poses_move_less_and_refined_ones_stay(lifter, make_walk):
+    sequence = make_walk(40)
+    stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
+    (plain, refined), (steady, refined_too) = (
+        played(StreamLifter(stream, refine=9, steady=steady), sequence) for steady in (False, True)
+    )
+
+    def jitter(results):
+        joints = np.stack([result.poses.joints[0] for result in results])
+        return np.linalg.norm(joints[2:] - 2 * joints[1:-1] + joints[:-2], axis=-1).mean()
+
+    assert jitter(steady) < 0.75 * jitter(plain)
+    for one, other in zip(refined, refined_too, strict=True):
+        np.testing.assert_array_equal(one.poses.joints, other.poses.joints)
+
+
+def test_steady_is_the_documented_filter():
+    class Window:
+        def output_of(self, age):
+            return outputs.get(age)
+
+    outputs = {}
+    filtered, still = Steady(), np.ones(71, np.float32)
+    np.testing.assert_array_equal(filtered.smooth(still, Window(), 5.0), still)
+    outputs |= {1: np.full(71, 4, np.float32), 2: np.full(71, 2, np.float32)}
+    found = filtered.smooth(np.full(71, 7, np.float32), Window(), 5.0 + 0.048 * np.log(2))
+    np.testing.assert_allclose(found[:51], 0.5 * 7 + 0.5 * (1 + 0.5 * 2), rtol=1e-6)
+    np.testing.assert_array_equal(found[51:], 7)
+    after_a_gap = filtered.smooth(np.full(71, 9, np.float32), Window(), 6.0)
+    np.testing.assert_allclose(after_a_gap, 9, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("lookahead", "sliding"), [(2, True), (0, False)])
+def test_steady_needs_a_sliding_window_without_lookahead(lifter, make_lifter, lookahead, sliding):
+    stream = LifterStream(lifter if sliding else make_lifter(streaming=True), H36M17, Camera.of((640, 480)), lookahead)
+    with pytest.raises(ValueError, match="steady: smooths the newest poses"):
+        StreamLifter(stream, steady=True)
 
 
 def test_files_contain_refined_frames_once(lifter, make_walk):

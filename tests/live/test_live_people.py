@@ -82,6 +82,9 @@ def test_default_lifters_are_offline_for_files_and_streaming_live(at_hand, tiny_
 @pytest.mark.parametrize(
     ("options", "live", "words"),
     [
+        ({"lifter": "stream", "steady": True}, True, "steady: smooths the newest poses of live runs"),
+        ({"lookahead": 2, "steady": True}, True, "steady: smooths the newest poses of live runs"),
+        ({"steady": True}, False, "steady: smooths the newest poses of live runs"),
         ({"lifter": "offline"}, True, "lifter: offline processes whole windows and cannot stream"),
         ({"lookahead": 3}, False, "lookahead: offline processes whole windows and cannot stream"),
         ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: 0 to 600"),

@@ -22,7 +22,9 @@ CONTAINERS = {
     "b.avi": {"codec": "mpeg4"},
     "a.ts": {"tone": 2.0},
     "b.ts": {},
+    "a.flv": {"codec": "flv", "tone": 2.0},
     "b.flv": {"codec": "flv"},
+    "a.mov": {"tone": 2.0},
     "b.gif": {"codec": "gif", "pix_fmt": "rgb8"},
 }
 

@@ -112,7 +112,11 @@ def run(
         manifest = Manifest(out, shard)
         finished_before, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
     with manifest.writing():
-        lines = finished_before + _process_tasks(config, job, tasks, manifest, finished_before)
+        known = finished_before + [_missing_line(task, job) for task in tasks if _is_missing(task.clip)]
+        for line in known[len(finished_before) :]:  # without a worker, because a list may name many
+            manifest.add(line)
+        tasks = [task for task in tasks if not _is_missing(task.clip)]
+        lines = known + _process_tasks(config, job, tasks, manifest, known)
     if not config.quiet:
         from pose_apps.batch.report import table
 
@@ -196,13 +200,10 @@ def _process_tasks(
     from pose_apps.batch.report import BatchProgress
     from pose_apps.batch.schedule import Schedule, StartError
 
-    lines = [_missing_line(task, job) for task in tasks if _is_missing(task.clip)]
-    tasks = [task for task in tasks if not _is_missing(task.clip)]
-    for line in lines:  # without a worker, because a list may contain many
-        manifest.add(line)
     if not tasks:
-        return lines
-    folders = [job.out / task.clip.name for task in tasks]
+        return []
+    lines: list[Line] = []
+    folders = [manifest.folder / task.clip.name for task in tasks]
     new = [folder for folder in folders if not folder.exists()]
     engine = _engine(config, job, len(tasks))
     try:
@@ -222,7 +223,7 @@ def _process_tasks(
         raise PoseError(f"no worker could start: {error}") from error
     finally:
         engine.close()
-        _remove_leftovers([*folders, Path(job.run.cache)], new)
+        _remove_leftovers([*folders, manifest.folder / (config.cache or CACHE)], new)
     return lines
 
 

@@ -221,9 +221,9 @@ def _progress_reporter(
 
 def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
     """Return the properties of a video. `tally` is None for single images."""
-    duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
     if tally is not None:
         fps = average_rate(fps, tally.frames, tally.first_time, tally.last_time)
+    duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
     return {"width": size[0], "height": size[1], "fps": round(fps, 6), "duration": round(duration, 6)}
 
 

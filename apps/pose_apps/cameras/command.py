@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.multiview.videos import camera_names
 from pose.structures.defaults import CAMERAS_FILE
-from pose_apps.cameras.options import (
-    CamerasConfig,
-    camera_names,
-    camera_videos,
-    joint_folder,
-    read_distance,
-    read_offsets,
-)
+from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder, read_distance, read_offsets
 from pose_apps.clip import RunConfig, derive, planned_outputs
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline

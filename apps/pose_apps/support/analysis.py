@@ -136,7 +136,7 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 def summary_lines(analysis: "Analysis", files: Sequence[Path]) -> list[str]:
     """Return two lines: what was found of how many people, and where the results are."""
-    people = len({one.person for one in [*analysis.metrics, *analysis.omissions]})
+    people = len({one.person for one in analysis.metrics} | {one.person for one in analysis.omissions})
     groups: dict[str, set[int]] = {}
     for metric in analysis.metrics:
         groups.setdefault(metric.group, set()).add(metric.person)

@@ -40,7 +40,7 @@ LAYOUTS: Mapping[str, Layout] = {
     },
     "pose-webcam": {
         "input": ("source", "demo", "loop", "mirror", "seconds"),
-        "output": ("web", "headless", "port", "record", "out", "udp", "ws"),
+        "output": ("web", "headless", "port", "record", "out", "udp", "ws", "send"),
         "people": _PEOPLE[:1],
         "networks": _NETWORKS,
         "speed": (*_SPEED, "lookahead"),
@@ -64,7 +64,12 @@ LAYOUTS: Mapping[str, Layout] = {
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-run": ("pose-run --demo", "pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
     "pose-batch": ("pose-batch clips --out results", "pose-batch 'day*/*.mp4' more.txt --out results --workers 4"),
-    "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
+    "pose-webcam": (
+        "pose-webcam",
+        "pose-webcam --web",
+        "pose-webcam --send vmc",
+        "pose-webcam --source clip.mp4 --headless --report times.json",
+    ),
     "pose-calibrate": (
         "pose-calibrate left.mp4 right.mp4 --height 1.82",
         "pose-calibrate recording --out cameras.json",

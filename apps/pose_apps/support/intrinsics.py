@@ -42,7 +42,7 @@ def camera_values(intrinsics: NDArray[np.float64] | Camera) -> Json:
     if not isinstance(intrinsics, Camera):
         return cast(Json, intrinsics.tolist())
     lens = [intrinsics.lens.name, *intrinsics.lens.coefficients]
-    return [cast(Json, intrinsics.matrix.tolist()), *intrinsics.size, *lens]
+    return cast(Json, [intrinsics.matrix.tolist(), *intrinsics.size, *lens])
 
 
 def _from_file(path: Path) -> ArrayLike:

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
     from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
+# Processor time on a CPU relative to `fast` (docs/studies/results/presets.json).
+PRESET_TIMES = {"fast": 1.0, "standard": 1.4, "best": 6.0}
 MAX_CONFIG_BYTES = 1 << 16  # maximum size of a config file
 MAX_CONFIG_DEPTH = 20  # maximum nesting in a config file
 
 
 def add_config_option(parser: ArgumentParser) -> None:
     """Add the options `--config FILE|PRESET` and `--print_config` to a parser."""
-    parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
+    costs = ", ".join(f"{name} {factor:g}" for name, factor in PRESET_TIMES.items())
+    others = ", ".join(name for name in preset_names() if name not in PRESET_TIMES)
+    parser.add_argument(
+        "--config",
+        action=_PresetOrFile,
+        help=f"a YAML file, or a preset; for a CPU, with the time relative to fast: {costs}; others: {others}",
+    )
 
 
 def config_first(argv: Sequence[str] | None) -> list[str]:

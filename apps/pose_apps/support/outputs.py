@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from pose.errors import PoseError, UsageError
 from pose.structures.defaults import RESULT_JSON, RESULT_NPZ, STEM
-from pose.utils.archives import open_arrays
 from pose.utils.shown import shown
 from pose.utils.whole_file import WholeFile
 from pose.utils.work_folder import folder_lock, work_folder
@@ -108,6 +107,8 @@ class Outputs:
                     with path.open("rb") as file:
                         file.seek(max(0, path.stat().st_size - 100))
                         return b'"complete": false' not in file.read()
+                from pose.utils.archives import open_arrays
+
                 with open_arrays(path) as arrays:
                     return bool(arrays["complete"])
         return True

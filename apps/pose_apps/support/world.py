@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pose.results import WorldInfo
     from pose.structures.types import F64
     from pose.world.clean import Steps
-    from pose.world.sizes import Size
+    from pose.world.size import PersonSize
 
 SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
@@ -133,13 +133,13 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
     ]
 
 
-def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
+def contradictions_line(sizes: "Mapping[int, PersonSize]", heights: "Mapping[int, tuple[float, float]]") -> str:
     """Return a message about people whose size or floor was adjusted; empty without such people."""
     # They are adjusted if people of average height would not stand on one common floor.
     changed = {
         n: size
         for n, size in sizes.items()
-        if abs(log(size.scale / size.scale_alone)) > MIN_REPORTED_LOG_HEIGHT or size.on_floor < 0.5
+        if abs(log(size.height / size.height_alone)) > MIN_REPORTED_LOG_HEIGHT or size.on_floor < 0.5
     }
     if not changed:
         return ""
@@ -154,7 +154,7 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     resized = [n for n in changed if changed[n].on_floor >= 0.5]
     if not resized:  # giving heights would not help then, because a height does not determine the floor
         return text
-    most_uncertain = max(resized, key=lambda n: changed[n].sigma)
+    most_uncertain = max(resized, key=lambda n: heights[n][1])
     return f"{text}; one known height would help most: --height {most_uncertain}:METRES"
 
 
@@ -188,6 +188,9 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
         text = f"world: gravity from {by} (+- {world.sigma_degrees:.0f} degrees)"
     if world.floor_known:
         text += f"; the camera is {-world.floor:.1f} m above the floor"
+    if world.focal != 1.0:
+        text += f"; focal length {world.focal:.2f} x the assumed one (+- {100 * world.focal_sigma:.0f} %), from people"
+        text += " (--intrinsics sets it)"
     if filled:
         text += f"; {filled} {'frame' if filled == 1 else 'frames'} of people filled in"
     return text

@@ -77,7 +77,8 @@ class CachedRun:
             return
         self._keys = {"people": key, "everything": poses_key(pipeline, source, key)}
         places: dict[str, Place] = {}
-        for part, names in (("people", PEOPLE_PARTS), ("everything", POSES_PARTS)):
+        parts: tuple[tuple[Found, tuple[str, ...]], ...] = (("people", PEOPLE_PARTS), ("everything", POSES_PARTS))
+        for part, names in parts:
             entry = cache.find(self._keys[part])
             if entry is None:
                 return

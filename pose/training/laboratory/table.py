@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
 TOTAL = "<!-- pose-lab total -->"
 NOT_RUN = "Not run yet."
-OTHER_TRIALS = "The finding in {}.yaml is about other trials than these."
+OTHER_TRIALS = "The finding in {}.yaml is about other trials than these, whose `found_in` is {}."
 RecordsByCondition = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
 
 
@@ -42,7 +42,8 @@ def format_section(experiment: Experiment, folder: Path) -> str:
     if experiment.finding:
         known = [record for some in records.values() for record in some]
         ours = experiment.found_in in ("", digest(known))
-        parts.append(f"**Found:** {experiment.finding}" if ours else OTHER_TRIALS.format(experiment.name))
+        other = OTHER_TRIALS.format(experiment.name, digest(known))
+        parts.append(f"**Found:** {experiment.finding}" if ours else other)
     return "\n\n".join(parts)
 
 

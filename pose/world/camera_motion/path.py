@@ -52,6 +52,17 @@ class CameraPath:
         return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
 
 
+def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
+    """Return the scene number (N,), from 0, of each of the times (N,) s; scenes start at `begins` (s)."""
+    return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
+
+
+def static_path(frames: F64, begins: F64) -> CameraPath:
+    """Return a path without motion, for a static camera in each scene."""
+    rotations = np.tile(np.eye(3), (len(frames), 1, 1))
+    return CameraPath(frames, rotations, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
+
+
 def find_path(
     times: F64, indices: Sequence[int], cuts: Sequence[int], measured: Sequence[tuple[int, Background]]
 ) -> CameraPath:

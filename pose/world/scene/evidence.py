@@ -1,7 +1,6 @@
 """What one person says about the scene: directions of the standing body, positions of standing feet, proportions."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
 from pose.world.contacts import ankle_speeds
 from pose.world.gravity import ANKLES, body_directions
+from pose.world.scene.types import PersonEvidence
 from pose.world.work import Work
 
 _GROUPS = 6  # groups of frames in which body directions are averaged
@@ -18,8 +18,8 @@ _MIN_LEG_EXTENSION = 0.92  # minimum distance from hip to ankle, relative to thi
 _MIN_COSINE = 0.85  # minimum cosine between trunk and straight leg of a standing body
 _MAX_FOOT_SPEED_MPS = 0.5  # maximum speed of a standing foot
 _MIN_FRAMES = 3  # minimum standing frames, and minimum frames of a group of feet
-# Logistic regression of the probability of a child on logarithms: leg and head as shares of leg, trunk and head, and the
-# lifted height (m). Fitted to training subjects, of whom 16 % were children (docs/studies/scene.md).
+# Logistic regression of the probability of a child on logarithms: leg and head as shares of leg, trunk and head, and
+# the lifted height (m). Fitted to training subjects, of whom 16 % were children (docs/studies/scene.md).
 _ADULT_LOG_MEANS, _ADULT_LOG_SIGMAS = np.array([-0.696, -1.704, 0.433]), np.array([0.0412, 0.0776, 0.1572])
 _CHILD_LOG_ODDS, _CHILD_SLOPES = -1.94, np.array([0.17, 0.73, -0.46])
 _BONES = {H36M17.names[child]: bone for bone, (_, child) in enumerate(H36M17.edges)}
@@ -28,20 +28,6 @@ _LEG_BONES, _TRUNK_BONES, _HEAD_BONES = (
 )
 _LEGS = [[H36M17.index(f"{side}_{part}") for part in ("hip", "knee", "ankle")] for side in ("left", "right")]
 _THORAX = H36M17.index("thorax")
-
-
-@dataclass(frozen=True, slots=True)
-class PersonEvidence:
-    """Measurements of one person at the lifted size, in the axes of the camera or of its path."""
-
-    directions: F64  # (G, 3) unit vectors from the feet to the centre of mass while standing
-    centres: F64  # (G, 3) m, position of the pelvis for each direction
-    feet: F64  # (K, 3) m, positions of ankles that stand
-    axes: F64  # (K, 3) unit vectors from the feet to the centre of mass in these frames
-    height: float  # m
-    height_given: bool
-    child: float  # probability of a child, from the proportions
-    seconds: float  # duration, for the weights of people
 
 
 def evidence_of(work: Work) -> PersonEvidence:

@@ -16,35 +16,43 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.scene.evidence import PersonEvidence
+from pose.world.scene.types import PersonEvidence
 
 PITCH, ROLL, FOCAL, HEIGHT, BIAS = range(5)
 SIZE = 5  # numbers of a candidate
 
 # Prior of the camera. Phones and webcams have horizontal fields of view of 50 to 80 degrees, broadcast cameras 5 to 40.
-PITCH_MEAN, PITCH_SIGMA = np.radians([-8.0, 18.0])
+PITCH_MEAN, PITCH_SIGMA = np.radians([-12.0, 25.0])
 ROLL_SIGMA = np.radians(6.0)
 FOCAL_SIGMA = 0.3
 HEIGHT_MEAN, HEIGHT_SIGMA = np.arcsinh(1.7 / 0.5), 0.7
 # Body directions of standing people: standard deviations across and along the line of sight, and common bias along it;
 # measured on training subjects (docs/studies/scene.md).
 ACROSS_SIGMA, ALONG_SIGMA = np.radians([2.3, 4.4])
-BIAS_MEAN, BIAS_SIGMA = np.radians([-1.0, 1.5])
+# Errors that all people of a scene have in common, beyond those of the model: of the vertical about one axis (rad), and
+# of the logarithm of the focal length.
+COMMON_TILT_SIGMA, COMMON_FOCAL_SIGMA = np.radians(1.0), 0.15
+BIAS_MEAN, BIAS_SIGMA = np.radians([-0.5, 1.5])
 _FREEDOM = 4.0  # degrees of freedom of the t distribution of body directions
 # Body heights in m. Adults: C. C. Gordon et al., ANSUR II, 2014, both sexes.
 ADULT_M, ADULT_LOG_SIGMA = 1.70, 0.058
 CHILD_M, CHILD_LOG_SIGMA = 1.25, 0.12
-# Logarithm of the lifted distance of a person of known height, relative to the true distance: mean and standard
-# deviation over people, measured on training subjects.
-DISTANCE_LOG_MEAN, DISTANCE_LOG_SIGMA = -0.055, 0.065
+# Standard deviation over people of the logarithm of the lifted distance, relative to the true distance, of a person of
+# known height; measured on training subjects.
+DISTANCE_LOG_SIGMA = 0.05
+# Largest difference between the logarithms of a lifted height and that of the average adult at which the person is
+# taken to have the lifted height. Beyond it the lifter errs, mostly for people far away.
+LIFTED_LIMIT = 0.12
 ANKLE_HEIGHT_M = 0.08  # height of the ankle above the sole
 # Errors of one group of feet relative to the person's others: of the logarithm of the distance, and of the height.
 DEPTH_LOG_SIGMA, FOOT_SIGMA_M = 0.025, 0.02
-_INDEPENDENT = 0.2  # fraction of the groups of feet that counts as independent
+_INDEPENDENT = 0.1  # fraction of the groups of feet that counts as independent
 _MIN_LEVEL_M = 0.1  # smallest distance of feet from the camera's height that counts
 FLOOR_SIGMA_M = 0.03  # of the ground under one person who stands on the floor
 RAISED_M, RAISED_SIGMA_M = 0.8, 0.8  # height of the ground under people who stand on something
 RAISED, UNRELATED = 0.08, 0.04  # probabilities of people on something, and of people who do not fit at all
+_LEVEL_ITERATIONS = 3
+_MAX_ELEMENTS = 4_000  # candidates x people x feet that are computed together, which limits the memory
 _UNRELATED_SIGMA_M = 4.0  # of the ground under people who do not fit
 
 
@@ -75,6 +83,7 @@ class SizePosterior:
 
     log_weights: F64  # (B, N, C), unnormalised
     inverse: F64  # (B, N, C) mean of the inverse scale of distances
+    inverse_sigmas: F64  # (B, N, C)
     log_heights: F64  # (B, N, C) mean of the logarithm of the height, m
     log_height_sigmas: F64  # (B, N, C)
 
@@ -90,14 +99,14 @@ class SceneModel:
         self._foot_rays = self._feet / np.maximum(np.abs(self._feet[..., 2:]), 1e-6) + (self._foot_weights == 0)[
             ..., None
         ] * [0.0, 0.0, 1.0]
-        self._foot_axes = np.einsum("ngji,ngj->ngi", _ray_frames(self._foot_rays), axes)
+        self._foot_axes = np.einsum("ngji,ngj->ngi", ray_frames(self._foot_rays), axes)
         self._foot_lengths = _image_lengths(self._foot_rays, axes)
         self.start = self._mean_up()
         level = np.maximum(np.abs(self._feet @ self.start), _MIN_LEVEL_M)
         self._foot_variances = DEPTH_LOG_SIGMA**2 + (FOOT_SIGMA_M / level) ** 2
         flat = self._centres / np.maximum(np.abs(self._centres[..., 2:]), 1e-6)
         self._rays = np.where(self._direction_weights[..., None] > 0, flat, [0.0, 0.0, 1.0])
-        self._local = np.einsum("ngji,ngj->ngi", _ray_frames(self._rays), self._local)
+        self._local = np.einsum("ngji,ngj->ngi", ray_frames(self._rays), self._local)
         self.components = _components(people)
 
     def _mean_up(self) -> F64:
@@ -118,6 +127,11 @@ class SceneModel:
 
     def log_posterior(self, candidates: F64) -> F64:
         """Return the logarithm (B,) of the unnormalised posterior density."""
+        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], 1))
+        parts = [self._log_posterior(candidates[at : at + most]) for at in range(0, len(candidates), most)]
+        return np.concatenate(parts)
+
+    def _log_posterior(self, candidates: F64) -> F64:
         ups = self.ups(candidates)
         result = self.log_prior(candidates) + self._log_directions(candidates, ups)
         sizes = self.sizes(candidates, ups)
@@ -135,7 +149,7 @@ class SceneModel:
             result = result - 0.5 * (candidates[:, FOCAL] / self.focal_sigma) ** 2
         if self.up is None:
             result = result - 0.5 * ((pitch - PITCH_MEAN) / PITCH_SIGMA) ** 2
-            result = result - 2.0 * np.log1p((roll / ROLL_SIGMA) ** 2 / 3) - np.log(np.maximum(np.cos(pitch), 1e-3))
+            result = result - 6.0 * np.log1p((roll / ROLL_SIGMA) ** 2 / 11) - np.log(np.maximum(np.cos(pitch), 1e-3))
         return np.asarray(result)
 
     def _log_directions(self, candidates: F64, ups: F64) -> F64:
@@ -145,7 +159,7 @@ class SceneModel:
         rays = np.broadcast_to(self._rays, (len(candidates), *self._rays.shape)).copy()
         rays[..., :2] /= np.exp(candidates[:, FOCAL])[:, None, None, None]
         lengths = np.linalg.norm(rays, axis=-1, keepdims=True)
-        directions = np.einsum("bngij,ngj->bngi", _ray_frames(rays), self._local)
+        directions = np.einsum("bngij,ngj->bngi", ray_frames(rays), self._local)
         normal = np.cross(rays / lengths, directions)
         normal /= np.maximum(np.linalg.norm(normal, axis=-1, keepdims=True), 1e-6)
         up = ups[:, None, None]
@@ -167,10 +181,10 @@ class SceneModel:
         if self.focal_sigma:  # a person off the axis appears longer with a shorter focal length
             rays = np.broadcast_to(self._foot_rays, (len(candidates), *self._foot_rays.shape)).copy()
             rays[..., :2] /= stretch[..., None]
-            axes = np.einsum("bngij,ngj->bngi", _ray_frames(rays), self._foot_axes)
+            axes = np.einsum("bngij,ngj->bngi", ray_frames(rays), self._foot_axes)
             level = level * _image_lengths(rays, axes) / self._foot_lengths
         level = level - ANKLE_HEIGHT_M  # (B, N, G) height of the sole relative to the camera, at scale 1
-        middle = np.median(level, axis=2)
+        middle = self._middle(level)
         size = np.maximum(np.abs(middle), _MIN_LEVEL_M)
         off = (level - middle[..., None]) / size[..., None]
         # The feet of one person are on one level; a few are in the air, or wrong.
@@ -182,6 +196,15 @@ class SceneModel:
         parts = [_integrated(part, heights, sums, scatter) for part in self.components]
         return SizePosterior(*(np.stack(values, axis=-1) for values in zip(*parts, strict=True)))
 
+    def _middle(self, level: F64) -> F64:
+        """Return the common level (B, N) of the feet of each person: a mean with small weights of outliers."""
+        middle: F64 = level.mean(axis=2)
+        for _ in range(_LEVEL_ITERATIONS):
+            scale = np.maximum(np.abs(middle), _MIN_LEVEL_M)[..., None]
+            weights = 1 / (1 + ((level - middle[..., None]) / scale) ** 2 / (_FREEDOM * self._foot_variances))
+            middle = (weights * level).sum(axis=2) / weights.sum(axis=2)
+        return middle
+
 
 def camera_heights(candidates: F64) -> F64:
     """Return the height (B,) m of the camera above the floor."""
@@ -190,8 +213,8 @@ def camera_heights(candidates: F64) -> F64:
 
 def _integrated(part: Component, height: F64, sums: tuple[F64, ...], constant: F64) -> tuple[F64, ...]:
     """Return the fields (B, N) of `SizePosterior` for one component, from weighted sums over the feet (B, N)."""
-    # A foot at height `level` below the camera, at scale 1, fulfils level + height * inverse scale - ground = 0, with the
-    # ground in lifted units. The unknowns (inverse scale, ground) have 2 x 2 normal equations.
+    # A foot at height `level` relative to the camera, at scale 1, fulfils level + height * inverse scale - ground = 0,
+    # with the ground in lifted units. The unknowns (inverse scale, ground) have 2 x 2 normal equations.
     p, q = 1 / part.inverse_sigma**2, 1 / part.ground_sigma**2
     zeroth, first, second = sums
     offset = height * part.inverse - part.ground
@@ -203,7 +226,8 @@ def _integrated(part: Component, height: F64, sums: tuple[F64, ...], constant: F
     logs = part.log_weight + constant - 0.5 * (square - explained) - 0.5 * np.log(determinant / (p * q))
     means = part.inverse - pull * (m22 * height + m12) / determinant
     means = np.maximum(means, 0.05)
-    return logs, means, *part.log_heights(means, np.sqrt(m22 / determinant))
+    sigmas = np.sqrt(m22 / determinant)
+    return logs, means, sigmas, *part.log_heights(means, sigmas)
 
 
 def _components(people: Sequence[PersonEvidence]) -> list[Component]:
@@ -213,9 +237,11 @@ def _components(people: Sequence[PersonEvidence]) -> list[Component]:
     result = []
     for is_child, metres, log_sigma in ((False, ADULT_M, ADULT_LOG_SIGMA), (True, CHILD_M, CHILD_LOG_SIGMA)):
         chance = np.where(given, float(not is_child), child if is_child else 1 - child)
-        log_height = np.where(given, np.log(heights), np.log(metres))
+        apart = np.log(heights / metres)
+        as_lifted = given | ((np.abs(apart) < LIFTED_LIMIT) & (not is_child))
+        log_height = np.where(as_lifted, np.log(heights), np.log(metres))
         log_height_sigma = np.where(given, 1e-3, log_sigma)
-        inverse = heights * np.exp(DISTANCE_LOG_MEAN - log_height)
+        inverse = heights * np.exp(-log_height)
         sigma = inverse * np.hypot(log_height_sigma, DISTANCE_LOG_SIGMA)
         for weight, ground, ground_sigma, on_floor in (
             (1 - RAISED - UNRELATED, 0.0, FLOOR_SIGMA_M, True),
@@ -247,7 +273,7 @@ def _image_lengths(rays: F64, axes: F64) -> F64:
     return np.asarray(np.maximum(np.linalg.norm(flat, axis=-1), 0.1))
 
 
-def _ray_frames(rays: F64) -> F64:
+def ray_frames(rays: F64) -> F64:
     """Return the smallest rotations (..., 3, 3) of the viewing direction to rays (..., 3) with z > 0."""
     x, y, z = np.moveaxis(rays / np.linalg.norm(rays, axis=-1, keepdims=True), -1, 0)
     k = 1 / np.maximum(1 + z, 1e-6)

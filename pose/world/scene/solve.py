@@ -13,28 +13,23 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.scene import model
-from pose.world.scene.evidence import PersonEvidence
-from pose.world.scene.model import FOCAL, HEIGHT, PITCH, ROLL, SceneModel
+from pose.world.scene.model import FOCAL, PITCH, ROLL, SceneModel
+from pose.world.scene.types import PersonEvidence
+from pose.world.size import PersonSize
 
 _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
 _MAX_STEPS = 40
+_SIZED = 100  # candidates that give the uncertainty of sizes
+_NEWTON_STEPS, _DERIVATIVE_STEP = 20, 0.01  # steps at most, and step of numerical derivatives in standard deviations
+_LINE_SEARCH = 0.5 ** np.arange(8)
+_MIN_FOCAL_SIGMAS = 1.5  # smallest change of the focal length that is applied, in standard deviations
 
 
 @dataclass(frozen=True, slots=True)
-class PersonSize:
-    """Size of one person."""
-
-    height: float  # m
-    interval: tuple[float, float]  # m, ends of the interval from 16 to 84 % of the height's posterior
-    distance_scale: float  # factor on the lifted distance
-    on_floor: float  # probability that the person stands on the common floor
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
+class SolvedScene:
     """The solved scene."""
 
     up: F64  # (3,) unit vector against gravity
@@ -44,12 +39,16 @@ class Solution:
     camera_height: float  # m above the floor
     camera_height_sigma: float  # m
     people: tuple[PersonSize, ...]
-    candidates: F64  # (B, 5) the posterior
+
+    @property
+    def focal_differs(self) -> bool:
+        """Whether the assumed focal length is unlikely."""
+        return abs(math.log(self.focal)) > _MIN_FOCAL_SIGMAS * self.focal_sigma > 0
 
 
 def solve(
     people: Sequence[PersonEvidence], focal_sigma: float = model.FOCAL_SIGMA, up: F64 | None = None, seed: int = 0
-) -> Solution:
+) -> SolvedScene:
     """Estimate a scene from the evidence of its people.
 
     Args:
@@ -69,16 +68,46 @@ def solve(
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
     heights = model.camera_heights(candidates)
-    centre[HEIGHT] = np.arcsinh(float(np.median(heights)) / 0.5)
-    return Solution(
-        best, float(np.sqrt((angles**2).mean() / 2)), math.exp(centre[FOCAL]), float(candidates[:, FOCAL].std()),
-        float(np.median(heights)), float(heights.std()), _sizes(scene, centre, candidates, rng), candidates,
+    centre = _refined(scene, centre, candidates.std(axis=0))
+    best = scene.ups(centre[None])[0]
+    return SolvedScene(
+        best, 0.0 if up is not None else math.hypot(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
+        math.exp(centre[FOCAL]),
+        math.hypot(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA) if focal_sigma else 0.0,
+        float(model.camera_heights(centre[None])[0]), float(heights.std()), _sizes(scene, centre, candidates, rng),
     )  # fmt: skip
+
+
+def _refined(scene: SceneModel, centre: F64, sigmas: F64) -> F64:
+    """Return the most probable candidate near `centre` (5,), by Newton's method with numerical derivatives."""
+    used = np.flatnonzero(sigmas > 1e-9)
+    steps = np.zeros((len(used), model.SIZE))
+    steps[np.arange(len(used)), used] = _DERIVATIVE_STEP * sigmas[used]
+    value = float(scene.log_posterior(centre[None])[0])
+    pairs = [(i, j) for i in range(len(used)) for j in range(i)]
+    for _ in range(_NEWTON_STEPS):
+        mixed = np.array([steps[i] + steps[j] for i, j in pairs]).reshape(-1, model.SIZE)
+        around = scene.log_posterior(centre + np.concatenate([steps, -steps, mixed, -mixed]))
+        up, down, both, neither = np.split(around, np.cumsum([len(used), len(used), len(pairs)]))
+        gradient, hessian = (up - down) / 2, np.diag(up + down - 2 * value)
+        for (i, j), plus, minus in zip(pairs, both, neither, strict=True):
+            second = (plus + minus - 2 * value - hessian[i, i] - hessian[j, j]) / 2
+            hessian[i, j] = hessian[j, i] = second
+        values, axes = np.linalg.eigh(-hessian)
+        change = axes @ (axes.T @ gradient / np.maximum(np.abs(values), _DERIVATIVE_STEP**2 / 4)) @ steps
+        tried = centre + np.outer(_LINE_SEARCH, change)
+        found = scene.log_posterior(tried)
+        best = int(found.argmax())
+        if found[best] <= value + 1e-9:
+            break
+        centre, value = tried[best], float(found[best])
+    return centre
 
 
 def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Generator) -> tuple[PersonSize, ...]:
     """Return the sizes of people at the central candidate, with intervals from all candidates."""
     here = scene.sizes(centre[None], scene.ups(centre[None]))
+    candidates = candidates[:: len(candidates) // _SIZED]
     there = scene.sizes(candidates, scene.ups(candidates))
     on_floor = np.array([part.on_floor for part in scene.components])
     result = []
@@ -92,7 +121,14 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
         low, high = np.exp(np.percentile(drawn, [16, 84])).tolist()
         best = int(at.argmax())
         height, distance = math.exp(here.log_heights[0, n, best]), 1 / float(here.inverse[0, n, best])
-        result.append(PersonSize(height, (low, high), distance, float((share @ on_floor).mean())))
+        before = max(scene.components, key=lambda component: component.log_weight[n])
+        alone = math.exp(before.log_height[n])
+        far = np.log(there.inverse[rows, n, part])
+        far = far + there.inverse_sigmas[rows, n, part] / there.inverse[rows, n, part] * rng.standard_normal(len(far))
+        distance_sigma = float(np.ptp(np.percentile(far, [16, 84]))) / 2
+        result.append(
+            PersonSize(height, (low, high), distance, distance_sigma, alone, float((share @ on_floor).mean()))
+        )
     return tuple(result)
 
 

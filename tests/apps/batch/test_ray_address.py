@@ -45,7 +45,7 @@ def test_server_that_is_not_ray_is_rejected(server, answer):
 
 
 def test_http2_server_passes_as_ray(server):
-    ray_engine._check_answers(server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])))
+    assert ray_engine._check_answers(server(bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]))) is None
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:99999", "host:1x", "host:²"])

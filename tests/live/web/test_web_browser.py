@@ -261,6 +261,7 @@ def test_undecodable_image_is_skipped(launch):
         wait_for_text(page, "people", "^1$")
         before = pixels(page, "picture")
         page.wait_for_function("before => document.getElementById('picture').toDataURL() !== before", arg=before)
+        assert page.locator("#people").text_content() == "1"
 
 
 def test_no_image_is_sent_before_the_hello(launch):

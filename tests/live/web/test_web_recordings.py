@@ -273,6 +273,7 @@ def test_client_leaving_ends_its_recording(monkeypatch, step):
             await until(lambda: not store._running and len(followers) == before)
             if step == "finish":
                 await until(browser.server.finished_recordings)
+            assert not store._running
 
     run(test)
 

@@ -86,5 +86,6 @@ def test_shipped_experiment_is_valid():
     from pose.training.laboratory.experiment import load_experiment
 
     experiment = load_experiment(_folder() / "pretraining.yaml")
-    for condition in experiment.conditions:
-        settings_of(experiment, condition)
+    settings = [settings_of(experiment, condition) for condition in experiment.conditions]
+    assert len(settings) >= 2
+    assert all(isinstance(one, pretraining.PretrainingSettings) for one in settings)

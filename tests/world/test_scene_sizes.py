@@ -1,0 +1,135 @@
+"""Sizes, gravity and focal length of people in one scene, from made evidence and from bodies."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import seen_person, standing, walking
+
+from pose.structures.refine import lengths_of
+from pose.structures.skeletons import H36M17
+from pose.world.clean import Steps, clean, prepare
+from pose.world.frame import up_of
+from pose.world.gravity import ANKLES
+from pose.world.ground import find_world
+from pose.world.height import stature
+from pose.world.scene.evidence import child_probability
+from pose.world.scene.model import ANKLE_HEIGHT_M, FOCAL_SIGMA, SIZE, SceneModel
+from pose.world.scene.solve import solve
+from pose.world.scene.types import PersonEvidence
+
+UP = up_of(-12, 1)
+LENGTHS = {"left_knee": 0.39, "left_ankle": 0.38, "spine": 0.25, "thorax": 0.26, "neck": 0.15, "head": 0.13}
+ADULT = np.array([LENGTHS.get(H36M17.names[child].replace("right", "left"), 0.2) for _, child in H36M17.edges])
+
+
+def person(x, away, camera=1.6, height=1.7, lifted=1.7, up=UP, focal=1.0, given=False, body=True):
+    """Evidence of a person who stands on a level floor, as lifted at `lifted` m and a focal length off by `focal`."""
+    level = np.cross(up, [0, 0, 1.0])
+    level /= np.linalg.norm(level)
+    ahead = np.cross(level, up)
+    foot = (ANKLE_HEIGHT_M - camera) * up - x * level + away * ahead
+    centre = foot + 0.9 * up
+    scale = lifted / height / np.array([1, 1, focal])
+    feet = np.tile(scale * foot, (4, 1))
+    axes = np.tile(up, (4, 1))
+    count = 4 if body else 0
+    return PersonEvidence(axes[:count], np.tile(scale * centre, (count, 1)), feet, axes, lifted, given, 0.1, 4.0)
+
+
+def test_camera_and_sizes_of_adults_on_one_floor_are_found():
+    found = solve([person(-1, 4), person(0.5, 6), person(2, 9)], 0.0)
+    assert math.degrees(math.acos(found.up @ UP)) < 1.5
+    assert found.camera_height == pytest.approx(1.6, rel=0.05)
+    for one in found.people:
+        assert one.height == pytest.approx(1.7, rel=0.03)
+        assert one.on_floor > 0.9
+
+
+def test_person_lifted_too_small_gets_the_size_that_the_floor_shows():
+    found = solve([person(-1, 4), person(0.5, 6), person(2, 12, lifted=1.1)], 0.0)
+    assert found.people[2].height == pytest.approx(1.7, rel=0.06)
+    assert found.people[2].distance_scale == pytest.approx(1.7 / 1.1, rel=0.06)
+
+
+def test_person_on_a_platform_is_not_resized():
+    raised = person(1, 5, camera=0.8)  # feet 0.8 m above the floor
+    found = solve([person(-1, 4), person(0.5, 6), person(2, 9), raised], 0.0)
+    assert found.people[3].on_floor < 0.3
+    assert found.people[3].height == pytest.approx(1.7, rel=0.06)
+    assert found.camera_height == pytest.approx(1.6, rel=0.06)
+
+
+def test_given_height_is_kept_and_has_no_interval():
+    found = solve([person(-1, 4, height=1.9, lifted=1.9, given=True), person(0.5, 6)], 0.0)
+    assert found.people[0].height == pytest.approx(1.9, abs=5e-3)
+    assert np.ptp(found.people[0].interval) < 0.01
+
+
+def test_single_person_has_a_wide_interval():
+    alone, together = solve([person(0, 5)], 0.0), solve([person(x, 4 + 2 * x) for x in range(4)], 0.0)
+    assert np.ptp(alone.people[0].interval) > np.ptp(together.people[0].interval)
+    assert alone.people[0].height == pytest.approx(1.7, rel=0.03)
+
+
+def test_wrong_focal_length_is_found_from_people_on_a_floor():
+    up = up_of(-30, 0)
+    people = [person(x, away, camera=4.0, up=up, focal=1.8) for x, away in ((-2, 5), (1, 7), (0, 10), (3, 12), (-3, 9))]
+    assert solve(people, FOCAL_SIGMA).focal > 1.2
+
+
+def test_scene_without_people_is_the_prior():
+    found = solve([], 0.0)
+    assert math.degrees(found.up_sigma) > 12
+
+
+def test_one_leaning_body_does_not_turn_gravity():
+    leaning = replace(person(1, 5), directions=np.tile(up_of(-12, 30), (4, 1)))
+    found = solve([person(-1, 4), person(0.5, 6), person(2, 9), leaning], 0.0)
+    assert math.degrees(math.acos(found.up @ UP)) < 2.5
+
+
+def test_density_does_not_depend_on_the_portions(rng):
+    people = [person(x, 4 + 2 * x) for x in range(3)]
+    candidates = rng.normal(0, 0.2, (500, SIZE))
+    model = SceneModel(people)
+    np.testing.assert_allclose(model.log_posterior(candidates)[-3:], model.log_posterior(candidates[-3:]))
+
+
+def test_large_head_makes_a_child_more_probable():
+    bones = ADULT * np.where([H36M17.names[child] in ("neck", "head") for _, child in H36M17.edges], 1.25, 1)
+    assert child_probability(bones, 1.5) > child_probability(ADULT, 1.5)
+
+
+def test_child_beside_an_adult_is_sized():
+    """The lifter makes an adult of a child, who is then too far away and below the floor."""
+    up = up_of(-15, 0)
+    adult = seen_person(standing(4.0), pitch=-15, distance=4, height=1.5)
+    body = standing(4.0)
+    for name, up_by in (("neck", 0.1), ("head", 0.15)):  # heads of children are large
+        body[:, H36M17.index(name), 1] += up_by
+    child = seen_person(0.7 * body + np.array([0.8, 0, 0]), pitch=-15, distance=5, height=1.5)
+    lifted = resized_person(child, 1 / 0.7)
+    world, people = clean({1: adult, 2: lifted}, adult.times, Steps(up=up))
+    low = [np.median(one.placed[:, ANKLES, 1].min(axis=1)) for one in people.values()]
+    assert max(low) - min(low) < 0.08
+    assert people[2].root[:, 2].mean() == pytest.approx(child.root[:, 2].mean(), rel=0.07)
+    assert abs(people[2].height - stature(lengths_of(child.joints, child.sigma))) < 2 * people[2].height_sigma
+    assert world.floor == pytest.approx(-1.5, abs=0.1)
+
+
+def resized_person(person, scale):
+    return replace(person, joints=scale * person.joints, root=scale * person.root)
+
+
+def test_doubtful_tracks_do_not_affect_sizes():
+    walker = seen_person(walking(4.0), turn=60, distance=7)
+    low = seen_person(standing(4.0) - [0, 0.5, 0], turn=20, distance=5)  # feet 0.5 m below the floor
+    works = {n: prepare(n, one, None, Steps()) for n, one in enumerate((walker, low), 1)}
+    alone, trusted = find_world({1: works[1]}), find_world(works, doubtful={2})
+    np.testing.assert_array_equal(trusted.world.rotation, alone.world.rotation)
+    assert trusted.world.floor == alone.world.floor
+    assert trusted.sizes[1] == alone.sizes[1]
+    assert abs(find_world(works).world.floor - alone.world.floor) > 0.05
+    assert find_world(works, doubtful={1, 2}).world.floor == find_world(works).world.floor
