@@ -190,6 +190,26 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch)
     assert given + len(session.flush()) == 450
 
 
+@pytest.mark.parametrize("ensemble", [None, "movenet-thunder"])
+def test_sampled_runs_return_every_frame_near_the_unsampled_one(
+    ensemble, weights_dir, videos, tiny_lifter, monkeypatch
+):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    found = {}
+    for rate in (15.0, 0.0):
+        options = {"lifter": str(tiny_lifter), "keypoint_rate": rate, "ensemble": ensemble}
+        with open_source(str(videos / "dance.mp4"), end=0.5) as source:
+            found[rate] = list(Pipeline.from_preset("fast", **options).run(source))
+    sampled, every = found[15.0], found[0.0]
+    assert [result.index for result in sampled] == [result.index for result in every] == list(range(15))
+    assert [result.people.interpolated.tolist() for result in sampled] == [[k % 2 == 1] for k in range(15)]
+    for one, other in zip(sampled, every, strict=True):
+        height = np.ptp(other.people.boxes[0, 1::2])
+        away = np.linalg.norm(one.people.keypoints - other.people.keypoints, axis=-1)
+        assert np.median(away) < 0.01 * height
+        assert not other.people.interpolated.any()
+
+
 def test_session_rejects_invalid_frames(pipeline):
     session = pipeline.session((64, 48))
     session.push(Frame(np.zeros((48, 64, 3), np.uint8), 0, 0.0))
