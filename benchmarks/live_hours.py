@@ -240,8 +240,8 @@ async def soak(options: argparse.Namespace) -> dict[str, Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
         status = server.poll()
         if status is None:
-            server.send_signal(signal.SIGINT)
-            status = await asyncio.to_thread(server.wait, 60)
+            server.terminate()  # SIGINT is ignored in the background of a script
+            status = await asyncio.to_thread(server.wait, 300)
         if not samples:
             with (out / "memory.csv").open() as file:
                 samples = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]

@@ -205,7 +205,7 @@ class LiveConfig:
         check_options(self)
 
 
-PresetName = Literal["accurate", "balanced", "best", "fast", "permissive"]
+PresetName = Literal["accurate", "balanced", "best", "fast", "permissive", "standard"]
 
 
 class PipelineChanges(TypedDict, total=False):
@@ -221,6 +221,7 @@ class PipelineChanges(TypedDict, total=False):
     keypoint_rate: float
     lifter: str
     lookahead: int
+    steady: bool
     camera: Literal["auto", "fixed", "rotating", "free"]
     hands: bool
     face: bool

@@ -107,7 +107,7 @@ class Pipeline:
         if not lazy:
             self._load()
         if live:
-            warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
+            warm_up_lifter(self.lifter_stage(Camera.of((256, 256))), len(self.skeleton))
 
     def copy_for_thread(self) -> "Pipeline | None":
         """Return a copy for another thread; None with a custom detector, which may not be thread-safe."""
@@ -346,7 +346,13 @@ class Pipeline:
             return Result.of(stack.enter_context(run))
 
 
-def _checked_intrinsics(intrinsics: NDArray[np.float64], size: tuple[int, int] | None = None) -> NDArray[np.float64]:
+def _checked_intrinsics(
+    intrinsics: NDArray[np.float64] | Camera, size: tuple[int, int] | None = None
+) -> NDArray[np.float64] | Camera:
+    if isinstance(intrinsics, Camera):
+        intrinsics = intrinsics if size is None else intrinsics.resized(size)
+        _checked_intrinsics(intrinsics.matrix, intrinsics.size)
+        return intrinsics
     try:
         matrix = np.asarray(intrinsics, np.float64)
         check_intrinsics(matrix, size)

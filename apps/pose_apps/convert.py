@@ -45,6 +45,9 @@ class ConvertOptions(Options):
         metavar="NAME",
     )
     foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
+    solve: str | None = option(
+        None, "opensim: scale this model and solve for its angles, with the package opensim", metavar="MODEL.osim"
+    )
     z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
     bvh_skeleton: str = option(
         PLAIN, "names, axes and rest pose of bvh files, for other programs", choices=BVH_SKELETONS, metavar="NAME"
@@ -65,6 +68,8 @@ class ConvertOptions(Options):
         for name in ("pitch", "roll"):
             if getattr(self, name) is not None and self.space == CAMERA:
                 raise UsageError(f"{name}: has no effect on the camera frame; omit --space {CAMERA}")
+        if self.solve is not None and not Path(self.solve).is_file():
+            raise UsageError(f"--solve {self.solve}: no such file")
         if self.z_up and self.space == CAMERA:
             raise UsageError(f"--z-up: the camera frame has no vertical; omit --space {CAMERA}")
         if self.video is not None and not Path(self.video).is_file():
@@ -107,6 +112,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         z_up=options.z_up,
     )
     recording.foot_lock = options.foot_lock
+    recording.opensim_model = None if options.solve is None else Path(options.solve)
     recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)

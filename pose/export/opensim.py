@@ -19,6 +19,8 @@ from pose.export import opensim_setup as setup
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, PersonFormat
 from pose.export.mot import Placement, facing, write_mot
+from pose.export.opensim_solve import FILES as SOLVED
+from pose.export.opensim_solve import solve_package
 from pose.export.text import missing, timing
 from pose.export.trc import write_trc
 from pose.structures.rotations import rotate
@@ -36,7 +38,7 @@ README = f"""Markers, joint angles and set-up files for OpenSim 4.
 1. Copy the model here as {setup.MODEL}: https://simtk.org/projects/full_body, or Models/Rajagopal of
    https://github.com/opensim-org/opensim-models, or Rajagopal2015.osim of the Python package nimblephysics. Models with
    the same bodies run, too (Model_Pose2Sim_simple.osim of the Python package pose2sim), with larger marker errors.
-2. Run:
+2. Run (`pose-convert --solve MODEL` has done 1 and 2 if ik.mot is here):
        opensim-cmd run-tool scale.xml      (makes scaled.osim)
        opensim-cmd run-tool ik.xml         (makes ik.mot and ik_marker_errors.sto)
 
@@ -63,7 +65,8 @@ def write(track: Track, target: Path) -> Notes:
     first, last = max(stretches(track.known), key=lambda ends: ends[1] - ends[0])
     place = _centred(track, first, last)
     package = _Package(track, place)
-    with whole_folder(target, FILES) as folder:
+    model, solved = track.recording.opensim_model, []
+    with whole_folder(target, FILES if model is None else (*FILES, *SOLVED)) as folder:
         write_trc(track, folder / "markers.trc", package.names, package.spans())
         notes = write_mot(track, folder / "motion.mot", place)
         span = float(track.times[first]), float(track.times[last])
@@ -74,8 +77,9 @@ def write(track: Track, target: Path) -> Notes:
         words = {"degrees": place.degrees, "x": x, "y": y, "z": z, "start": span[0], "end": span[1]}
         text = README.format(**words, reach_x=package.reach[0], reach_z=package.reach[2])
         write_whole(folder / "README.txt", text)
+        solved += [] if model is None else [solve_package(folder, model)]
     moved = f"turned by {place.degrees:.0f} degrees about y, so that the person faces +x; centred on the path"
-    return [f"{timing(track)}; metres and degrees; {moved}; for {setup.MODEL}", *missing(track), *notes[1:]]
+    return [f"{timing(track)}; metres and degrees; {moved}; for {setup.MODEL}", *solved, *missing(track), *notes[1:]]
 
 
 def _centred(track: Track, first: int, last: int) -> Placement:
@@ -169,4 +173,4 @@ def _reach(start: F64, along: F64, length: float) -> float:
     return (-b + math.sqrt(max(b * b - a * c, 0.0))) / a
 
 
-FORMAT = PersonFormat("-opensim", write)
+FORMAT = PersonFormat("-opensim", write, options=("solve",))

@@ -112,7 +112,7 @@ def _mp4(file: IO[bytes], size: int) -> bool:
         if length < 8:  # 0: up to the end of the file
             return False
         place += length
-        if kind == b"mdat" and place > size:
+        if kind in (b"mdat", b"moov") and place > size:
             return True
     return False
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from command_errors import error_line
 from pose_apps.cameras.command import with_joints_of
-from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
+from pose_apps.cameras.options import camera_videos, joint_folder, read_distance, read_offsets
 from pose_apps.run import main
 from pose_apps.support.summary import Tally
 
 from pose.errors import PoseError, UsageError
+from pose.multiview.videos import camera_names
 from pose.results import load_poses
 from pose.run import check_static
 from pose.world.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion

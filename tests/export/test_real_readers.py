@@ -12,11 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from export_fakes import wave
 from reader_environments import clean_environment, environment
 
 from pose.body.motions import AnimatedSkeleton
 from pose.body.rigs import RIGS, STICKS
 from pose.body.skeleton import NAMES, ORDER, joint_positions
+from pose.body.tracks import open_selection
+from pose.errors import PoseError
 from pose.export import export
 from pose.export.opensim_setup import MODEL
 from pose.structures.skeletons import H36M17
@@ -133,6 +136,24 @@ def test_opensim_scales_and_solves_the_package(files, gaps):
     assert read["frames"] == (54 if gaps else 90)
     assert read["rms"] < 0.008
     assert read["hips"] < 0.003, "of a model that motion.mot poses"
+
+
+def test_solve_scales_and_solves_a_walker_beyond_the_range_of_the_model(save, body, rng, tmp_path):
+    """A walk of 14 m, away from the origin: OpenSim clamps the pelvis to 5 m without a word."""
+    pytest.importorskip("opensim")
+    motion = wave(40, rng)
+    motion.root[:] = np.linspace([3.0, 1.0, -16.0], [3.5, 1.0, -2.0], 40)
+    recording = open_selection(save(joint_positions(body, motion)[None]))
+    recording.opensim_model = environment("rajagopal") / "Rajagopal2015.osim"
+    (made,) = export(recording, ["opensim"], tmp_path, "poses")
+    note = next(note for note in made.notes if note.startswith("solved by OpenSim: marker error"))
+    assert int(note.split()[5]) < 20, "mm RMS"
+    assert {"ik.mot", "scaled.osim", "ik_marker_errors.sto"} <= {path.name for path in made.path.iterdir()}
+    assert not (made.path / "opensim.log").exists()
+    recording.opensim_model = tmp_path / "broken.osim"
+    recording.opensim_model.write_text("<x/>")
+    with pytest.raises(PoseError, match=r"--solve .*broken\.osim: "):
+        list(export(recording, ["opensim"], tmp_path, "other"))
 
 
 def test_py_c3d_reads_the_points_and_the_gaps(files):

@@ -5,16 +5,21 @@ import json
 import cv2
 import numpy as np
 import pytest
+from pose_apps.run import main
 from pose_apps.support.intrinsics import read_intrinsics
 from pose_fakes import run_info
 
+from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.lifting.straight import StraightLifter
+from pose.pipeline import Pipeline
+from pose.results import load_poses
 from pose.results.run_info import RunInfo
 from pose.structures.camera import Camera
 from pose.structures.lenses import FisheyeLens, RadialLens
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
+from pose.video import open_source
 
 MATRIX = np.array([[400.0, 0, 319.5], [0, 405.0, 239.5], [0, 0, 1]])
 LENSES = [FisheyeLens((-0.02, 0.006, -0.003, 0.0005)), RadialLens((-0.12, 0.03))]
@@ -117,3 +122,26 @@ def test_metadata_of_a_run_keep_the_lens(camera):
     head["camera"]["distortion"] = [1e20]
     with pytest.raises(ValueError, match="distortion: expected coefficients"):
         RunInfo.from_json(head)
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_run_of_a_single_camera_with_a_lens(camera, videos, tmp_path, tiny_lifter):
+    """The 2D is that of the image, and the 3D projects onto it through the lens only."""
+    path, size = tmp_path / "lens.json", open_source(str(videos / "dance.mp4")).info.size
+    matrix = Camera.of(size).matrix
+    values = {"size": list(size), "K": matrix.tolist(), "lens": camera.lens.name}
+    path.write_text(json.dumps(values | {"distortion": list(camera.lens.in_file)}))
+    call = [str(videos / "dance.mp4"), "--end", "0.1", "--lifter", str(tiny_lifter), "--formats", "npz", "--quiet"]
+    assert main([*call, "--out", str(tmp_path / "plain"), "--no-overlay"]) == 0
+    assert main([*call, "--out", str(tmp_path / "lens"), "--no-overlay", "--intrinsics", str(path)]) == 0
+    plain, bent = load_poses(tmp_path / "plain"), load_poses(tmp_path / "lens")
+    np.testing.assert_array_equal(bent.keypoints, plain.keypoints)
+    assert bent.camera.lens == camera.lens
+    assert not np.allclose(bent.root, plain.root, atol=1e-3)
+
+
+def test_live_pipeline_takes_a_camera_with_a_lens(camera, at_hand):
+    pipeline = Pipeline(PipelineConfig(), intrinsics=camera, live=True)
+    assert pipeline.camera((320, 240)).lens == camera.lens
+    with pytest.raises(UsageError, match="are for images of 640 x 480 px"):
+        pipeline.camera((300, 300))

@@ -83,7 +83,9 @@ def read_shard(text: str) -> tuple[int, int]:
     """Parse the text `i/n`, and return the index i of a shard, from 0, and the number n of shards."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal()) or not int(index) < int(count):
-        raise UsageError(f"--shard: invalid shard {text!r}; expected I/N with I from 0 to N - 1, such as 0/4")
+        raise UsageError(
+            f"--shard: invalid shard {shown(text, 60)!r}; expected I/N with I from 0 to N - 1, such as 0/4"
+        )
     return int(index), int(count)
 
 

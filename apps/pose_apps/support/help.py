@@ -67,7 +67,6 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-webcam": (
         "pose-webcam",
         "pose-webcam --web",
-        "pose-webcam --send vmc",
         "pose-webcam --source clip.mp4 --headless --report times.json",
     ),
     "pose-calibrate": (

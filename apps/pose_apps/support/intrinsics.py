@@ -11,6 +11,7 @@ from pose.errors import PoseError, UsageError
 from pose.structures.camera import Camera, check_intrinsics
 from pose.utils.archives import load_array
 from pose.utils.json_values import Json
+from pose.utils.shown import shown
 
 FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix (.npy, .json or text) or a calibration (docs/guides/world.md)"
 
@@ -23,10 +24,10 @@ def read_intrinsics(text: str) -> NDArray[np.float64] | Camera:
 
         return read_camera(path)
     try:
-        values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]
+        values = _from_file(path) if _is_file(path) else [float(part) for part in text.split(",")]
         numbers = np.asarray(values, np.float64)
     except (PoseError, ValueError, TypeError, OSError, RecursionError) as error:
-        raise UsageError(f"intrinsics: cannot read {text!r}; allowed: {FORMS}") from error
+        raise UsageError(f"intrinsics: cannot read {shown(text, 60)!r}; allowed: {FORMS}") from error
     if numbers.shape == (4,):
         fx, fy, cx, cy = numbers
         numbers = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
@@ -43,6 +44,13 @@ def camera_values(intrinsics: NDArray[np.float64] | Camera) -> Json:
         return cast(Json, intrinsics.tolist())
     lens = [intrinsics.lens.name, *intrinsics.lens.coefficients]
     return cast(Json, [intrinsics.matrix.tolist(), *intrinsics.size, *lens])
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that is too long, or contains a null byte
+        return False
 
 
 def _from_file(path: Path) -> ArrayLike:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose.utils.options import check_options, option
+from pose.utils.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -68,11 +69,13 @@ def read_heights(text: str | None) -> dict[int | None, float]:
             metres = float(value)
         except ValueError:
             raise UsageError(
-                f"height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; got {text!r}"
+                "height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; "
+                f"got {shown(text, 60)!r}"
             ) from None
         check_heights({person: metres})
         if person in heights:
-            raise UsageError(f"height: {text!r} contains two heights for {'all people' if person is None else person}")
+            whose = "all people" if person is None else person
+            raise UsageError(f"height: {shown(text, 60)!r} contains two heights for {whose}")
         heights[person] = metres
     return heights
 
