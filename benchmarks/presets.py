@@ -198,8 +198,8 @@ def main() -> None:
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
     parser.add_argument("--out", type=Path, default=Path("docs/studies/results"))
     options = parser.parse_args()
-    rows = measure(options)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    rows = measure(options)
     report = {"version": version("pose-run"), "commit": commit, "clips": [Path(clip).stem for clip in options.clips]}
     report |= {"start": options.start, "end": options.end, "rows": rows}
     (options.out / "presets.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

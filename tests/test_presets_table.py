@@ -1,0 +1,60 @@
+"""The published figures of the presets: made by `benchmarks.presets`, of this version, and unchanged in the page."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pose_apps.support.options import PRESET_TIMES
+
+from benchmarks.presets import BEGIN, END, errors, table, with_table
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORT = json.loads((ROOT / "docs/studies/results/presets.json").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs/studies/presets.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_the_measured_table():
+    assert f"{BEGIN}\n{table(REPORT)}\n{END}" in PAGE
+    assert with_table(PAGE, table(REPORT)) == PAGE
+
+
+def test_the_figures_are_those_of_this_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert REPORT["version"] == project["version"], "run python -m benchmarks.presets"
+
+
+def test_presets_are_among_the_measured_combinations():
+    assert {"fast", "standard", "best"} <= {row["name"] for row in REPORT["rows"]}
+
+
+def result(joints, frames, ids=None):
+    count = len(joints)
+    return {
+        "joints3d": joints, "frame_index": np.arange(count) if frames is None else frames,
+        "id": np.ones(count, int) if ids is None else ids, "time": np.arange(count) / 10,
+        "box": np.tile([0, 0, 100, 200], (count, 1)),
+    }  # fmt: skip
+
+
+def test_errors_ignore_rotation_and_scale_and_separate_fast_joints():
+    rng = np.random.default_rng(0)
+    joints = np.repeat(rng.normal(0, 0.4, (1, 17, 3)), 20, axis=0)
+    joints[:, 16, 0] += np.arange(20) * 0.3  # 3 m/s
+    turned = 1.1 * joints[..., [1, 0, 2]] * [1, -1, 1]
+    same = errors(result(turned, None), result(joints, None))
+    assert same == pytest.approx({"mm": 0, "fast": 0, "degrees": 0, "found": 1}, abs=1e-5)
+    wrong = joints + np.where(np.arange(17) == 16, 0.05, 0)[:, None]
+    found = errors(result(wrong[:10], None), result(joints, None))
+    assert 0 < found["mm"] < 20
+    assert found["fast"] > found["mm"]
+    assert found["degrees"] > 0
+    assert found["found"] == 0.5
+
+
+def test_the_help_text_says_what_presets_cost():
+    (clip, *_) = REPORT["clips"]
+    times = {row["name"]: row[clip]["ms"] for row in REPORT["rows"]}
+    for name, factor in PRESET_TIMES.items():
+        assert times[name] / times["fast"] == pytest.approx(factor, rel=0.3), name
