@@ -37,7 +37,6 @@ class SolvedScene:
     focal: float  # ratio of the focal length to the assumed one
     focal_sigma: float  # of its logarithm
     camera_height: float  # m above the floor
-    camera_height_sigma: float  # m
     people: tuple[PersonSize, ...]
 
     @property
@@ -67,14 +66,13 @@ def solve(
     centre = candidates.mean(axis=0)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
-    heights = model.camera_heights(candidates)
     centre = _refined(scene, centre, candidates.std(axis=0))
     best = scene.ups(centre[None])[0]
     return SolvedScene(
         best, 0.0 if up is not None else math.hypot(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
         math.exp(centre[FOCAL]),
         math.hypot(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA) if focal_sigma else 0.0,
-        float(model.camera_heights(centre[None])[0]), float(heights.std()), _sizes(scene, centre, candidates, rng),
+        float(model.camera_heights(centre[None])[0]), _sizes(scene, centre, candidates, rng),
     )  # fmt: skip
 
 
