@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 SEND_HELP = (
-    "send poses to other programs: vmc, vrchat, osc, lsl, mqtt, mcap, foxglove, camera; each with an address "
-    "if not the default one on this computer, such as vmc=192.168.1.5:39539 (extra [links])"
+    "send poses to vmc, vrchat, osc, lsl, mqtt, mcap, foxglove, camera; on another computer: "
+    "vmc=192.168.1.5:39539 (extra [links])"
 )
 
 
