@@ -116,7 +116,7 @@ class PipelineConfig:
         "rotating: rotation only; free: always translation (auto, free: translation needs pose-run[slam])",
         choices=CAMERAS,
     )
-    hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
+    hands: bool = option(False, "find the hands of tracked people: 21 points each")
     face: bool = option(
         False,
         "find the faces of tracked people: 468 points each, head pose, open eyes and mouth; people are not identified",
@@ -134,9 +134,7 @@ class PipelineConfig:
         choices=PRECISIONS,
     )
     threads: int = option(DEFAULT_OPTIONS.threads, "CPU threads per network", minimum=1, maximum=256)
-    max_people: int = option(
-        _TRACKING.max_people, "maximum number of people tracked at a time", minimum=1, maximum=1000
-    )
+    max_people: int = option(_TRACKING.max_people, "people tracked at a time, at most", minimum=1, maximum=1000)
     detect_every: float = option(
         _TRACKING.detection_interval_s,
         "seconds between detection passes while people are tracked and the image changes; 0: every frame",

@@ -91,6 +91,12 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
         SHORT_CLIP + 'import cv2\ncv2.imwrite("photo.jpg", cv2.VideoCapture("short.mp4").read()[1])\n',
         {},
     ),
+    "from pose.body.imu import": (
+        "from pathlib import Path\nfrom pose.body.imu import read_imus, solve_imus\n"
+        'motion = solve_imus(read_imus(Path("../shared/mocap/imu/lower-body-walk.zip")))\n'
+        "joints, times = motion.joints, motion.times\n",
+        {"walk.zip": "../shared/mocap/imu/lower-body-walk.zip"},
+    ),
     "result.hand_scores()": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "head_angles(points)": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "FreeHandTracker(HandNetwork": (SHORT_CLIP, {"hands.mp4": "short.mp4"}),

@@ -18,6 +18,7 @@ from pose.errors import PoseError, UsageError
 from pose.lifting.repair.person import FULL_LOOKAHEAD_S
 from pose.pipeline import Pipeline
 from pose.structures.types import Frame
+from pose.tracking.sampling import SEARCH_S
 from pose.utils.device import resolve_device
 from pose.utils.prefetch import PREFETCHED_FRAMES, prefetch
 from pose.utils.times import StageTimes
@@ -198,11 +199,14 @@ def test_sampled_runs_return_every_frame_near_the_unsampled_one(
     found = {}
     for rate in (15.0, 0.0):
         options = {"lifter": str(tiny_lifter), "keypoint_rate": rate, "ensemble": ensemble}
-        with open_source(str(videos / "dance.mp4"), end=0.5) as source:
+        with open_source(str(videos / "dance.mp4"), end=1.0) as source:
             found[rate] = list(Pipeline.from_preset("fast", **options).run(source))
     sampled, every = found[15.0], found[0.0]
-    assert [result.index for result in sampled] == [result.index for result in every] == list(range(15))
-    assert [result.people.interpolated.tolist() for result in sampled] == [[k % 2 == 1] for k in range(15)]
+    assert [result.index for result in sampled] == [result.index for result in every] == list(range(30))
+    start = round(30 * SEARCH_S)
+    interpolated = [result.people.interpolated.tolist() for result in sampled]
+    assert interpolated[:start] == [[False]] * start
+    assert sum(flags[0] for flags in interpolated[start:]) >= 6
     for one, other in zip(sampled, every, strict=True):
         height = np.ptp(other.people.boxes[0, 1::2])
         away = np.linalg.norm(one.people.keypoints - other.people.keypoints, axis=-1)

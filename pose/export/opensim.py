@@ -145,7 +145,7 @@ class _Package:
             _, upward, ahead = pelvis_frame(joints[:, ORDER])
             offset = joints[:, ends[2]] - joints[:, ends[:2]].mean(axis=1)
             offsets.append(np.stack([(offset * ahead).sum(axis=1), (offset * upward).sum(axis=1)], axis=1))
-        forward, up = np.median(np.concatenate(offsets), axis=0) / self.trunk.length
+        forward, up = np.median(np.concatenate(offsets), axis=0) / max(self.trunk.length, 1e-6)
         thorax: F64 = np.array(setup.SHOULDERS) + np.array([forward, up, 0.0])
         return thorax
 

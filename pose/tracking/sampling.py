@@ -25,6 +25,7 @@ MIN_SCORE = 0.3  # joints with a lower score do not show fast motion
 # Largest median distance of the joints of a person from their expected positions, relative to the height, and the
 # smallest one from those of other people; otherwise the pose may be that of another person.
 MAX_STRAY, MAX_STRAY_ONE_SIDED, MIN_APART = 0.15, 0.25, 0.1
+SEARCH_S = 0.5  # s after the start and after a cut with twice the rate: there, people are found and get their ids
 FINEST_INTERVAL_S = 1 / 60  # bisection ends at this interval, which bounds the number of images in memory
 MAX_NEIGHBOUR_INTERVALS = 2.5  # samples further apart, in sampling intervals, are not neighbours
 
@@ -88,6 +89,7 @@ class SampledTracker:
         self._cuts = CutDetector()
         self._queue: deque[_Held] = deque()
         self._sampled_at = self._kept_at = self._time = -np.inf  # s: last sample, last kept image, last frame
+        self._searching_until = -np.inf  # s: until then every frame is a sample
         self._samples: dict[int, list[_Sample]] = {}  # by id, in the order of time
 
     def push(self, frame: Frame) -> list[TrackedFrame]:
@@ -98,7 +100,12 @@ class SampledTracker:
         step = frame.time - self._time
         self._time = frame.time
         self._queue.append(_Held(frame.index, frame.time, frame.image))
-        if cut or frame.time + step / 2 >= self._sampled_at + self._interval:
+        if cut or step == np.inf:
+            self._searching_until = frame.time + SEARCH_S
+        interval = self._interval
+        if frame.time < self._searching_until:
+            interval /= 2
+        if cut or frame.time + step / 2 >= self._sampled_at + interval:
             self._track(self._queue[-1], cut)
         return self._take(final=False)
 

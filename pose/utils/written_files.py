@@ -121,7 +121,9 @@ class WrittenFiles:
         self._write(self._hashes)
 
     def _write(self, hashes: dict[str, list[str]]) -> None:
-        if not hashes and not (self._folder / RECORD).exists():
+        if not hashes:
+            with suppress(OSError):
+                (self._folder / RECORD).unlink()
             return
         text = json.dumps(
             {"about": "files written by pose-run: name, SHA-256", "files": hashes}, indent=0, sort_keys=True

@@ -9,7 +9,7 @@ from mutations import one_line, quick_and_long, try_mutations
 from stick_figures import squats
 from test_analyse_command import write
 
-from pose.analysis import analyse
+from pose.analysis import GROUPS, analyse
 from pose.analysis.metrics import Metric
 from pose.errors import PoseError
 from pose.export import export, open_selection
@@ -53,7 +53,7 @@ def changed(data: st.DataObject, arrays: dict[str, np.ndarray]) -> dict[str, np.
 
 def analysed(path: Path) -> list[Metric]:
     """The figures of a result, which must be finite."""
-    metrics = analyse(load_poses(path)).metrics
+    metrics = analyse(load_poses(path), GROUPS).metrics
     assert all(np.isfinite([metric.value, metric.low, metric.high]).all() for metric in metrics)
     return metrics
 

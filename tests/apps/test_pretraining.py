@@ -11,6 +11,10 @@ from pose_datasets.mocap import save_clips
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:train.schedule. the warm-up:pose.errors.PoseWarning"
+)  # runs of few steps
+
 RECIPE = Path(__file__).parents[2] / "configs" / "train" / "pretraining.yaml"
 TINY = ["--data.frames=[9]", "--data.batch_frames=36", "--train.model.dim=16", "--train.model.depth=1",
         "--train.model.heads=2", "--train.precision=fp32", "--train.steps=2", "--quiet"]  # fmt: skip

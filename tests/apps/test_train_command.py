@@ -18,6 +18,10 @@ from pose.lifting.model import LifterNetwork
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:train.schedule. the warm-up:pose.errors.PoseWarning"
+)  # runs of few steps
+
 TINY = [
     "--data.frames=[9]", "--data.batch_frames=36", "--train.model.dim=16", "--train.model.depth=1",
     "--train.model.heads=2", "--train.precision=fp32", "--train.log_every=1", "--train.checkpoint_every=2",

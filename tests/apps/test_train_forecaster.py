@@ -18,6 +18,10 @@ from pose.structures.sequences import Sequence3D
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:train.schedule. the warm-up:pose.errors.PoseWarning"
+)  # runs of few steps
+
 TINY = [
     "--data.batch=8", "--train.precision=fp32", "--train.model.dim=16", "--train.model.depth=1",
     "--train.model.heads=2", "--train.log_every=1", "--train.checkpoint_every=2", "--train.evaluate_every=4", "--quiet",

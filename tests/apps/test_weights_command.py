@@ -13,7 +13,10 @@ from pose.networks.weights import WEIGHTS
 from pose.networks.weights.packaged import packaged_weights
 from pose.utils.written_files import RECORD
 
-DEFAULT = ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
+DEFAULT = [
+    "blazepose-detector", "blazepose-landmark-full", "movenet-thunder", "movenet-thunder-graph",
+    "rtmdet-nano-person-320",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from pose.errors import PoseError
 from pose.export import export, open_selection
 from pose.export.table import observer_names
 from pose.result import Result, load
-from pose.results import NpzWriter, load_poses
+from pose.results import NpzWriter, Recording, load_poses
 from pose.results.cameras import result_cameras, result_title
 from pose.view.open3d_scene import labels
 from pose.view.scene import SceneData, camera_lines
@@ -112,7 +112,7 @@ def test_scene_shows_cameras_at_their_positions(scene, poses):
 
 def test_result_in_memory_keeps_world_and_observers(scene):
     *_, results, info = scene
-    result, last = Result.of(results, info), list(results)[-1]
+    result, last = Result(Recording.of(results, info), info.source), list(results)[-1]
     assert result.has_world
     np.testing.assert_array_equal(result.table[len(result.table) - 1].poses.seen_by, last.poses.seen_by)
     np.testing.assert_array_equal(result.table[len(result.table) - 1].placed.joints, last.placed.joints)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 SEND_HELP = (
-    "send poses to vmc, vrchat, osc, lsl, mqtt, mcap, foxglove, camera; on another computer: "
-    "vmc=192.168.1.5:39539 (extra [links])"
+    "send poses to vmc, vrchat, osc, lsl, mqtt, mcap, foxglove or camera, such as vmc=192.168.1.5:39539 (extra [links])"
 )
 
 

@@ -280,10 +280,10 @@ def test_client_leaving_ends_its_recording(monkeypatch, step):
 
 def test_failed_recording_start_is_reported(tmp_path):
     """As where the folder is read-only, or the disk full."""
-    (tmp_path / "file").write_text("")
 
     async def test():
         async with serving(source=Clip(), out=str(tmp_path / "file")) as browser, browser.live() as live:
+            (tmp_path / "file").write_text("")  # after the start, which refuses a file
             for _ in range(2):
                 await live.send_str('{"type":"record","on":true}')
                 recorded, _ = await receive(live, "recorded")
