@@ -82,7 +82,7 @@ def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tupl
 def _line(heading_known: bool, spread: float, segments: list[str]) -> str:
     import numpy as np
 
-    heading = "heading unknown (no knee or elbow bent): hip and shoulder angles may be exchanged; give --imu-heading"
+    heading = "heading unknown (no knee or elbow bent): hip and shoulder angles may be swapped; give --imu-heading"
     if heading_known:
         heading = (
             "heading given" if np.isnan(spread) else f"heading from bending joints, +- {np.degrees(spread):.0f} degrees"
