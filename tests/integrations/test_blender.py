@@ -178,7 +178,7 @@ def test_a_wrong_folder_is_one_line_and_changes_nothing(result, tmp_path, blende
 @pytest.mark.slow
 @pytest.mark.parametrize("blender", BLENDERS)
 def test_characters_are_imported_and_undo_removes_all(result, tmp_path, blender):
-    export(open_selection(result / "poses.npz"), ["glb"], result, "poses")
+    (_,) = export(open_selection(result / "poses.npz"), ["glb"], result, "poses")
     found = in_blender(blender, tmp_path, result, "undo")
     before, after, undone = found["objects"]
     assert (before, undone) == (0, 0)
