@@ -31,6 +31,7 @@ from pose.tracking.config import TrackingConfig
 from pose.utils.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.utils.json_values import Json
 from pose.utils.options import check_options, option
+from pose.utils.resources import available_cores
 
 if TYPE_CHECKING:
     from pose.structures.skeletons import Skeleton
@@ -235,6 +236,11 @@ class PipelineChanges(TypedDict, total=False):
     detector_size: int | None
     presence_score: float | None
     seed: int
+
+
+def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
+    """Return `config` with the CPU threads limited to an equal share of the cores for each of `workers` workers."""
+    return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:

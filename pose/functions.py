@@ -12,9 +12,9 @@ import numpy as np
 from pose import analysis
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
+from pose.export.result import Result, load
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
-from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
@@ -288,9 +288,9 @@ def several(
         UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
             videos, or if both `cameras` and `height` are given.
     """
-    from pose.config import PipelineConfig
+    from pose.config import PipelineConfig, with_threads
+    from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
-    from pose.run import RecordedCameras, camera_workers, known_setup, with_threads
 
     if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")

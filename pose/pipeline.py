@@ -49,8 +49,8 @@ from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
+    from pose.export.result import Result
     from pose.lifting.predict import Lifter
-    from pose.result import Result
 
 
 class Pipeline:
@@ -317,8 +317,8 @@ class Pipeline:
         Raises:
             PoseError: If the source cannot be read.
         """
-        from pose.result import Result
-        from pose.run import counted, record_video
+        from pose.export.result import Result
+        from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 

@@ -211,7 +211,7 @@ def _process(
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
     from pose.results.recorded import write_results
-    from pose.run import record_video
+    from pose.results.run import record_video
 
     times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     if config.stream is not None:

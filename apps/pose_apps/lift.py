@@ -145,7 +145,7 @@ def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dic
 
     import numpy as np
 
-    from pose.result import Result
+    from pose.export.result import Result
     from pose.results import WorldInfo
     from pose.results.npz import world_arrays
 
