@@ -13,6 +13,7 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.multiview.videos import camera_names
 from pose.structures.defaults import CAMERAS_FILE
+from pose.world.given import read_heights
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder, read_distance, read_offsets
 from pose_apps.clip import RunConfig, derive, planned_outputs
 from pose_apps.support.interrupts import Interrupts
@@ -20,7 +21,7 @@ from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
 from pose_apps.support.summary import Tally, print_wrapped
-from pose_apps.support.world import read_heights, read_up, world_line
+from pose_apps.support.world import read_up, world_line
 
 if TYPE_CHECKING:
     from pose.multiview.run import RecordedCameras
