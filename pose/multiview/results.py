@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.multiview.fused_motion import FusedMotion
 from pose.multiview.hands import HandStream
 from pose.multiview.motions import FusedTimes, contacts_of
 from pose.multiview.rig import Rig
+from pose.multiview.stored import FusedMotion
 from pose.results import RunInfo
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms

@@ -31,7 +31,7 @@ def check_heights(heights: Mapping[int | None, float]) -> None:
 
 def check_id(person: object, name: str = "keypoints") -> None:
     """Raise a UsageError that names the argument unless `person` is a track id."""
-    if isinstance(person, bool) or not isinstance(person, numbers.Integral) or not 0 <= person < MAX_ID:
+    if isinstance(person, bool) or not isinstance(person, numbers.Integral) or not 0 <= int(person) < MAX_ID:
         raise UsageError(f"{name}: expected track ids from 0 to 2**53 - 1 as keys, got {shown(repr(person), 60)}")
 
 
@@ -66,8 +66,8 @@ def checked(heights: Mapping[int | None, float] | None, pitch: float | None, rol
 def _check_number(name: str, value: object, least: float, most: float, unit: str) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise UsageError(f"{name}: expected a number of {unit}, got {type(value).__name__}")
-    if not least <= value <= most:
-        raise UsageError(f"{name}: {value:g} {unit} is out of range; allowed: {least:g} to {most:g}")
+    if not least <= float(value) <= most:
+        raise UsageError(f"{name}: {float(value):g} {unit} is out of range; allowed: {least:g} to {most:g}")
 
 
 def height_text(heights: Mapping[int | None, float]) -> str | None:
