@@ -209,6 +209,7 @@ def _interpolate_people(row: "NDArray[np.void]", spline: _Spline, place: int, ti
     row["scores"] = _scores(spline, place, "scores", share)
     seen = row["scores"][:, None] > 0
     row["keypoints"] = np.where(seen, spline.cubic(place, "keypoints", time, "scores"), row["keypoints"])
+    row["keypoint_sigma"] = _scores(spline, place, "keypoint_sigma", share)
     row["boxes"] = spline.cubic(place, "boxes", time)
     row["box_scores"] = _linear(spline, place, "box_scores", share)
 
