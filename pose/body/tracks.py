@@ -76,6 +76,8 @@ class Selection:
                 camera motion is not compensated, or `z_up` is selected without world coordinates.
         """
         self._up, self._trim, self.rig, self.z_up, self.foot_lock = up, trim, rig, z_up, True
+        self.character: Path | None = None  # the user's character of glb and fbx
+        self.bone_table: Path | None = None  # JSON file with the names of its bones
         self.opensim_model: Path | None = None  # model that OpenSim scales to the markers and solves
         self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps

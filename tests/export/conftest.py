@@ -47,7 +47,7 @@ def placed_in(world: World, joints: np.ndarray) -> Placed:
 def save(tmp_path):
     """save(places, times, ...) -> the poses.npz of people whose joints are (P, T, 17, 3) m in file axes."""
 
-    def write(places, times=None, *, name="poses", present=None, sigma=30.0, world=None) -> Path:
+    def write(places, times=None, *, name="poses", present=None, sigma=30.0, world=None, contacts=None) -> Path:
         people, frames = places.shape[:2]
         times = np.arange(frames) / 30 if times is None else times
         present = np.ones((people, frames), bool) if present is None else present
@@ -63,7 +63,10 @@ def save(tmp_path):
                     np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
                 )  # fmt: skip
                 poses = Poses3D(joints - joints[:, :1], joints[:, 0], np.full((n, 17), sigma, np.float32))
-                writer.write(FrameResult(seen, poses, None if world is None else placed_in(world, joints)))
+                placed = None if world is None else placed_in(world, joints)
+                if placed is not None and contacts is not None:
+                    placed = replace(placed, contacts=np.tile(contacts[frame], (n, 1)).astype(np.float32))
+                writer.write(FrameResult(seen, poses, placed))
         return path
 
     return write
