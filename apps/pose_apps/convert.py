@@ -41,9 +41,10 @@ class ConvertOptions(Options):
     roll: float | None = same_option(RunConfig, "roll", "roll of the camera in degrees, clockwise")
     height: str | None = same_option(RunConfig, "height")
     trim: bool = same_option(RunConfig, "trim")
-    rig: str = option(
-        RIGS[0],
-        "bone names of the characters in glb, usd and fbx; sticks: the plain skeleton",
+    rig: str | None = option(
+        None,
+        f"bone names of the characters in glb, usd and fbx (default: {RIGS[0]}), and in bvh with the bones of the "
+        "character (default: the plain skeleton); sticks: the plain skeleton",
         choices=RIGS,
         metavar="NAME",
     )
@@ -84,7 +85,7 @@ class ConvertOptions(Options):
             raise UsageError("--bones: names the bones of --character, which is not given")
         if self.character is not None and Path(self.character).suffix.lower() not in CHARACTERS:
             raise UsageError(f"--character {self.character}: expected a file that ends with {', '.join(CHARACTERS)}")
-        if self.character is not None and self.rig != RIGS[0]:
+        if self.character is not None and self.rig is not None:
             raise UsageError("--rig: names the bones of our own character; --character has its own")
         if self.z_up and self.space == CAMERA:
             raise UsageError(f"--z-up: the camera frame has no vertical; omit --space {CAMERA}")

@@ -16,7 +16,7 @@ from pose.export.gltf import FLOAT, UINT8, UINT16, WIDTHS
 from pose.structures import rotations
 from pose.structures.types import F64, I64
 from pose.utils.json_values import Json, strict_json
-from pose.utils.shown import in_brief
+from pose.utils.shown import in_brief, shown
 from pose.utils.whole_file import file_errors
 
 MAX_BYTES = 1_000_000_000  # maximum size of a character's file
@@ -151,13 +151,9 @@ def _scales(
     for node in bones:
         above = int(parents[node])
         while above >= 0:
-            if (
-                np.ptp(scales[above]) > _MAX_SCALE_DIFFERENCE * np.abs(scales[above]).max()
-                or (scales[above] <= 0).any()
-            ):
-                raise PoseError(
-                    f"{path}: {in_brief(names[above])} has unequal or negative scales; apply its scale first"
-                )
+            if (scales[above] <= 0).any() or np.ptp(scales[above]) > _MAX_SCALE_DIFFERENCE * scales[above].max():
+                name = shown(names[above], 60)
+                raise PoseError(f"{path}: {name} has unequal or negative scales; apply its scale first")
             above = int(parents[above])
     result: F64 = scales.mean(axis=1)
     return result
