@@ -16,6 +16,7 @@ from pose.networks.input import shared_uploads
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
+from pose.structures.keypoint_sigma import with_distance
 from pose.structures.skeletons import Skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Background, Frame, FrameResult, People
@@ -203,8 +204,9 @@ class Session:
             people = self._people.step(frame.image, frame.index, frame.time)
             further = self._further
             if further is not None:
-                xy, scores = further.improved(frame.image, people.keypoints, people.scores)
-                people = replace(people, keypoints=xy, scores=scores)
+                found = further.improved(frame.image, people.keypoints, people.scores)
+                sigma = with_distance(people.keypoint_sigma, found.distance)
+                people = replace(people, keypoints=found.xy, scores=found.scores, keypoint_sigma=sigma)
             people = self._with_hands_and_faces(frame.image, people)
             return replace(people, background=self._background_of(frame.image, people))
 
