@@ -16,6 +16,9 @@ from typing import Protocol, Self
 import numpy as np
 
 from pose.config import PipelineConfig
+from pose.edits.files import to_json
+from pose.edits.plan import EditPlan, StoredFrames, named
+from pose.edits.types import Edit
 from pose.errors import PoseError, UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.collect import collect_tracks
@@ -38,6 +41,7 @@ from pose.video.recorded import recorded_at
 from pose.video.waveform import read_waveform
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
+from pose.world.carried import Images
 from pose.world.clean import Steps
 from pose.world.given import check_heights
 
@@ -105,6 +109,7 @@ def record_video(
     images: bool = True,
     folder: Path | None = None,
     keep: bool = False,
+    edits: Sequence[Edit] = (),
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
 
@@ -122,9 +127,11 @@ def record_video(
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
+        edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
 
     Raises:
         PoseError: If the source cannot be read, or the disk is full.
+        UsageError: If the lifter streams and edits give sides.
     """
     stop = stop or threading.Event()
     info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
@@ -134,16 +141,53 @@ def record_video(
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
     run = CachedRun(pipeline, source, cache, stop)
+    replay = source.replay if images else None
 
     def results() -> Iterator[FrameResult]:
         with pipeline.times.rest("threads of networks and codecs"):
             yield from progress(run.results(), source, "poses")
 
-    recorded = record(
-        results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
-        folder=folder, keep=keep, collected=run.keep,
-    )  # fmt: skip
+    if edits:
+        recorded = _edited(
+            pipeline, source, run, info, steps, edits, progress, join=join, images=replay, folder=folder, stop=stop
+        )
+    else:
+        recorded = record(
+            results(), info, steps, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder,
+            keep=keep, collected=run.keep,
+        )  # fmt: skip
     recorded.cached, recorded.cut_short = run.found, source.cut_short
+    return recorded
+
+
+def _edited(
+    pipeline: RunPipeline,
+    source: Source,
+    run: CachedRun,
+    info: RunInfo,
+    steps: Steps | None,
+    edits: Sequence[Edit],
+    progress: Progress,
+    *,
+    join: bool,
+    images: Images | None,
+    folder: Path | None,
+    stop: threading.Event,
+) -> RecordedRun:
+    """Observe all frames, then lift them again as the edits say."""
+    with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
+        plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
+        info = replace(info, settings={**info.settings, "edits": to_json(edits)["edits"]})
+        frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
+        if run.found != "nothing":
+            frames = iter(progress(frames, source, "poses"))
+        recorded = record(
+            frames, info, None if steps is None else plan.steps(steps), join=join, images=images, stop=stop,
+            times=pipeline.times, folder=folder,
+        )  # fmt: skip
+    joined = {} if recorded.world is None else recorded.world.joined
+    recorded.info = replace(recorded.info, settings={**recorded.info.settings, "names": named(plan.names, joined)})
+    recorded.problems = plan.problems
     return recorded
 
 
