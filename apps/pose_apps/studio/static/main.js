@@ -99,6 +99,7 @@ class Studio {
   async show(edits) {
     const turn = (this.solving += 1);
     element("studio").setAttribute("aria-busy", "true");
+    element("keep").disabled = true;
     try {
       const { result, problems, seconds } = await api.solve(this.project.id, edits);
       const clip = await Clip.open(this.project.id, result, () => this.draw());
@@ -115,7 +116,10 @@ class Studio {
         this.seek(this.frame);
       }
     } finally {
-      element("studio").removeAttribute("aria-busy");
+      if (turn === this.solving) {
+        element("studio").removeAttribute("aria-busy");
+        element("keep").disabled = false;
+      }
     }
   }
 
@@ -126,8 +130,10 @@ class Studio {
     this.before ??= this.clip;
     this.draft = [...this.draft, ...edits];
     this.text = text;
+    const shown = this.show([...this.project.edits, ...this.draft]);
+    this.describe();
     try {
-      await this.show([...this.project.edits, ...this.draft]);
+      await shown;
     } catch (error) {
       this.draft = kept;
       this.before = kept.length ? this.before : null;
@@ -137,7 +143,7 @@ class Studio {
   }
 
   async keep() {
-    if (this.draft.length === 0) {
+    if (this.draft.length === 0 || element("studio").hasAttribute("aria-busy")) {
       return;
     }
     await this.change(api.append(this.project.id, this.project.revision, this.draft), false);
@@ -183,7 +189,9 @@ class Studio {
     }
     element("draft").hidden = draft.length === 0;
     const problems = this.problems?.length ? ` ${this.problems.join(". ")}.` : "";
-    element("draft-text").textContent = `${this.text ?? ""}: grey is the pose before. Computed in ${(this.seconds ?? 0).toFixed(1)} s.${problems}`;
+    const busy = element("studio").hasAttribute("aria-busy");
+    element("draft-text").textContent = busy ? `${this.text}: computing …`
+      : `${this.text}: grey is the pose before. Computed in ${this.seconds.toFixed(1)} s.${problems}`;
     element("undo").disabled = draft.length === 0 && project.position === 0;
     element("redo").disabled = project.position === project.steps;
     element("restore").disabled = project.position === 0;

@@ -35,7 +35,7 @@ export class Timeline {
       bins.forEach((bits, bin) => {
         if (bits & BIT[name]) {
           const [from, to] = [bin, bin + 1].map((edge) => (width * edge) / bins.length);
-          context.fillRect(from, ratio * (row * ROW + top), Math.max(1, to - from), ratio * thick);
+          context.fillRect(from, ratio * (row * ROW + top), Math.max(1, to - from + 0.5), ratio * thick);
         }
       });
     }));
