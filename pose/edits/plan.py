@@ -251,10 +251,11 @@ def _placed_joint(person: int, joint: int, time: float, point: tuple[float, floa
         if away > KEY_S or not len(row):
             return people
         keypoints, scores, interpolated = people.keypoints.copy(), people.scores.copy(), people.interpolated.copy()
-        scores[row, joint] = 0
+        sigma = people.keypoint_sigma.copy()
+        scores[row, joint] = sigma[row, joint] = 0
         if away < 1e-6:
             keypoints[row, joint], scores[row, joint], interpolated[row] = point, 1, False
-        return replace(people, keypoints=keypoints, scores=scores, interpolated=interpolated)
+        return replace(people, keypoints=keypoints, scores=scores, keypoint_sigma=sigma, interpolated=interpolated)
 
     return place
 

@@ -16,10 +16,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pose.config import WorldConfig
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
-from pose_apps.support.world import WorldConfig, steps_of
+from pose_apps.support.world import steps_of
 
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
@@ -46,7 +47,7 @@ class Worker:
         from pose.edits import parse_edits
         from pose.results.cache import open_cache
         from pose.results.recorded import write_results
-        from pose.run import counted, record_video
+        from pose.results.run import counted, record_video
         from pose.video import open_source
 
         config, target, begun = WorldConfig(height=request.get("height")), Path(request["target"]), time.perf_counter()

@@ -16,7 +16,7 @@ import pytest
 from pose_apps.run import main
 from web_pages import SCREENSHOTS, opened, patient
 
-from pose.result import Result, load
+from pose.export.result import Result, load
 from pose.structures.skeletons import to_h36m17
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("weights_dir")]
@@ -144,7 +144,7 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
         show(page, 0.5)
         page.select_option("#joint", "left_wrist")
         ((x, y),) = points(truth, two, 0.5, "left_wrist")
-        spot = "([x, y]) => { const { scale, left, top } = studio.overlay.fit; return [left + scale * x, top + scale * y]; }"
+        spot = "([x, y]) => { const { scale: s, left, top } = studio.overlay.fit; return [left + s * x, top + s * y]; }"
         box = page.locator("#overlay").bounding_box()
         page.mouse.move(*(box[side] + at for side, at in zip("xy", page.evaluate(spot, [60, 60]), strict=True)))
         page.mouse.down()
