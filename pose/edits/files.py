@@ -95,7 +95,7 @@ def _edit(entry: Json, place: int) -> Edit:
         said = f"{error.args[0]} is missing" if isinstance(error, KeyError) else in_brief(error)
         raise UsageError(f"{where}: {said}") from error
     until, person = values.get("until"), values.get("person")
-    if until is not None and until < person.time:
+    if until is not None and person is not None and until < person.time:
         raise UsageError(f"{where}: until {until:g} s is before the time of the person, {person.time:g} s")
     return edit
 

@@ -97,7 +97,7 @@ class EditPlan:
         return people
 
     def _find(self, place: Place) -> tuple[int, People] | None:
-        """Return the track at a place and its frame; None if there is nobody."""
+        """Return the track at a place and its frame; None if there is no person."""
         for people in self._observed.near(place.time, SEARCH_S):
             edited = self._edited(people)
             if len(edited) == 0:
@@ -119,11 +119,11 @@ class EditPlan:
             return ""
         found = self._find(edit.person)
         if found is None:
-            return _nobody(edit.person)
+            return _no_person(edit.person)
         if isinstance(edit, Merge | Swap):
             other = self._find(edit.into if isinstance(edit, Merge) else edit.other)
             if other is None:
-                return _nobody(edit.into if isinstance(edit, Merge) else edit.other)
+                return _no_person(edit.into if isinstance(edit, Merge) else edit.other)
             if other[0] == found[0]:
                 return "both places show the same person"
             self._relate(edit, found[0], other[0])
@@ -197,7 +197,7 @@ class EditPlan:
             if not _within(people.time, begin, end):
                 return people
             scores = people.scores.copy()
-            scores[np.ix_(np.flatnonzero(people.ids == person), joints)] = 0
+            scores[np.flatnonzero(people.ids == person)[:, None], joints] = 0
             return replace(people, scores=scores)
 
         self._changes.append(hide)
@@ -218,8 +218,8 @@ class EditPlan:
         return ""
 
 
-def _nobody(place: Place) -> str:
-    return f"nobody is near ({place.x:.0f}, {place.y:.0f}) at {place.time:.2f} s"
+def _no_person(place: Place) -> str:
+    return f"no person is near ({place.x:.0f}, {place.y:.0f}) at {place.time:.2f} s"
 
 
 def _within(time: float, begin: float, end: float) -> bool:

@@ -42,7 +42,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two people whose ids are exchanged from the time of `person` on."""
+    """Two people whose ids are swapped from the time of `person` on."""
 
     person: Place
     other: Place

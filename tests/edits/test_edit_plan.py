@@ -185,10 +185,10 @@ def test_what_is_said_about_the_world_reaches_its_settings():
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (Delete(at(10, 250)), "nobody is near (250, 290)"),
-        (Delete(Place(99.0, 110, 290)), "nobody is near"),
+        (Delete(at(10, 250)), "no person is near (250, 290)"),
+        (Delete(Place(99.0, 110, 290)), "no person is near"),
         (Swap(at(10, 110), at(10, 111)), "both places show the same person"),
-        (Swap(at(10, 110), at(10, 600)), "nobody is near (600, 290)"),
+        (Swap(at(10, 110), at(10, 600)), "no person is near (600, 290)"),
         (Joint(at(10, 110), "left_heel", 1, 2), "coco17 has no joint left_heel"),
         (Hidden(at(10, 110), "left_heel", 1.0), "coco17 has no joint left_heel"),
         (Gravity(0.5, (10, 10), (10, 11)), "shorter than 2 px"),

@@ -6,11 +6,17 @@ import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.utils.options import Options, argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pose.utils.json_values import Json
 
 NO_LIBRARY = 'pose-studio needs aiohttp: pip install "pose-run[web]"'
 
@@ -31,6 +37,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     about = "A page in the browser: drop a clip, watch it, correct it, take it away. It is for this computer only."
     options = config_of(StudioOptions, parse_arguments(command_parser("pose-studio", about, StudioOptions), argv))
     return serve(options)
+
+
+def open_result(poses: Path) -> int:
+    """Add the video of a result to the studio in the default folder, run it with the result's preset, and serve.
+
+    Raises:
+        PoseError: If the result cannot be read, or its video is missing.
+    """
+    import os
+    import shutil
+
+    from pose.results import load_poses, result_file
+    from pose_apps.studio.projects import PRESETS, Projects
+
+    run = load_poses(result_file(poses), mapped=True).run
+    video = Path("" if run is None else run.source)
+    if run is None or not video.is_file():
+        raise PoseError(f"{poses}: its video {video} is not there; start pose-studio and choose the video")
+    options = StudioOptions()
+    projects = Projects(Path(options.folder))
+    project = projects.create(video.name, _preset_of(run.settings, list(PRESETS)), None)
+    try:
+        os.link(video, project.clip)
+    except OSError:  # another file system
+        shutil.copyfile(video, project.clip)
+    projects.add(project)
+    return serve(options, project.id)
+
+
+def _preset_of(settings: "Mapping[str, Json]", names: list[str]) -> str:
+    """Return the preset whose networks the settings of a run name; the default preset if none does."""
+    from pose.config import choose_available, choose_networks, load_preset
+
+    for name in names:
+        config = choose_available(choose_networks(load_preset(name)))[0]
+        if all(settings.get(key) == getattr(config, key) for key in ("detector", "estimator", "ensemble")):
+            return name
+    return "standard"
 
 
 def serve(options: StudioOptions, show: str = "") -> int:

@@ -26,7 +26,7 @@ REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
 
 
-class Worker:
+class StudioWorker:
     """Runs of one process, which keeps the pipeline of the last preset."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def main() -> None:
         print(json.dumps(content), file=answers, flush=True)
 
     threading.Thread(target=read, daemon=True).start()
-    worker = Worker()
+    worker = StudioWorker()
     while (line := requests.get()) is not None:
         try:
             answer({"done": worker.process(json.loads(line), lambda content: answer({"progress": content}))})

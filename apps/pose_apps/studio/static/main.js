@@ -40,10 +40,7 @@ class Studio {
       return;
     }
     this.queue.start(this.about);
-    const wanted = new URLSearchParams(location.hash.slice(1)).get("project");
-    if (wanted) {
-      api.project(wanted).then((project) => this.open(project), (error) => this.fail(error));
-    }
+    this.wanted = new URLSearchParams(location.hash.slice(1)).get("project");
   }
 
   fail(error) {
@@ -87,6 +84,11 @@ class Studio {
 
   // Another tab may have changed the edits.
   changed(projects) {
+    const first = projects.find(({ id, state }) => id === this.wanted && state === "done");
+    if (first) { // the address asks for it
+      this.wanted = null;
+      this.open(first).catch((error) => this.fail(error));
+    }
     const now = this.project && projects.find(({ id }) => id === this.project.id);
     if (now && now.revision !== this.project.revision && this.draft.length === 0 && now.state === "done") {
       this.project = now;

@@ -109,7 +109,7 @@ export class Queue {
       const [text, share] = this.describe(state, progress, problem);
       const buttons = [];
       if (state === "done") {
-        buttons.push(button("Open", () => this.open(project)));
+        buttons.push(button("Open", () => this.open(project).catch(this.failed)));
       } else if (state === "queued" || state === "running") {
         buttons.push(button("Cancel", () => api.cancel(id).then(() => this.poll(), this.failed)));
       }
