@@ -103,7 +103,8 @@ class PlacedRun:
                 if len(people.frames):
                     self._select_tracks(people, rules, join)
                     corrections = self._steps.corrections.renumbered(self.joined)
-                    heights: dict[int | None, float] = {**self._steps.heights, **corrections.heights}
+                    heights = dict(self._steps.heights)
+                    heights.update(corrections.heights)
                     self._steps = replace(self._steps, heights=heights, corrections=corrections)
                 self._place(people, self._steps, rules, folder)
                 if self.path is not None:

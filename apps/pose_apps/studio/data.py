@@ -93,7 +93,7 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
     sigma = np.asarray(table.sigma[rows], np.float64)
     points, scores = np.array(table.keypoints[rows]), np.array(table.scores[rows])
     centres, seen = to_h36m17(points, scores, table.skeleton)
-    weights = (seen[:, _TRUNK] > 0)[..., None]
+    weights = (seen[:, _TRUNK] > 0)[..., None].astype(np.float64)
     boxes = np.asarray(table.box[rows], np.float64).reshape(-1, 2, 2).mean(axis=1)
     found = weights.sum(axis=1)
     centre = np.where(found > 0, (centres[:, _TRUNK] * weights).sum(axis=1) / np.maximum(found, 1), boxes)

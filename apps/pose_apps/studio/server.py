@@ -316,7 +316,7 @@ class Studio:
             target = folder / f"{stem}-overlay.mp4"
             await self._exporter.ask(self._jobs.request(project, edits, str(poses)) | {"overlay": str(target)})
         else:
-            request = {
+            request: dict[str, Any] = {
                 "do": "export", "format": name, "folder": str(folder), "poses": str(poses), "video": str(project.clip),
                 "stem": stem, "other": str(poses), "people": [],
             }  # fmt: skip
