@@ -104,6 +104,7 @@ class Studio:
                 web.get(f"{one}/edits", self._edits), web.post(f"{one}/solve", self._solve),
                 web.get(f"{one}/results/{{result}}", self._result),
                 web.get(f"{one}/results/{{result}}/frames", self._frames),
+                web.get(f"{one}/results/{{result}}/events", self._events),
                 web.get(f"{one}/results/{{result}}/exports/{{format}}", self._export),
             ]
         )  # fmt: skip
@@ -281,6 +282,11 @@ class Studio:
         first, count = _whole(request, "first", 0), _whole(request, "count", data.MAX_FRAMES)
         content = await asyncio.to_thread(lambda: json.dumps(data.portion(table, first, count), allow_nan=False))
         return web.Response(text=content, content_type="application/json")
+
+    async def _events(self, request: web.Request) -> web.Response:
+        self._table(request)  # refuses an unknown result
+        poses = self._project(request).result(request.match_info["result"])
+        return web.json_response(await self._exporter.ask({"do": "events", "poses": str(poses)}))
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         """Write a result in a format, and send the file, or an archive of several files."""

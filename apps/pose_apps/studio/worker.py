@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
 from pose_apps.support.world import steps_of
 
+MAX_EVENTS = 5000  # maximum number of events of the analysis
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
 
@@ -34,7 +35,9 @@ class StudioWorker:
 
     def process(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         """Run a video or write files, as `request["do"]` says; return the answer."""
-        return _export(request) if request["do"] == "export" else self._run(request, report)
+        if request["do"] == "run":
+            return self._run(request, report)
+        return _export(request) if request["do"] == "export" else _events(request)
 
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
@@ -86,6 +89,16 @@ def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     context = RunContext(lambda results, *_: iter(results), lambda problems: None)
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
     draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+
+
+def _events(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the events that the analysis finds, such as foot strikes; none without world coordinates."""
+    from pose.analysis import analyse
+    from pose.results import load_poses
+
+    table = load_poses(Path(request["poses"]))
+    events = [] if table.placed is None else analyse(table).events
+    return {"events": [asdict(event) for event in events[:MAX_EVENTS]]}
 
 
 def _export(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,14 +36,15 @@ def studio(folder: Path, weights: Path) -> Iterator[tuple[str, str]]:
     ]
     environment = os.environ | {"POSE_WEIGHTS_DIR": str(weights)}
     process = subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
         found = re.search(r"(http://\S+/)#token=(\S+)", process.stdout.readline())
         assert found is not None
         yield found[1], found[2]
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        process.stdout.close()
 
 
 def ask(address, token, path, body=None):
@@ -81,7 +82,7 @@ def error(result: Result, truth: Result) -> float:
 
 def show(page, time):
     page.evaluate("time => studio.seek(studio.clip.frameAt(time))", time)
-    page.wait_for_function("studio.clip.at(studio.frame) !== null")
+    page.wait_for_function("() => studio.clip.at(studio.frame) !== null")
 
 
 def kept(page):
@@ -121,7 +122,9 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
         ]
         changed = {"revision": 0, "edits": {"format": "pose-edits", "version": 1, "edits": damage}}
         ask(address, token, f"/projects/{project['id']}/edits", changed)
-        page.wait_for_function("studio.project.revision === 1 && studio.clip.name !== 'first'")  # it was another tab's
+        page.wait_for_function(
+            "() => studio.project.revision === 1 && studio.clip.name !== 'first'"
+        )  # it was another tab's
         damaged = load(here / f"{page.evaluate('studio.clip.name')}.npz")
         before = error(damaged, truth)
         assert before > 100
@@ -213,11 +216,11 @@ def test_two_windows_a_phone_and_the_keyboard(launch, ready):
         page.click("[data-tool=rename]")
         page.wait_for_selector("#keep:enabled")
     one.click("#keep")
-    one.wait_for_function("studio.project.revision === 1")
+    one.wait_for_function("() => studio.project.revision === 1")
     two.click("#keep")
     two.wait_for_selector("#message:not([hidden])")
     assert "changed in another window" in two.inner_text("#message")
-    two.wait_for_function("studio.clip.people[0].name === 'Anna'")
+    two.wait_for_function("() => studio.clip.people[0].name === 'Anna'")
     assert two.evaluate("studio.project.steps") == 1
 
     two.evaluate("studio.seek(0)")

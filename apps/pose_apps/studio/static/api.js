@@ -49,6 +49,7 @@ export const move = (id, revision, position) => post(`/projects/${id}/edits`, { 
 export const result = (id, name) => answer(`${BASE}/projects/${id}/results/${name}`);
 export const frames = (id, name, first, count) => (
   answer(`${BASE}/projects/${id}/results/${name}/frames?first=${first}&count=${count}`));
+export const events = (id, name) => answer(`${BASE}/projects/${id}/results/${name}/events`);
 export const address = (id, rest) => `${BASE}/projects/${id}/${rest}`;
 
 // Sends a video; progress is called with the share that was sent.

@@ -116,6 +116,14 @@ class Studio {
         element("time").max = clip.length - 1;
         this.lists();
         this.seek(this.frame);
+        api.events(this.project.id, result).then(({ events }) => {
+          clip.events = events;
+          if (this.clip === clip) {
+            this.timeline.open(clip);
+            this.lists();
+            this.draw();
+          }
+        }, () => {}); // a clip without analysis has no events
       }
     } finally {
       if (turn === this.solving) {
@@ -243,6 +251,10 @@ class Studio {
     keep("compare-person", clip.people.map((one) => new Option(title(one), one.id)));
     keep("compare-clip", this.queue.projects.filter(({ state }) => state === "done").map(({ id, name }) => new Option(name, id)));
     keep("joint", clip.meta.skeleton.names.map((name) => new Option(name.replaceAll("_", " "), name)));
+    const events = (clip.events ?? []).filter(({ person }) => person === this.person);
+    element("events-line").hidden = events.length === 0;
+    element("events").replaceChildren(new Option(`${events.length} events`, ""), ...events.map(({ name, side, time }) => (
+      new Option(`${time.toFixed(2)} s ${side} ${name}`.replace("  ", " "), time))));
     const angles = [...new Set(clip.meta.angles.map((name) => name.replace(/^(left|right)_/, "")))];
     keep("angle", angles.map((name) => new Option(name.replaceAll("_", " "), name)));
   }
@@ -443,6 +455,7 @@ class Studio {
       this.video.playbackRate = Number(element("speed").value);
       this.clock = { at: performance.now(), time: this.clip.times[this.frame] };
     });
+    element("events").addEventListener("change", ({ target }) => target.value && this.seek(this.clip.frameAt(Number(target.value))));
     ["joint", "angle"].forEach((id) => element(id).addEventListener("change", () => this.draw()));
     this.video.addEventListener("error", () => {
       if (this.project) {

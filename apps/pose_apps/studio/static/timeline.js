@@ -39,6 +39,11 @@ export class Timeline {
         }
       });
     }));
+    context.fillStyle = tone(this.canvas, "--text");
+    (clip.events ?? []).forEach(({ person, time }) => {
+      const row = clip.people.findIndex(({ id }) => id === person);
+      context.fillRect((width * (clip.frameAt(time) + 0.5)) / clip.length - ratio / 2, ratio * row * ROW, ratio, ratio * ROW);
+    });
     const share = (bins, bit) => Math.round((100 * bins.filter((bits) => bits & bit).length) / Math.max(bins.length, 1));
     this.canvas.setAttribute("aria-label", clip.people.map(({ id, name, bins }) => (
       `${name ?? `Person ${id}`}: seen ${share(bins, BIT.seen)} %, interpolated ${share(bins, BIT.filled)} %, `
