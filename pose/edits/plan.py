@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pose.edits.files import to_json
 from pose.edits.types import (
     LIMB_NAMES,
     NAMES,
@@ -31,6 +32,7 @@ from pose.structures.camera import Camera
 from pose.structures.frame_store import ResultStore
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F64, People
+from pose.utils.json_values import Json
 from pose.world.clean import Steps
 from pose.world.corrections import Corrections, GivenContact
 
@@ -63,7 +65,6 @@ class EditPlan:
     """Edits of a run, with track ids instead of places.
 
     Attributes:
-        names: Names of people by track id.
         sides: Sides that the user gives.
         problems: A message for each edit that does not apply to this run.
     """
@@ -73,7 +74,7 @@ class EditPlan:
         self._observed, self._skeleton, self._camera = observed, skeleton, camera
         self._changes: list[Change] = []
         self._corrections = Corrections()
-        self.names: dict[int, str] = {}
+        self._edits, self._names = edits, dict[int, str]()
         self.sides: list[GivenSides] = []
         self.problems: list[str] = []
         self._new_id = 1 + observed.last_id
@@ -86,6 +87,11 @@ class EditPlan:
         """Return the people of a frame after the edits, without those that were interpolated between samples."""
         people = self._edited(people)
         return people[~people.interpolated] if people.interpolated.any() else people
+
+    def settings(self, joined: Mapping[int, int]) -> dict[str, Json]:
+        """Return the edits and the names of people by final id, for the metadata of a result."""
+        names = {str(joined.get(person, person)): name for person, name in sorted(self._names.items())}
+        return {"edits": to_json(self._edits)["edits"], "names": names}
 
     def steps(self, steps: Steps) -> Steps:
         """Return the settings of the transformation to the world with what the user says about it."""
@@ -151,7 +157,7 @@ class EditPlan:
         known = self._corrections
         match edit:
             case Rename():
-                self.names[person] = edit.name
+                self._names[person] = edit.name
             case Split():
                 new, begin, self._new_id = self._new_id, edit.person.time, self._new_id + 1
                 self._corrections = replace(known, apart=known.apart | {(person, new)})
@@ -270,8 +276,3 @@ def _joints_of(limb: str, skeleton: Skeleton) -> list[int]:
         joint for joint, name in enumerate(skeleton.names)
         if skeleton.side(joint) == side and any(part in name for part in parts)
     ]  # fmt: skip
-
-
-def named(names: Mapping[int, str], joined: Mapping[int, int]) -> dict[str, str]:
-    """Return the names of people by the text of their final id, for the metadata of a result."""
-    return {str(joined.get(person, person)): name for person, name in sorted(names.items())}

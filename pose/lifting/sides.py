@@ -1,12 +1,15 @@
 """Left and right sides that a user gives, which take precedence over repair."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from pose.errors import UsageError
+from pose.lifting.repair.sides import mirrored_orders
+from pose.structures.sequences import Sequence2D
+from pose.structures.skeletons import get_skeleton
 from pose.structures.stages import LifterStage
 from pose.structures.types import Flags
 
@@ -57,3 +60,15 @@ class SideChanges:
                 for limb in one.limbs:
                     swap[limb] = self._wrong.setdefault((place, limb), bool(repaired[limb]) != one.swapped)
         return swap
+
+
+def with_sides(raw: Sequence2D, repaired: Sequence2D, changes: SideChanges) -> Sequence2D:
+    """Return the repaired keypoints of a person with the sides that a user gives; `raw` are those before repair."""
+    skeleton = get_skeleton(raw.skeleton)
+    keypoints, scores, mirrors = repaired.keypoints.copy(), repaired.scores.copy(), mirrored_orders(skeleton)
+    moved = (raw.keypoints != keypoints).any(axis=-1)  # repair changes coordinates only by swaps
+    swapped = np.stack([moved[:, order != np.arange(len(order))].any(axis=1) for order in mirrors], axis=1)
+    for row, time in enumerate(raw.times.tolist()):
+        for order in mirrors[changes.limbs(time, swapped[row])]:
+            keypoints[row], scores[row] = keypoints[row, order], scores[row, order]
+    return replace(repaired, keypoints=keypoints, scores=scores)

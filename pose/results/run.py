@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pose.edits.files import to_json
-from pose.edits.plan import EditPlan, StoredFrames, named
+from pose.edits.plan import EditPlan, StoredFrames
 from pose.edits.types import Edit
 from pose.results import RunInfo
 from pose.results.cache import Cache
@@ -152,7 +151,6 @@ def _edited(
     """Observe all frames, then lift them again as the edits say."""
     with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
         plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
-        info = replace(info, settings={**info.settings, "edits": to_json(edits)["edits"]})
         frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
         if run.found != "nothing":
             frames = iter(progress(frames, source, "poses"))
@@ -161,7 +159,7 @@ def _edited(
             times=pipeline.times, folder=folder,
         )  # fmt: skip
     joined = {} if recorded.world is None else recorded.world.joined
-    recorded.info = replace(recorded.info, settings={**recorded.info.settings, "names": named(plan.names, joined)})
+    recorded.info = replace(recorded.info, settings={**recorded.info.settings, **plan.settings(joined)})
     recorded.problems = plan.problems
     return recorded
 

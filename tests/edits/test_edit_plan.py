@@ -103,7 +103,7 @@ def test_edits_find_people_with_other_ids_and_other_networks():
         assert plan.problems == []
         # the person on the left is 7 until the swap and 3 afterwards, which is then deleted as a whole
         assert ids(plan, frames) == [[7]] * COUNT
-        assert plan.names == {7: "Anna"}
+        assert plan.settings({7: 2})["names"] == {"2": "Anna"}
         assert plan.steps(Steps()).corrections.heights == {7: 1.9}
 
 
