@@ -269,3 +269,27 @@ def test_old_results_of_edits_are_deleted_but_never_the_first(projects, monkeypa
     left = {path.stem for path in project.folder.glob("*.npz")}
     assert {FIRST, "notes", names[0]} <= left
     assert len(left) <= 5
+
+
+def test_the_result_is_sent_as_it_is(projects):
+    async def ask(request):
+        return await request("GET", of(projects, "/results/first/exports/npz"))
+
+    assert served(projects, ask) == (200, only(projects).result(FIRST).read_bytes())
+
+
+@pytest.mark.slow
+def test_exports_and_events_come_from_a_worker_and_its_errors_are_one_line(projects):
+    async def ask(request):
+        names = ("angles", "csv", "bvh", "compare?people=0,1")
+        exports = [await request("GET", of(projects, f"/results/first/exports/{name}")) for name in names]
+        unknown = await request("GET", of(projects, "/results/first/exports/compare?people=0,99"))
+        return exports, unknown, await request("GET", of(projects, "/results/first/events"))
+
+    exports, unknown, events = served(projects, ask)
+    assert [status for status, _ in exports[:3]] == [200] * 3
+    assert exports[0][1].startswith(b"frame,time,person,")
+    assert exports[2][1][:2] == b"PK"  # one file for each person
+    assert unknown[0] == 422
+    one_line(PoseError(unknown[1].decode()))
+    assert events[0] in (200, 422)

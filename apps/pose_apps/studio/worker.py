@@ -109,10 +109,11 @@ def _export(request: Mapping[str, Any]) -> dict[str, Any]:
 
         write_analysis(poses, folder, ["html", "csv"], video=video)
     elif request["format"] == "compare":
+        from pose.analysis import DEFAULT_GROUPS
         from pose_apps.support.analysis import write_compared
 
-        pair = tuple(request["people"]) if request["people"] else (None, None)
-        write_compared((poses, Path(request["other"])), pair, folder, None, "", overwrite=True)  # type: ignore[arg-type]
+        one, two = request["people"] or (None, None)
+        write_compared((poses, Path(request["other"])), (one, two), folder, DEFAULT_GROUPS, overwrite=True)
     else:
         from pose.export import export_all, open_selection
 
