@@ -3,23 +3,22 @@
     python -m benchmarks.presets [--videos ../shared/videos] [--repeats 1] [--mediapipe ENV/bin/python] [--out FOLDER]
                                [--start S] [--end S] [--page docs/studies/presets.md]
 
-No clip here has truth. The error is the distance from a reference that uses all that there is: BlazePose heavy and
-MoveNet Thunder, both with mirrored crops, on every frame. It contains errors of the networks that others share with
-the reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference.
-Each pair of joints is compared after alignment of the pose (rotation, translation, scale). "fast": joints faster than
-2 m/s in the reference. Runs are whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe
-0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes. The
-table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release whose
-code is not the measured one.
+The reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every frame.
+In clips of one camera, the error is the distance from its 3D. It excludes errors of networks that others share with the
+reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference. In
+`two-people`, the error is that of each view's 3D against joints that are triangulated from the reference's 2D in both
+calibrated views. The 12 joints of the limbs are compared after alignment of the pose (rotation, translation, scale).
+"fast": joints faster than 2 m/s in the reference; "degrees": angles of knees and elbows. Runs are whole processes
+without overlay and cache; with --mediapipe, the loop of MediaPipe 0.10.21 runs before each of them, and the ratios are
+those of neighbours, which load on the machine hardly changes. The table replaces the one in the page; a test compares
+both with `presets.json`, and `.ci/release` refuses a release whose code is not the measured one.
 """
 
 import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -28,11 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import POSE_RUN, processor_seconds, run_mediapipe
+from benchmarks.peers import processor_seconds, run_mediapipe
+from benchmarks.runs import Result, run
+from benchmarks.two_views import F64, JOINTS, NAMES, VIEWS, Truth, read_views
 from pose.structures.alignment import similarity_residuals
-from pose.structures.skeletons import H36M17
 
-CLIPS = ("dance.mp4", "two-people/view-a.mp4")
+CLIPS = ("dance.mp4", "two-people")
 REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-crops --keypoint-rate 0"
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
@@ -50,22 +50,10 @@ OTHERS = {
 FAST_MPS = 2.0
 BEGIN, END = "<!-- presets -->", "<!-- end of presets -->"
 LIMBS = [
-    [H36M17.index(f"{side}_{joint}") for joint in joints]
+    [NAMES.index(f"{side}_{joint}") for joint in joints]
     for side in ("left", "right")
     for joints in (("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist"))
 ]
-Result = dict[str, NDArray[Any]]
-
-
-def run(clip: Path, options: str, folder: Path) -> tuple[Result, float, float]:
-    """Run `pose-run` on a clip; return its result, its time and its processor time in s."""
-    fixed = ["--cache", "off", "--no-overlay", "--quiet", "--formats", "npz", "--overwrite", "--no-world"]
-    words = [sys.executable, "-c", POSE_RUN, str(clip), *fixed, *options.split(), "--out", str(folder / "out")]
-    before, start = processor_seconds(), time.perf_counter()
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds, processor = time.perf_counter() - start, processor_seconds() - before
-    with np.load(folder / "out" / "poses.npz") as arrays:
-        return dict(arrays), seconds, processor
 
 
 def angles(joints: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -90,20 +78,67 @@ def same_people(found: Result, reference: Result) -> tuple[NDArray[np.int64], ND
     return np.array(rows, np.int64), np.array(others, np.int64)
 
 
-def errors(found: Result, reference: Result) -> dict[str, float]:
-    """Return the distance from the reference: mm, mm of fast joints, degrees, and the share of people found."""
-    rows, others = same_people(found, reference)
-    mine, theirs = found["joints3d"][rows].astype(np.float64), reference["joints3d"][others].astype(np.float64)
-    distance = 1000 * np.linalg.norm(similarity_residuals(mine, theirs), axis=-1)
-    speed = np.zeros_like(distance)
-    for person in np.unique(reference["id"][others]):
-        own = np.flatnonzero(reference["id"][others] == person)
+class Distance:
+    """Distance of results from those of a reference, which has the same errors as the networks it shares with them."""
+
+    def __init__(self, clips: list[Path], references: list[Result]) -> None:
+        (self._reference,) = references
+
+    def pairs(self, results: list[Result]) -> tuple[F64, F64, NDArray[np.bool_], F64, float]:
+        """Return joints (N, 12, 3) m, those of the reference, a mask of known ones, their speed, and people found."""
+        (found,), reference = results, self._reference
+        rows, others = same_people(found, reference)
+        theirs = reference["joints3d"][others][:, JOINTS].astype(np.float64)
+        speed = speeds(theirs, reference["time"][others], reference["id"][others])
+        mine = found["joints3d"][rows][:, JOINTS].astype(np.float64)
+        return mine, theirs, np.ones(theirs.shape[:2], bool), speed, len(rows) / len(reference["id"])
+
+
+class TrueError:
+    """Error of results of two calibrated views, against joints that are triangulated from both views of a reference."""
+
+    def __init__(self, clips: list[Path], references: list[Result]) -> None:
+        self._views = read_views(clips[0].parent)
+        self._truth = Truth(self._views, references)
+
+    def pairs(self, results: list[Result]) -> tuple[F64, F64, NDArray[np.bool_], F64, float]:
+        """Return the same as `Distance.pairs`."""
+        truth, parts, found = self._truth, [], 0
+        speed = speeds(truth.joints, truth.times, truth.ids)
+        for number, (view, result) in enumerate(zip(self._views, results, strict=True)):
+            rows, own = truth.of_view(number, result)
+            theirs = truth.joints[own] @ view.rotation.T
+            mine = result["joints3d"][rows][:, JOINTS].astype(np.float64)
+            parts.append((mine, theirs, truth.known[own], speed[own]))
+            found += len(rows)
+        mine, theirs, known, fast = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return mine, theirs, known, fast, found / len(truth.times) / len(results)
+
+
+def speeds(joints: F64, times: F64, ids: NDArray[np.int64]) -> F64:
+    """Return the speeds (N, J) m/s of joints (N, J, 3) m of several people."""
+    speed = np.zeros(joints.shape[:2])
+    for person in np.unique(ids):
+        own = np.flatnonzero(ids == person)
         if len(own) > 2:
-            slope = np.gradient(theirs[own], reference["time"][others][own], axis=0)
-            speed[own] = np.linalg.norm(slope, axis=-1)
+            speed[own] = np.linalg.norm(np.gradient(joints[own], times[own], axis=0), axis=-1)
+    return speed
+
+
+def errors(results: list[Result], reference: Distance | TrueError) -> dict[str, float]:
+    """Return the error: mm, mm of fast joints, degrees of knees and elbows, and the share of people found."""
+    mine, theirs, known, speed, found = reference.pairs(results)
+    # Joints without truth are those of the reference, so that they hardly change the alignment.
+    filled = np.where(
+        known[..., None], mine, theirs - theirs.mean(axis=1, keepdims=True) + mine.mean(axis=1, keepdims=True)
+    )
+    distance = 1000 * np.linalg.norm(similarity_residuals(filled, theirs), axis=-1)
+    fast = known & (speed > FAST_MPS)
+    apart = np.abs(angles(mine) - angles(theirs))
+    seen = known[:, LIMBS].all(axis=-1)
     return {
-        "mm": float(distance.mean()), "fast": float(distance[speed > FAST_MPS].mean()),
-        "degrees": float(np.abs(angles(mine) - angles(theirs)).mean()), "found": len(rows) / len(reference["id"]),
+        "mm": float(distance[known].mean()), "fast": float(distance[fast].mean()),
+        "degrees": float(apart[seen].mean()), "found": found,
     }  # fmt: skip
 
 
@@ -113,19 +148,21 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {name: {"name": name, "options": text} for name, text in combinations.items()}
     for clip in (options.videos / name for name in options.clips):
         with tempfile.TemporaryDirectory() as text:
-            folder = Path(text)
-            part = f" --start {options.start} --end {options.end}"
-            reference, *_ = run(clip, REFERENCE + part, folder)
-            frames = len(reference["timestamps"])
+            folder, part = Path(text), f" --start {options.start} --end {options.end}"
+            clips = [clip / f"{name}.mp4" for name in VIEWS] if clip.is_dir() else [clip]
+            references = [run(one, REFERENCE + part, folder)[0] for one in clips]
+            reference = (TrueError if clip.is_dir() else Distance)(clips, references)
+            frames = sum(len(one["timestamps"]) for one in references)
             for name, combination in combinations.items():
                 times, ratios = [], []
                 for _ in range(options.repeats):
-                    theirs = peer_seconds(options, clip)
-                    found, seconds, processor = run(clip, combination + part, folder)
-                    times.append(1000 * processor / frames)
-                    ratios.append((seconds / theirs[0], processor / theirs[1]))
+                    theirs = np.sum([peer_seconds(options, one) for one in clips], axis=0)
+                    runs = [run(one, combination + part, folder) for one in clips]
+                    ours = np.sum([seconds for _, *seconds in runs], axis=0)
+                    times.append(1000 * ours[1] / frames)
+                    ratios.append(ours / theirs)
                 wall, processors = np.median(ratios, axis=0)
-                row = errors(found, reference) | {"ms": statistics.median(times)}
+                row = errors([found for found, *_ in runs], reference) | {"ms": statistics.median(times)}
                 if options.mediapipe:
                     row |= {"time_ratio": float(wall), "processor_ratio": float(processors)}
                 rows[name][clip.stem] = row

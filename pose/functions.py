@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose import analysis
+from pose.config import PipelineConfig, WorldConfig, with_threads
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
+from pose.export.result import Result, load
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
-from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
@@ -23,6 +24,7 @@ from pose.structures.incoming import check_units, checked_keypoints
 from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
+from pose.utils.options import default_of
 from pose.utils.shown import shown
 from pose.utils.whole_file import file_errors, make_folder
 from pose.world.clean import Steps
@@ -38,19 +40,19 @@ def lift(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D],
     *,
     lifter: str = DEFAULT_LIFTER,
-    lookahead: int = 0,
-    repair: bool = True,
-    constant_bones: bool = True,
-    fit: bool = True,
+    lookahead: int = default_of(PipelineConfig, "lookahead"),
+    repair: bool = default_of(PipelineConfig, "repair"),
+    constant_bones: bool = default_of(PipelineConfig, "constant_bones"),
+    fit: bool = default_of(PipelineConfig, "fit"),
     world: bool = False,
     heights: Mapping[int | None, float] | None = None,
     pitch: float | None = None,
     roll: float | None = None,
-    smooth: bool = True,
-    foot_lock: bool = True,
+    smooth: bool = default_of(WorldConfig, "smooth"),
+    foot_lock: bool = default_of(WorldConfig, "foot_lock"),
     fps: float | None = None,
     image_size: tuple[int, int] | None = None,
-    device: str = "auto",
+    device: str = default_of(PipelineConfig, "device"),
 ) -> Result:
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
@@ -288,9 +290,8 @@ def several(
         UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
             videos, or if both `cameras` and `height` are given.
     """
-    from pose.config import PipelineConfig
+    from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
-    from pose.run import RecordedCameras, camera_workers, known_setup, with_threads
 
     if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")

@@ -17,12 +17,12 @@ from pose.config import (
     PipelineChanges,
     PipelineConfig,
     PresetName,
+    WorldConfig,
     choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
     model_files,
-    people_stages,
 )
 from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
@@ -35,7 +35,7 @@ from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
-from pose.session import Session
+from pose.session import Session, people_stages
 from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage
@@ -44,13 +44,14 @@ from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.warm_up import warm_up_lifter
 from pose.utils.device import resolve_device, seed_torch
+from pose.utils.options import default_of
 from pose.utils.prefetch import prefetch
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
+    from pose.export.result import Result
     from pose.lifting.predict import Lifter
-    from pose.result import Result
 
 
 class Pipeline:
@@ -277,14 +278,14 @@ class Pipeline:
         self,
         source: Source | str | Path,
         *,
-        world: bool = True,
+        world: bool = default_of(WorldConfig, "world"),
         heights: Mapping[int | None, float] | None = None,
         pitch: float | None = None,
         roll: float | None = None,
-        smooth: bool = True,
-        fill_gaps: bool = True,
-        join_tracks: bool = True,
-        foot_lock: bool = True,
+        smooth: bool = default_of(WorldConfig, "smooth"),
+        fill_gaps: bool = default_of(WorldConfig, "fill_gaps"),
+        join_tracks: bool = default_of(WorldConfig, "join_tracks"),
+        foot_lock: bool = default_of(WorldConfig, "foot_lock"),
         start: float = 0.0,
         end: float = math.inf,
         cache: str | Path | None = None,
@@ -317,8 +318,8 @@ class Pipeline:
         Raises:
             PoseError: If the source cannot be read.
         """
-        from pose.result import Result
-        from pose.run import counted, record_video
+        from pose.export.result import Result
+        from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.config import WorldConfig
 from pose.errors import UsageError
 from pose.structures.defaults import CACHE_GIGABYTES, CAMERAS_FILE, IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
@@ -23,7 +24,6 @@ from pose_apps.support.summary import Tally, interruption
 from pose_apps.support.world import (
     SPACE_HELP,
     TRIM_HELP,
-    WorldConfig,
     contradictions_line,
     doubtful_line,
     inconsistent_lines,
@@ -211,7 +211,7 @@ def _process(
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
     from pose.results.recorded import write_results
-    from pose.run import record_video
+    from pose.results.run import record_video
 
     times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     if config.stream is not None:

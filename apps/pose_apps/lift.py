@@ -6,17 +6,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, WorldConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.utils.options import argument, check_options, option, overwrite_option, quiet_option, same_option
 from pose.utils.written_files import check_target, writing
+from pose.world.given import read_heights
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.sensors import are_sensors, is_sensor_file
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import WorldConfig, read_heights, steps_of, unknown_heights, world_line
+from pose_apps.support.world import steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.results.recorded import RecordedRun
@@ -165,7 +166,7 @@ def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dic
 
     import numpy as np
 
-    from pose.result import Result
+    from pose.export.result import Result
     from pose.results import WorldInfo
     from pose.results.npz import world_arrays
 

@@ -1,6 +1,7 @@
 """All results of one run: collected frame by frame, transformed to the world, and written.
 
-Every run goes this way (`pose.run`): videos, several cameras, keypoints and single images, from a command or Python.
+Every run goes this way: videos and single images (`pose.results.run`), several cameras (`pose.multiview.run`) and
+keypoints (`pose.functions`), from a command or Python.
 Memory does not grow with the length of the recording.
 """
 

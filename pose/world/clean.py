@@ -189,9 +189,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             root[part] = zero_phase(root[part], person.times[part], rules.smooth.cutoff_hz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted,
+        lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, lengths.astype(np.float64), height, height_given=wanted is not None,
+        inconsistent, 1000 * spread, height_given=wanted is not None,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from pose_fakes import run_info, seen_result
 import pose
 from pose.body.fingers import FINGER_NAMES, FINGER_PARENTS, hand_quaternions
 from pose.errors import UsageError
-from pose.result import Result
+from pose.export.result import Result
 from pose.results import JsonWriter, NpzWriter, load_poses
 from pose.results.json import SCHEMA_PATH
 from pose.structures import rotations
