@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from pose_datasets.kinect import FPS, Pair, load_pairs
+from pose_datasets.kinect import Pair, load_pairs
 from pose_datasets.sensor_training import SensorDataConfig, SensorSource, definitions, pair_batches, pairs_of_part
 from torch import Tensor, nn
 
+from pose.body.sensors.kinect import FPS
 from pose.lifting.sensor.features import filled_gaps, heading
 from pose.lifting.sensor.network import SENSOR
 from pose.structures.smooth import zero_phase
@@ -99,16 +100,14 @@ def table(pairs: list[Pair], train: list[Pair], source: SensorSource, network: P
     def moved(joints: F64) -> F64:
         return joints - mean @ heading(joints[None])[0]
 
-    def best(prepared: Callable[[F64], F64]) -> tuple[float, SensorErrors]:
-        return min(
-            ((cutoff, errors(lambda joints, times: zero_phase(prepared(joints), times, cutoff))) for cutoff in CUTOFFS_HZ),  # noqa: B023
-            key=lambda row: row[1].position,
-        )
+    def filtered(prepared: Callable[[F64], F64], cutoff: float) -> SensorErrors:
+        return errors(lambda joints, times: zero_phase(prepared(joints), times, cutoff))
 
     rows = [("raw", errors(lambda joints, times: joints))]
-    for name, prepared in (("Butterworth", lambda joints: joints), ("offsets and Butterworth", moved)):
-        cutoff, found = best(prepared)
-        rows.append((f"{name}, {cutoff:g} Hz", found))
+    for name, prepared in (("Butterworth", np.asarray), ("offsets and Butterworth", moved)):
+        tried = {cutoff: filtered(prepared, cutoff) for cutoff in CUTOFFS_HZ}
+        best = min(tried, key=lambda cutoff: tried[cutoff].position)
+        rows.append((f"{name}, {best:g} Hz", tried[best]))
     if steps:
         mlp = train_mlp(source, steps)
         rows.append((f"MLP over time, {steps} steps", errors(lambda joints, times: smooth(mlp, joints))))
@@ -120,9 +119,13 @@ def table(pairs: list[Pair], train: list[Pair], source: SensorSource, network: P
         off = np.linalg.norm((joints - joints[:, :, :1] - batch.truth + batch.truth[:, :, :1])[0, :, 1:], axis=-1)
         inside.append(off < sigma[0, :, 1:])
     rows.append(("sensor network", errors_of(found)))
-    print("| | position, mm | angle, degrees | velocity, m/s | acceleration, m/s2 | jitter, m/s3 |\n|---|---|---|---|---|---|")
+    print("| | position, mm | angle, degrees | velocity, m/s | acceleration, m/s2 | jitter, m/s3 |")
+    print("|---|---|---|---|---|---|")
     for name, row in rows:
-        print(f"| {name} | {row.position:.1f} | {row.angle:.1f} | {row.velocity:.3f} | {row.acceleration:.2f} | {row.jitter:.0f} |")
+        values = (
+            f"{row.position:.1f} | {row.angle:.1f} | {row.velocity:.3f} | {row.acceleration:.2f} | {row.jitter:.0f}"
+        )
+        print(f"| {name} | {values} |")
     print(f"inside one sigma: {np.concatenate(inside).mean():.0%}; {len(pairs)} recordings")
 
 

@@ -1,4 +1,4 @@
-"""UI-PRMD's Kinect recordings beside the optical markers of the same repetitions, aligned in time and about the vertical.
+"""UI-PRMD's Kinect recordings beside the markers of the same repetitions, aligned in time and about the vertical.
 
 Both systems were cut into repetitions separately, and some repetitions of a name are different performances. A pair is
 kept if the motions agree: the correlation of the joints about the pelvis, over time, is at least `MIN_CORRELATION` at
@@ -51,7 +51,7 @@ class Alignment:
 
 
 def load_kinect(source: Path) -> Iterator[tuple[str, str, F64]]:
-    """Yield subject, name as in prepared clips of UI-PRMD, and joints (T, 17, 3) m of each recording of a folder or ZIP."""
+    """Yield subject, name as in prepared clips, and joints (T, 17, 3) m of each recording of a folder or ZIP file."""
     archives = sorted(source.glob("*kinect*.zip")) if source.is_dir() else [source]
     if not archives:
         raise PoseError(f"{source}: contains no kinect-sXX.zip")
@@ -117,7 +117,8 @@ def _between(values: F64, at: F64) -> F64:
     """Interpolate values (N, ...) at positions (T,) from 0 to N - 1."""
     first = np.minimum(at.astype(int), len(values) - 2)
     share = (at - first).reshape(-1, *[1] * (values.ndim - 1))
-    return values[first] * (1 - share) + values[first + 1] * share
+    result: F64 = values[first] * (1 - share) + values[first + 1] * share
+    return result
 
 
 def pairs_of(recordings: Iterator[tuple[str, str, F64]], clips: list[Clip], log: Log) -> list[Pair]:

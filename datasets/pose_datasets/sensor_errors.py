@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F64, Array
+from pose.structures.types import F64
 
 _FLIP = list(H36M17.flip_order)
 _ARMS = [H36M17.index(f"{side}_{name}") for side in ("left", "right") for name in ("shoulder", "elbow", "wrist")]
@@ -41,7 +42,7 @@ class SensorErrorConfig:
 
 
 def spoil(
-    rng: np.random.Generator, truth: Array, times: F64, config: SensorErrorConfig, definition: F64
+    rng: np.random.Generator, truth: NDArray[np.floating], times: F64, config: SensorErrorConfig, definition: F64
 ) -> tuple[F64, F64]:
     """Return joints (B, T, 17, 3) m with errors, and scores (B, T, 17), of true joints and their times (B, T) s.
 
@@ -50,7 +51,7 @@ def spoil(
     """
     batch, frames = times.shape
     step = np.diff(times, axis=1, prepend=times[:, :1] - 1 / 30)
-    joints = truth + definition
+    joints: F64 = truth + definition
     kept = np.exp(-step)
     drift = rng.normal(size=(batch, 17, 3))
     slow = np.empty(joints.shape)
@@ -65,9 +66,9 @@ def spoil(
         noise[:, 1:] += rng.uniform(0, 1, (batch, 1, 1, 1)) * noise[:, :-1]
     noise[..., 2] *= 1.5  # the camera looks along z
     joints = joints + _RELATIVE[:, None] * (config.slow * slow + config.jitter * size * noise)
-    scores = np.ones(joints.shape[:3])
+    scores: F64 = np.ones(joints.shape[:3])
     seconds = float(times[:, -1].mean() - times[:, 0].mean()) + 1e-6
-    marked = rng.random(batch) < config.inferred
+    marked = np.asarray(rng.random(batch) < config.inferred)
     for row, joint, first, last in _spans(rng, batch, config.outliers * seconds * 17, frames, 5):
         joints[row, first:last, joint] += rng.normal(size=3) * rng.uniform(0.06, 0.3)
         if marked[row]:
@@ -92,7 +93,7 @@ def _spans(
     return list(zip(rows.tolist(), rng.integers(0, 17, len(rows)).tolist(), first.tolist(), last.tolist(), strict=True))
 
 
-def mirrored(joints: Array) -> Array:
+def mirrored(joints: NDArray[np.floating]) -> F64:
     """Mirror joints (..., 17, 3) in x, and swap left and right ones."""
-    result: Array = joints[..., _FLIP, :] * np.array([-1.0, 1, 1])
+    result: F64 = joints[..., _FLIP, :] * np.array([-1.0, 1, 1])
     return result

@@ -5,16 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pose.body.sensors.kinect import FPS
 from pose.lifting.sensor.batch import SensorBatch
 from pose.lifting.sensor.features import as_targets, describe, heading
 from pose.structures.types import F64, Array, Flags
 from pose_datasets import bodies
 from pose_datasets.bodies import BodyConfig
-from pose_datasets.kinect import FPS, Pair, load_pairs
+from pose_datasets.kinect import Pair, load_pairs
 from pose_datasets.mocap import TEST_SUBJECTS, VALIDATION_SUBJECTS, load_clips, split
 from pose_datasets.sampling import ClipPool, random_times
 from pose_datasets.sensor_errors import SensorErrorConfig, mirrored, spoil
+
+Joints = NDArray[np.floating]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,8 @@ class SensorSource:
         config, rng = self._config, np.random.default_rng((self._seed, step))
         frames = int(rng.choice(config.frames))
         size = config.batch_frames // frames
-        recorded = int(rng.binomial(size, config.recorded)) if self._train else 0
+        # At least one sequence is simulated, since an empty batch of clips has no shape.
+        recorded = min(int(rng.binomial(size, config.recorded)), size - 1) if self._train else 0
         return self._batch(rng, self._pool, frames, (size - recorded, recorded))
 
     def _batch(self, rng: np.random.Generator, pool: ClipPool, frames: int, sizes: tuple[int, int]) -> SensorBatch:
@@ -75,11 +80,11 @@ class SensorSource:
         truth = np.where((rng.random(simulated) < 0.5)[:, None, None, None], mirrored(truth), truth)
         kinect = rng.random(simulated) < (config.kinect if self._definition is not None else 0)
         sensor, scores = spoil(rng, truth, times, config.errors, self._offsets(rng, truth, kinect))
-        parts = [(sensor, truth, scores, times, valid, kinect)]
+        parts: list[tuple[Array, ...]] = [(sensor, truth, scores, times, valid, kinect)]
         if recorded:
             parts.append(self._recorded(rng, recorded, frames))
         joined = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-        return batch_of(*joined)  # type: ignore[arg-type]
+        return batch_of(*joined)
 
     def _offsets(self, rng: np.random.Generator, truth: F64, kinect: Flags) -> F64:
         """Return the constant offsets (B, 1, 17, 3) m of the joints along the axes of the input."""
@@ -122,7 +127,7 @@ class SensorSource:
         return found
 
 
-def batch_of(sensor: Array, truth: Array, scores: Array, times: F64, valid: Flags, kinect: Flags) -> SensorBatch:
+def batch_of(sensor: Joints, truth: Joints, scores: F64, times: F64, valid: Flags, kinect: Flags) -> SensorBatch:
     """Return the batch of noisy and true joints (B, T, 17, 3) m."""
     features, view = describe(sensor, scores, times, kinect)
     return SensorBatch(

@@ -4,6 +4,7 @@ The CMU conversions and those of SNU have readers of their own (`mapping`, `snu`
 """
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -90,5 +91,5 @@ def _neck_base(motion: bvh.BvhMotion, positions: F64, head: int, middle: F64) ->
 def _unit(points: dict[str, F64]) -> float:
     """Return the metres per unit of the file."""
     chain = ("left_hip", "left_knee", "left_ankle")
-    leg = sum(float(np.linalg.norm(points[b][0] - points[a][0])) for a, b in zip(chain[:-1], chain[1:], strict=True))
+    leg = sum(float(np.linalg.norm(points[b][0] - points[a][0])) for a, b in pairwise(chain))
     return min(_UNITS_M.values(), key=lambda unit: abs(np.log(max(leg, 1e-9) * unit / _LEG_M)))

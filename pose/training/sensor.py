@@ -125,7 +125,8 @@ class SensorErrors(NamedTuple):
 
 def errors_of(found: list[tuple[F64, F64, F64]]) -> SensorErrors:
     """Return the errors of skeletons: joints and truth (T, 17, 3) m, and the times (T,) s of each, evenly spaced."""
-    position, angle, velocity, acceleration, jitter = ([] for _ in range(5))
+    parts: tuple[list[F64], ...] = ([], [], [], [], [])
+    position, angle, velocity, acceleration, jitter = parts
     for joints, truth, times in found:
         ours, theirs = (part - part[:, :1] for part in (joints, truth))
         rate = (len(times) - 1) / (times[-1] - times[0])
@@ -136,7 +137,6 @@ def errors_of(found: list[tuple[F64, F64, F64]]) -> SensorErrors:
         off = ours - theirs
         for order, (values, into) in enumerate(((off, velocity), (off, acceleration), (ours, jitter)), start=1):
             into.append(np.linalg.norm(np.diff(values, n=order, axis=0), axis=-1).ravel() * rate**order)
-    parts = (position, angle, velocity, acceleration, jitter)
     return SensorErrors(*(float(np.concatenate(part).mean()) for part in parts))
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from pose.errors import PoseError, UsageError
 
 if TYPE_CHECKING:
     from pose.body.sensors.recording import SensorSkeleton
-    from pose.structures.types import F64, Array
+    from pose.structures.types import F64, Array, Flags
 
 MOTION_FILES = (".bvh", ".c3d", ".trc")
 BAG_FILES = (".bag", ".db3", ".mcap")
@@ -36,7 +37,7 @@ def is_sensor_file(path: Path) -> bool:
     if suffix in MOTION_FILES or suffix in BAG_FILES:
         return True
     if path.is_dir():
-        return (path / "metadata.yaml").is_file() and any(path.glob("*.db3")) or any(path.glob("*.mcap"))
+        return ((path / "metadata.yaml").is_file() and any(path.glob("*.db3"))) or any(path.glob("*.mcap"))
     if not path.is_file():
         return False
     if suffix == ".mvnx":
@@ -118,7 +119,7 @@ def sensor_arrays(skeleton: "SensorSkeleton", height: float | None, clean: bool)
         corrector = SensorCorrector()
         joints, metres = corrector.correct(skeleton.joints, skeleton.scores, skeleton.times, skeleton.kind == "kinect")
         sigma = 1000 * np.where(np.isfinite(metres), metres, SOURCES[skeleton.kind] / 1000)
-        kept = np.ones(len(joints), np.bool_)
+        kept: Flags = np.ones(len(joints), np.bool_)
         line = "corrected by the sensor network"
     else:
         joints, kept = filled_gaps(skeleton.joints, skeleton.times)
@@ -139,7 +140,7 @@ def sensor_arrays(skeleton: "SensorSkeleton", height: float | None, clean: bool)
     return arrays, line
 
 
-def filled_gaps(joints: "F64", times: "F64") -> "tuple[F64, Array]":
+def filled_gaps(joints: "F64", times: "F64") -> "tuple[F64, Flags]":
     """Interpolate gaps of joints (T, 17, 3) of up to `_MAX_GAP_S`; also return the frames (T,) that have all joints."""
     import numpy as np
 
@@ -147,17 +148,15 @@ def filled_gaps(joints: "F64", times: "F64") -> "tuple[F64, Array]":
     for joint in range(joints.shape[1]):
         seen = np.isfinite(joints[:, joint]).all(axis=-1)
         known = np.flatnonzero(seen)
-        for before, after in zip(known[:-1], known[1:], strict=True):
+        for before, after in pairwise(known.tolist()):
             if after > before + 1 and times[after] - times[before] <= _MAX_GAP_S:
                 share = (times[before + 1 : after] - times[before]) / (times[after] - times[before])
                 way = joints[after, joint] - joints[before, joint]
                 filled[before + 1 : after, joint] = joints[before, joint] + share[:, None] * way
-    return filled, np.isfinite(filled).all(axis=(1, 2))
+    return filled, np.asarray(np.isfinite(filled).all(axis=(1, 2)))
 
 
-def placed_arrays(
-    placed: "F64", floor: float, times: "F64", sigma: "F64", height: float | None
-) -> "dict[str, Array]":
+def placed_arrays(placed: "F64", floor: float, times: "F64", sigma: "F64", height: float | None) -> "dict[str, Array]":
     """Return the arrays of an output file of joints (T, 17, 3) m in the world, seen by a level camera.
 
     Args:

@@ -46,7 +46,9 @@ class SensorSkeleton:
         times, first = np.unique(times, return_index=True)
         joints = joints[first]
         seen = np.isfinite(joints).all(axis=-1)
-        marks = seen.astype(np.float64) if scores is None else np.where(seen, scores[first], 0.0)
+        marks: F64 = np.array(seen, np.float64)
+        if scores is not None:
+            marks *= scores[first]
         if len(times) < 2 or not (marks > 0).any():
             raise PoseError(f"{source}: fewer than two frames with a person")
         if np.abs(joints[seen]).max() > MAX_DISTANCE_M:

@@ -45,7 +45,9 @@ def read_mvnx(path: Path) -> SensorSkeleton:
         times = np.array([frame.get("time", "") for frame in frames], np.float64) / 1000
     except ValueError as error:
         raise PoseError(f"{source}: expected frames with a time in ms") from error
-    points, turns = (_values(frames, kind, len(names), width, source) for kind, width in (("position", 3), ("orientation", 4)))
+    points, turns = (
+        _values(frames, kind, len(names), width, source) for kind, width in (("position", 3), ("orientation", 4))
+    )
     up = rotate(turns[:, names.index("Head")], np.array([0.0, 0.0, _HEAD_TOP_M]))
     points = np.concatenate([points, (points[:, names.index("Head")] + up)[:, None]], axis=1)[..., [1, 2, 0]]
     return SensorSkeleton.of(times, arranged([*names, "head top"], points, _ROLES, source), None, "suit", source)

@@ -8,12 +8,14 @@ an input as well. Axes: B sequence, T time, J joint (17).
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.lifting.sensor.format import FEATURES
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, F64, Array
+from pose.structures.types import F32, F64, Flags
 
 _ACROSS = ("hip", "shoulder")
+Values = NDArray[np.floating]
 SMOOTH_S = 0.06  # standard deviation of the kernel of the skeleton that the network corrects
 _STEP_S = 1 / 30
 
@@ -27,7 +29,7 @@ class View:
     turn: F64  # (B, 3, 3) from the person's axes to those of the input, for row vectors
 
 
-def describe(joints: Array, scores: Array, times: F64, kinect: Array) -> tuple[F32, View]:
+def describe(joints: Values, scores: Values, times: F64, kinect: Flags) -> tuple[F32, View]:
     """Return network inputs (B, T, F) and the view that `restore` needs.
 
     Args:
@@ -68,15 +70,16 @@ def restore(view: View, corrections: F32) -> F64:
     return result
 
 
-def as_targets(view: View, truth: Array) -> F32:
+def as_targets(view: View, truth: Values) -> F32:
     """Return the corrections (B, T, 51) m that restore true joints (B, T, 17, 3) m, the inverse of `restore`."""
     own = (truth - view.centre[:, :, None]) @ np.swapaxes(view.turn, 1, 2)[:, None]
     points = _about_pelvis(own)
     points[:, :, 0] = own[:, :, 0]
-    return (points - view.base).reshape(*truth.shape[:2], -1).astype(np.float32)
+    result: F32 = (points - view.base).reshape(*truth.shape[:2], -1).astype(np.float32)
+    return result
 
 
-def heading(joints: Array) -> F64:
+def heading(joints: Values) -> F64:
     """Return rotations (B, 3, 3), for row vectors, from people's axes to those of joints (B, T, 17, 3)."""
     left, right = (joints[:, :, [H36M17.index(f"{side}_{name}") for name in _ACROSS]] for side in ("left", "right"))
     across = (left - right).mean(axis=(1, 2))
@@ -87,11 +90,11 @@ def heading(joints: Array) -> F64:
     return result
 
 
-def _about_pelvis(joints: Array) -> Array:
-    return joints - joints[:, :, :1]
+def _about_pelvis(joints: Values) -> F64:
+    return np.asarray(joints - joints[:, :, :1], np.float64)
 
 
-def filled_gaps(joints: Array, scores: Array, times: F64) -> F64:
+def filled_gaps(joints: Values, scores: Values, times: F64) -> F64:
     """Interpolate joints of score 0 linearly in time; before the first and after the last one they are constant.
 
     A gap of the pelvis moves the whole body, so other joints are interpolated as seen.
@@ -109,7 +112,7 @@ def filled_gaps(joints: Array, scores: Array, times: F64) -> F64:
     return filled
 
 
-def _smoothed(joints: F64, scores: Array, times: F64) -> F64:
+def _smoothed(joints: F64, scores: Values, times: F64) -> F64:
     """Return a weighted mean over about three frames each side; joints with a low score count less."""
     count = times.shape[1]
     reach = min(count - 1, max(2, int(3 * SMOOTH_S / max(float(np.median(np.diff(times, axis=1))), 1e-3))), 12)

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from pose.lifting.attention import Context, rotary_phases
 from pose.lifting.blocks import PreciseLinear
 from pose.lifting.config import LifterConfig
-from pose.lifting.model import attention_blocks, attention_knows_time
 from pose.lifting.initialization import initialize
+from pose.lifting.model import attention_blocks, attention_knows_time
 from pose.lifting.sensor.format import FEATURES, FORMAT, JOINTS, OUTPUTS
 from pose.networks.checkpoint import CheckpointKind
 

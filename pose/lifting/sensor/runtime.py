@@ -34,7 +34,7 @@ class SensorCorrector:
         self._windows = LifterConfig.from_dict(json.loads(self._graph.metadata["config"])).windows
 
     def correct(self, joints: F64, scores: F64, times: F64, kinect: bool) -> tuple[F64, F64]:
-        """Return corrected joints (T, 17, 3) m, none missing, and their sigma (T, 17) m; that of joint 0 is of the path.
+        """Return corrected joints (T, 17, 3) m, none missing, and sigma (T, 17) m; that of joint 0 is of the path.
 
         Parts of fewer than `MIN_FRAMES` frames are only interpolated, with the largest sigma of the others.
 

@@ -49,7 +49,7 @@ def write_azure(path, people):
     frames = [
         {
             "bodies": [
-                {"body_id": number, "joint_orientations": [[1, 0, 0, 0]] * 32, "joint_positions": (1000 * p[at]).tolist()}
+                {"body_id": number, "joint_positions": (1000 * p[at]).tolist()}
                 for number, p in points.items()
             ],
             "frame_id": at,
@@ -75,7 +75,8 @@ def write_bag(path, people):
         stamp = types["builtin_interfaces/msg/Time"](int(seconds), round(seconds % 1 * 1e9))
         header = types["std_msgs/msg/Header"](seq=0, stamp=stamp, frame_id="depth_camera_link")
         pose = types["geometry_msgs/msg/Pose"](
-            types["geometry_msgs/msg/Point"](*map(float, xyz)), types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+            types["geometry_msgs/msg/Point"](*map(float, xyz)),
+            types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0),
         )
         return types["visualization_msgs/msg/Marker"](
             header=header, ns="", id=100 * number + joint, type=2, action=0, pose=pose,
@@ -163,5 +164,3 @@ def write_bvh(path, joints):
             row += [f"{value:.5f}" for value in local] + ["0", "0", "0"]
         lines.append(" ".join(row))
     path.write_text("\n".join(lines) + "\n")
-
-
