@@ -157,7 +157,7 @@ def errors(results: list[Result], reference: Distance | TrueError) -> dict[str, 
     fast, seen = known & (pairs.speed > FAST_MPS), known[:, LIMBS].all(axis=-1)
     parts = {int(one): distance[pairs.block == one][known[pairs.block == one]] for one in np.unique(pairs.block)}
     return {
-        "mm": float(distance[known].mean()), "fast": float(distance[fast].mean()),
+        "mm": float(distance[known].mean()), "fast": float(distance[fast].mean()) if fast.any() else float("nan"),
         "degrees": float(np.abs(angles(mine) - angles(theirs))[seen].mean()), "found": pairs.found,
         "blocks": {str(one): round(float(part.mean()), 2) for one, part in parts.items() if len(part)},
     }  # fmt: skip
@@ -182,7 +182,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
             frames = sum(len(one["timestamps"]) for one in references)
             for name, combination in combinations.items():
                 times, ratios = [], []
-                for _ in range(options.repeats):
+                for _ in range(options.repeats if name in PRESETS else 1):
                     theirs = np.sum([peer_seconds(options, one) for one in clips], axis=0)
                     runs = [run(one, combination + part, folder) for one in clips]
                     ours = np.sum([seconds for _, *seconds in runs], axis=0)
@@ -268,7 +268,7 @@ def main() -> None:
     parser.add_argument("--start", type=float, default=0.0, help="part of the clips in s, not with --mediapipe")
     parser.add_argument("--end", type=float, default=1000.0)
     parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each preset; their median counts")
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
     parser.add_argument("--out", type=Path, default=Path("docs/studies/results"))
     options = parser.parse_args()
