@@ -5,6 +5,7 @@ People are stored on disk; in memory is one person at a time, about 10 MB per mi
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import evidence_from
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
 from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
@@ -132,7 +134,8 @@ class PlacedRun:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
         with Works(folder) as first:
             self._prepare(people, first, steps, rules)
-            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, lines)
             ground = None if found is None else found.first.ground
             if ground is None or ground.world.focal == 1.0:
                 self._put_on_floor(people, first, found, steps, rules)
@@ -140,7 +143,8 @@ class PlacedRun:
         with Works(folder) as second:  # at the focal length that was found
             steps = at_focal(steps, people.frames, ground.world.focal)
             self._prepare(people, second, steps, rules)
-            again = find_scenes(second, begins, steps.up, rules, self.doubtful)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            again = find_scenes(second, begins, steps.up, rules, self.doubtful, lines=lines)
             assert again is not None
             self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
 

@@ -81,7 +81,7 @@ def test_translating_camera_gives_the_world_of_a_static_one(walk):
     path = path_of(PLACES, TURNS)
     with PlacedRun(results_of({1: walk}, TURNS, PLACES), H36M17, CAMERA, Steps(path=path)) as run:
         moving, found = list(run), run.world
-    assert np.degrees(np.arccos(min(1, world.up @ found.up))) < 0.3
+    assert np.degrees(np.arccos(min(1, world.up @ found.up))) < 0.5
     off = np.linalg.norm(joints_of(moving) - true, axis=-1)
     assert np.median(off) < 0.02
     assert off.max() < 0.1
