@@ -88,7 +88,7 @@ def test_translating_camera_gives_the_world_of_a_static_one(walk):
     for before, after in zip(results_of({1: walk}, TURNS, PLACES), moving, strict=True):
         pixels = project(after.poses.joints[0].astype(np.float64) + after.poses.root[0], LENS)
         assert np.abs(pixels - before.people.keypoints[0]).mean() < 8
-        np.testing.assert_allclose(after.view.position, PLACES[before.index], atol=0.02)
+        np.testing.assert_allclose(after.view.position, PLACES[before.index], rtol=0.05, atol=0.02)
 
 
 def test_standing_feet_give_the_scale_of_the_path(walk):

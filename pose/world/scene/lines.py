@@ -5,7 +5,7 @@ Each one is vertical, horizontal in one of two perpendicular directions, or unre
 and A. L. Yuille, "Manhattan World", ICCV 1999.
 """
 
-import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ _SIDE_PX = 1280  # longer side of the image in which segments are found, at most
 _MIN_LENGTH = 0.04  # minimum length of a segment relative to the longer side
 _MAX_SEGMENTS = 60  # longest segments of a frame that are used
 _MIN_SEGMENTS = 6  # of a scene
+_BORDER_PX = 3  # distance from the border of the image within which a segment is the border
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
 _STEADY_TIMES_S = (0.0, 1.0, 2.0)  # of the frames of a static camera, s from the start of a scene
 _MOVING_INTERVAL_S, _MOVING_FRAMES = 1.0, 12  # s between the frames of a moving camera, and most of them
@@ -98,8 +99,9 @@ def find_lines(image: U8, people: People, skeleton: Skeleton, camera: Camera) ->
     lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
     height, width = grey.shape
     middles = ends.mean(axis=1).astype(int).clip(0, [width - 1, height - 1])
-    edge = (np.abs(ends - np.where(ends < [width / 2, height / 2], 0, [width - 1, height - 1])) < 3).all(axis=1)
-    kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~edge.any(axis=1)
+    inside = np.concatenate([ends, [width - 1, height - 1] - ends], axis=2)  # px from the four borders
+    border = (inside < _BORDER_PX).all(axis=1).any(axis=1)  # both ends at the same border of the image
+    kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~border
     rows = np.flatnonzero(kept)[np.argsort(-lengths[kept], kind="stable")[:_MAX_SEGMENTS]]
     original = (ends[rows] + 0.5) / scale - 0.5
     rays = camera.unproject(original.reshape(-1, 2)).reshape(-1, 2, 2)
@@ -142,11 +144,11 @@ def wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float
             if begin + later < end
         ]
     most = max(1, _MOVING_FRAMES // len(begins))
-    steps = [max(_MOVING_INTERVAL_S, (end - begin) / most) for begin, end in zip(begins, ends, strict=True)]
+    spans = zip(begins, ends, strict=True)
     return [
-        begin + number * step
-        for begin, end, step in zip(begins, ends, steps, strict=True)
-        for number in itertools.takewhile(lambda n, b=begin, e=end, s=step: b + n * s < e, itertools.count())
+        begin + number * max(_MOVING_INTERVAL_S, (end - begin) / most)
+        for begin, end in spans
+        for number in range(max(1, min(most, math.ceil((end - begin) / _MOVING_INTERVAL_S))))
     ]
 
 
