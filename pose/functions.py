@@ -12,8 +12,6 @@ import numpy as np
 
 from pose import analysis
 from pose.config import PipelineConfig, WorldConfig, with_threads
-from pose.edits import Edit, read_edits
-from pose.edits.plan import EditPlan, StoredFrames
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.export.result import Result, load
@@ -21,6 +19,8 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.results import ModelInfo, RunInfo
+from pose.results.edits import Edit, read_edits
+from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM

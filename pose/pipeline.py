@@ -50,9 +50,9 @@ from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
-    from pose.edits import Edit
     from pose.export.result import Result
     from pose.lifting.predict import Lifter
+    from pose.results.edits import Edit
 
 MAX_REFINED_PIXELS = 4096 * 2304  # of live images: ten wait for their refined poses, 1 GB at 8K
 
@@ -326,8 +326,8 @@ class Pipeline:
         Raises:
             PoseError: If the source cannot be read.
         """
-        from pose.edits import read_edits
         from pose.export.result import Result
+        from pose.results.edits import read_edits
         from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text

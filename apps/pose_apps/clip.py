@@ -213,7 +213,7 @@ def _process(
     config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.edits import read_edits
+    from pose.results.edits import read_edits
     from pose.results.recorded import write_results
     from pose.results.run import record_video
 

@@ -101,10 +101,10 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log: Function that prints a line of text.
     """
     _check_used(inputs, config)
-    from pose.edits import read_edits
     from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
+    from pose.results.edits import read_edits
     from pose.utils.device import resolve_device
     from pose_apps.support.lifters import allow_research_lifters
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pose.edits import Edit, parse_edits, to_json, write_edits
 from pose.errors import PoseError, UsageError
+from pose.results.edits import Edit, parse_edits, to_json, write_edits
 from pose.utils.json_types import check_type, read_text_file
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown

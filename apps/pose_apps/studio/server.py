@@ -15,11 +15,11 @@ from typing import Any
 
 from aiohttp import web
 
-from pose.edits import parse_edits, to_json
 from pose.errors import PoseError, UsageError
 from pose.live.listener import listening
 from pose.live.web.guard import HEADERS, Guard, add_headers
 from pose.live.web.settings import WebSettings
+from pose.results.edits import parse_edits, to_json
 from pose.utils.json_types import check_type
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
