@@ -15,7 +15,7 @@ from typing import Self
 
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.types import FrameResult
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.decision import AUTO, Decision, decide

@@ -12,7 +12,7 @@ from pose.lifting.sides import GivenSides
 from pose.results.cache.checks import check_people, check_poses, entry_parts
 from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry
-from pose.structures.frame_store import Place, ResultStore
+from pose.structures.result_store import Place, ResultStore
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import FrameResult, People
 from pose.utils.times import StageTimes
