@@ -58,7 +58,7 @@ def lift(
     fps: float | None = None,
     image_size: tuple[int, int] | None = None,
     device: str = default_of(PipelineConfig, "device"),
-    edits: Path | str | Sequence[Edit] = (),
+    edits: Path | str | Sequence[Edit] | None = None,
 ) -> Result:
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
@@ -98,7 +98,7 @@ def lift(
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
-    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
+    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
@@ -214,7 +214,13 @@ def edit_people(
         return dict(people), None
     sequences, first = list(people.values()), next(iter(people.values()))
     skeleton, rows = get_skeleton(first.skeleton), dict[int, list[tuple[F32, F32, float]]]()
-    blank = [Sequence3D(*map(np.zeros, ((len(s), 17, 3), (len(s), 3), (len(s), 17))), s.times) for s in sequences]
+    blank = [
+        Sequence3D(
+            np.zeros((n, 17, 3), np.float32), np.zeros((n, 3), np.float32), np.zeros((n, 17), np.float32), s.times
+        )
+        for s in sequences
+        for n in [len(s)]
+    ]
     times = np.unique(np.concatenate([one.times for one in sequences]))
     with closing(ResultStore(None, skeleton)) as stored:
         for result in _frames(list(people), sequences, blank, times):
