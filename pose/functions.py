@@ -215,11 +215,8 @@ def edit_people(
     sequences, first = list(people.values()), next(iter(people.values()))
     skeleton, rows = get_skeleton(first.skeleton), dict[int, list[tuple[F32, F32, float]]]()
     blank = [
-        Sequence3D(
-            np.zeros((n, 17, 3), np.float32), np.zeros((n, 3), np.float32), np.zeros((n, 17), np.float32), s.times
-        )
-        for s in sequences
-        for n in [len(s)]
+        Sequence3D(*(np.zeros((len(one), *shape), np.float32) for shape in ((17, 3), (3,), (17,))), times=one.times)
+        for one in sequences
     ]
     times = np.unique(np.concatenate([one.times for one in sequences]))
     with closing(ResultStore(None, skeleton)) as stored:
