@@ -214,10 +214,7 @@ def edit_people(
         return dict(people), None
     sequences, first = list(people.values()), next(iter(people.values()))
     skeleton, rows = get_skeleton(first.skeleton), dict[int, list[tuple[F32, F32, float]]]()
-    blank = [
-        Sequence3D(*(np.zeros((len(one), *shape), np.float32) for shape in ((17, 3), (3,), (17,))), times=one.times)
-        for one in sequences
-    ]
+    blank = [_unlifted(one) for one in sequences]
     times = np.unique(np.concatenate([one.times for one in sequences]))
     with closing(ResultStore(None, skeleton)) as stored:
         for result in _frames(list(people), sequences, blank, times):
@@ -231,6 +228,11 @@ def edit_people(
         keypoints_, scores_, times_ = (np.array(one) for one in zip(*values, strict=True))
         edited[person] = Sequence2D(keypoints_, scores_, times_, first.camera, first.skeleton)
     return edited, plan
+
+
+def _unlifted(sequence: Sequence2D) -> Sequence3D:
+    joints, root, sigma = (np.zeros((len(sequence), *shape), np.float32) for shape in ((17, 3), (3,), (17,)))
+    return Sequence3D(joints, root, sigma, sequence.times)
 
 
 def read_people(
