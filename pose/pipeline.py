@@ -294,7 +294,7 @@ class Pipeline:
         start: float = 0.0,
         end: float = math.inf,
         cache: str | Path | None = None,
-        edits: "Path | str | Sequence[Edit]" = (),
+        edits: "Path | str | Sequence[Edit] | None" = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
@@ -333,7 +333,7 @@ class Pipeline:
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
-        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
+        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,

@@ -218,8 +218,7 @@ class Studio:
         if project.state in ("queued", "running"):
             raise UsageError("the clip is in the queue already")
         project.preset = preset
-        for path in project.folder.glob("*.npz"):
-            path.unlink()  # results of the other networks; all are the studio's own
+        project.trim_results()  # those of the other networks
         self._jobs.add(project)
         return web.json_response(self._shown(project))
 
