@@ -18,6 +18,7 @@ from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
 from pose.world.clean import Steps
+from pose.world.measured import DepthImages
 
 # Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
 Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]
@@ -80,6 +81,7 @@ def record_video(
     images: bool = True,
     folder: Path | None = None,
     keep: bool = False,
+    depth: DepthImages | None = None,
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
 
@@ -96,6 +98,7 @@ def record_video(
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        depth: Depth images from the viewpoint of a static camera; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
 
     Raises:
@@ -116,7 +119,7 @@ def record_video(
 
     recorded = record(
         results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
-        folder=folder, keep=keep, collected=run.keep,
+        folder=folder, keep=keep, collected=run.keep, depth=depth,
     )  # fmt: skip
     recorded.cached, recorded.cut_short = run.found, source.cut_short
     return recorded
