@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pose_apps.support.options import PRESET_TIMES
 
-from benchmarks.presets import BEGIN, END, Distance, errors, table, with_table
+from benchmarks.presets import BEGIN, END, Distance, difference, errors, table, with_table
 from benchmarks.two_views import JOINTS, Truth, View
 from pose.structures.skeletons import H36M17
 
@@ -47,13 +47,18 @@ def test_errors_ignore_rotation_and_scale_and_separate_fast_joints():
     turned = 1.1 * joints[..., [1, 0, 2]] * [1, -1, 1]
     reference = Distance([], [result(joints, None)])
     same = errors([result(turned, None)], reference)
-    assert same == pytest.approx({"mm": 0, "fast": 0, "degrees": 0, "found": 1}, abs=1e-5)
+    zero = {"mm": 0, "fast": 0, "degrees": 0, "found": 1}
+    assert {name: same[name] for name in zero} == pytest.approx(zero, abs=1e-5)
     wrong = joints + np.where(np.arange(17) == 16, 0.05, 0)[:, None]
     found = errors([result(wrong[:10], None)], reference)
     assert 0 < found["mm"] < 20
     assert found["fast"] > found["mm"]
     assert found["degrees"] > 0
     assert found["found"] == 0.5
+    assert set(found["blocks"]) < set(same["blocks"])
+    apart, sigma = difference(found, same)
+    assert apart == pytest.approx(found["mm"], abs=0.01)
+    assert 0 <= sigma < found["mm"]
 
 
 def test_truth_of_two_views_is_triangulated_and_excludes_joints_that_do_not_meet():

@@ -67,6 +67,7 @@ class RunConfig(WorldConfig):
     )
     body: bool = option(False, "draw shaded bodies in the overlay")
     analyse: bool = option(False, "also compute movement measures; see docs/guides/analysis.md")
+    edits: str | None = option(None, "file of corrections, such as one of pose-studio; see docs/reference/edits.md")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")
@@ -103,6 +104,8 @@ class RunConfig(WorldConfig):
             raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
         if self.depth is not None and (not self.world or self.stills):
             raise UsageError("depth: needs world coordinates of a video; leave out --no-world and --stills")
+        if self.depth is not None and self.edits is not None:
+            raise UsageError("depth: not with --edits")
         if self.depth is None and self.depth_offset:
             raise UsageError("depth_offset: only with --depth")
         if self.analyse and not self.world:
@@ -139,6 +142,8 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunC
             context.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
     if config.analyse:
         raise UsageError("analyse: not available for single images, which show no movement")
+    if config.edits is not None:
+        raise UsageError("edits: not available for single images")
     if config.start > 0 or config.end < math.inf:
         name = "start" if config.start > 0 else "end"
         raise UsageError(f"{name}: not available for single images, which have no times")
@@ -227,6 +232,7 @@ def _process(
     config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
+    from pose.edits import read_edits
     from pose.results.recorded import write_results
     from pose.results.run import record_video
 
@@ -247,9 +253,11 @@ def _process(
             span=(config.start, config.end), settings=settings, cache=context.cache, stop=stop, progress=watched,
             images=not source.info.is_live or outputs.overlay is not None, folder=outputs.folder, keep=True,
             depth=config.opened_depth(),
+            edits=read_edits(config.edits) if config.edits else (),
         ) as recorded:  # fmt: skip
             if tally.frames:
                 tally.complete = recorded.error is None and not stop.is_set() and source.cut_short is None
+                context.warn(recorded.problems)
                 _report_world(config, recorded, tally, context)
                 with times.measure("write"):
                     kept = recorded.results, recorded.info, outputs.files

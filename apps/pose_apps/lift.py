@@ -15,6 +15,7 @@ from pose.world.given import read_heights
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
+from pose_apps.support.progress import warn
 from pose_apps.support.sensors import are_sensors, is_sensor_file
 from pose_apps.support.status import StatusLine
 from pose_apps.support.world import steps_of, unknown_heights, world_line
@@ -51,6 +52,7 @@ class LiftConfig(WorldConfig):
     )  # fmt: skip
     sensor_network: bool = option(True, "correct the skeletons of depth cameras with a network")
     world: bool = option(False, "for a fixed camera: world coordinates of all people; see docs/guides/world.md")
+    edits: str | None = option(None, "file of corrections of one input; see docs/reference/edits.md")
     device: str = same_option(PipelineConfig, "device")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()
@@ -99,16 +101,23 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log: Function that prints a line of text.
     """
     _check_used(inputs, config)
-    from pose.functions import LiftOptions, read_people, record_keypoints
+    from pose.edits import read_edits
+    from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
     from pose_apps.support.lifters import allow_research_lifters
 
     size = _image_size(config.image_size)
-    sources = [read_people(path, config.fps, size) for path in inputs]
-    targets = plan_targets(inputs, [list(people) for _, people in sources], config)
-    if nobody := unknown_heights(config, {number for _, people in sources for number in people}):
+    if config.edits is not None and len(inputs) > 1:
+        raise UsageError("edits: give one input; its people are named by time and place")
+    edits = [] if config.edits is None else read_edits(config.edits)
+    read = [read_people(path, config.fps, size) for path in inputs]
+    sources = [(name, *edit_people(people, edits)) for name, people in read]
+    for plan in [plan for _, _, plan in sources if plan is not None]:
+        warn(plan.problems)
+    targets = plan_targets(inputs, [list(people) for _, people, _ in sources], config)
+    if nobody := unknown_heights(config, {number for _, people, _ in sources for number in people}):
         raise UsageError(nobody)
     allow_research_lifters(config.lifter)
     lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
@@ -117,8 +126,8 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     shown = log if not config.quiet else lambda text: None
     remaining = iter(targets)
     with writing(targets):
-        for name, people in sources:
-            with record_keypoints(name, people, lifter, options, steps, fits) as recorded:
+        for name, people, plan in sources:
+            with record_keypoints(name, people, lifter, options, steps, fits, plan) as recorded:
                 if recorded.info.world is not None:
                     shown(world_line(recorded.info.world))
                 for arrays in _people_of(recorded, people):

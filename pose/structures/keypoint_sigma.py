@@ -29,9 +29,3 @@ def score_sigma(xy: F32, scores: F32) -> F32:
 def with_distance(sigma: F32, distance: F32) -> F32:
     """Return sigma (P, J) px of the mean of several networks, whose root mean square distance from it is in px."""
     return np.where(sigma > 0, np.hypot(sigma, RADIUS_68_2D * _PER_DISTANCE * distance), 0).astype(np.float32)
-
-
-def precision(xy: F32, scores: F32, sigma: F32) -> F32:
-    """Return weights (P, J) in [0, 1] of keypoints: 1 for a certain one, the score where sigma is unknown."""
-    certain = score_sigma(xy, (scores > 0).astype(np.float32))
-    return np.where(sigma > 0, np.square(certain / np.maximum(sigma, 1e-6)), scores).clip(0, 1).astype(np.float32)
