@@ -2,7 +2,7 @@
 
     python -m benchmarks.depth --mocap cmu.npz,ui-prmd.npz --clips 8
 
-Each clip of 2 s moves a character of the program's body model in a room, seen from a random side by a camera at a random
+Each clip of 2 s moves a character of the body model in a room, seen from a random side by a camera at a random
 height and pitch. The 2D keypoints have an error of 0.6 px at 320 x 240; depth images come from
 `tests/depth_renderer.py`, every second clip with the errors of a time-of-flight camera, the others with those of a
 structured-light camera.

@@ -204,7 +204,7 @@ def _ratio(image: F32, matrix: F64, points: F64) -> tuple[float, float, float] |
         return None
     ratios, below, lifted = np.array(found).T
     middle = float(np.median(ratios))
-    near = np.abs(ratios / middle - 1) < 0.12  # others are of the background, or of somebody in front
+    near = np.abs(ratios / middle - 1) < 0.12  # others are of the background, or of another person in front
     if near.sum() < _MIN_JOINTS:
         return None
     kept = ratios[near]
