@@ -18,7 +18,7 @@ from pose.world.work import Work
 
 _PERSON: "np.dtype[Any]" = np.dtype([*row_type(Person).descr, ("box", "<f4", (4,))])
 _WORK = row_type(Work)
-_SIZE = ("bones", "height", "height_sigma", "height_given")
+_SIZE = ("bones", "height", "height_sigma", "height_given", "size_sigma")
 _NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
