@@ -1,7 +1,7 @@
 """One stream of frames through the stages of a pipeline."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -11,6 +11,7 @@ import numpy as np
 from pose.config import FIXED_CAMERA, PipelineConfig, is_one_pass, one_pass_model
 from pose.errors import UsageError
 from pose.lifting.between import BetweenSamples
+from pose.lifting.sides import GivenSides, give_sides
 from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
 from pose.networks.input import shared_uploads
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
@@ -214,6 +215,14 @@ class Session:
         """Lift the people of the next frame; return the frames that are now final, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
+
+    def take_sides(self, sides: Sequence[GivenSides]) -> None:
+        """Set the sides of limbs that a user gives, before the first frame is lifted.
+
+        Raises:
+            UsageError: If the lifter streams.
+        """
+        give_sides(self._lifter, sides)
 
     @property
     def refines(self) -> bool:

@@ -22,7 +22,7 @@ from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedRun, Found
 from pose.results.run import Progress, RunPipeline, unreported
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.types import F64
 from pose.utils.device import resolve_device
 from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes

@@ -5,11 +5,14 @@ Commands and the Python API call these functions; `pose.functions.lift` is the r
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from pose.edits.plan import EditPlan, StoredFrames
+from pose.edits.types import Edit
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream
@@ -17,6 +20,7 @@ from pose.results.recorded import RecordedRun, record
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
+from pose.world.carried import Images
 from pose.world.clean import Steps
 
 # Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
@@ -80,6 +84,7 @@ def record_video(
     images: bool = True,
     folder: Path | None = None,
     keep: bool = False,
+    edits: Sequence[Edit] = (),
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
 
@@ -97,6 +102,7 @@ def record_video(
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
+        edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
 
     Raises:
         PoseError: If the source cannot be read, or the disk is full.
@@ -109,16 +115,52 @@ def record_video(
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
     run = CachedRun(pipeline, source, cache, stop)
+    replay = source.replay if images else None
 
     def results() -> Iterator[FrameResult]:
         with pipeline.times.rest("threads of networks and codecs"):
             yield from progress(run.results(), source, "poses")
 
-    recorded = record(
-        results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
-        folder=folder, keep=keep, collected=run.keep,
-    )  # fmt: skip
+    if edits:
+        recorded = _edited(
+            pipeline, source, run, info, steps, edits, progress, join=join, images=replay, folder=folder, stop=stop
+        )
+    else:
+        recorded = record(
+            results(), info, steps, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder,
+            keep=keep, collected=run.keep,
+        )  # fmt: skip
     recorded.cached, recorded.cut_short = run.found, source.cut_short
+    return recorded
+
+
+def _edited(
+    pipeline: RunPipeline,
+    source: Source,
+    run: CachedRun,
+    info: RunInfo,
+    steps: Steps | None,
+    edits: Sequence[Edit],
+    progress: Progress,
+    *,
+    join: bool,
+    images: Images | None,
+    folder: Path | None,
+    stop: threading.Event,
+) -> RecordedRun:
+    """Observe all frames, then lift them again as the edits say."""
+    with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
+        plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
+        frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
+        if run.found != "nothing":
+            frames = iter(progress(frames, source, "poses"))
+        recorded = record(
+            frames, info, None if steps is None else plan.steps(steps), join=join, images=images, stop=stop,
+            times=pipeline.times, folder=folder,
+        )  # fmt: skip
+    joined = {} if recorded.world is None else recorded.world.joined
+    recorded.info = replace(recorded.info, settings={**recorded.info.settings, **plan.settings(joined)})
+    recorded.problems = plan.problems
     return recorded
 
 
