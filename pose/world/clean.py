@@ -37,6 +37,7 @@ from pose.world.height import scale_to, stature
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import FrameLines, evidence_from
 from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, resized
 
@@ -58,6 +59,7 @@ class Steps:
     up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
@@ -128,12 +130,14 @@ def clean(
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-    found = find_world(works, steps.up, rules, camera_known=steps.focal_known)
+    lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+    found = find_world(works, steps.up, rules, camera_known=steps.focal_known, lines=lines)
     if found.world.focal != 1.0:
         every = np.unique(np.concatenate([person.times for person in people.values()]))
         steps = at_focal(steps, every if frames is None else frames, found.world.focal)
         works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-        found = refound(found, find_world(works, steps.up, rules))
+        lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+        found = refound(found, find_world(works, steps.up, rules, lines=lines))
     return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
 
 

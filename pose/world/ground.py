@@ -8,10 +8,11 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
-from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
 from pose.world.scene.evidence import evidence_of
+from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
 from pose.world.scene.solve import SolvedScene, solve
 from pose.world.scene.types import PersonEvidence
@@ -19,6 +20,8 @@ from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
 _GIVEN_WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it
+# Maximum standard deviation of a vertical whose source is the lines; bodies and feet have larger ones.
+_MAX_LINES_DEGREES = 1.5
 _MAX_SOLVED = 24  # people who determine the scene; the sizes of further people follow from it
 
 
@@ -41,6 +44,7 @@ def find_world(
     doubtful: Collection[int] = (),
     camera_known: bool = True,
     given: Mapping[int, tuple[float, float]] | None = None,
+    lines: LineEvidence = NO_LINES,
 ) -> Ground:
     """Estimate vertical, floor, focal length and body sizes from all people of a run.
 
@@ -54,16 +58,17 @@ def find_world(
         camera_known: Whether the focal length is known; otherwise it is estimated, and the world's `focal` is not 1 if
             it differs clearly from the assumed one. The world then refers to people at that focal length.
         given: Time in s at which a person stands on something, and its height above the floor in m, by track id.
+        lines: Line segments of the background.
     """
     evidence = {number: evidence_of(work) for number, work in works.items()}
     trusted = [n for n in works if n not in doubtful] or list(works)
     chosen = sorted(trusted, key=lambda n: -evidence[n].seconds)[:_MAX_SOLVED]
     up = None if up is None else up / np.linalg.norm(up)
     people = [evidence[n] for n in chosen]
-    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up)
+    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up, lines)
     if not camera_known and not solution.focal_differs:
-        solution = replace(solve(people, 0.0, up), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
-    world = _world(solution, people, up, rules)
+        solution = replace(solve(people, 0.0, up, lines), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
+    world = _world(solution, people, up, rules, lines)
     sizes = dict(zip(chosen, solution.people, strict=True))
     for n in evidence.keys() - sizes.keys():
         alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
@@ -92,11 +97,15 @@ def refound(before: Ground, after: Ground) -> Ground:
     return replace(after, world=world)
 
 
-def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules) -> World:
+def _world(
+    solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules, lines: LineEvidence
+) -> World:
     """Return the vertical of a solution, without a floor."""
     if up is not None:
         return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
     degrees = math.degrees(solution.up_sigma)
+    if len(lines) and degrees < _MAX_LINES_DEGREES:
+        return World(rotation_of(solution.up), 0.0, LINES, degrees, floor_known=False)
     bodies = sum(len(one.directions) > 0 for one in people)
     if not bodies or degrees > rules.gravity.max_sigma_degrees:
         return World(rotation_of(LEVEL_UP), 0.0, UNKNOWN, float("nan"), floor_known=False)

@@ -5,6 +5,7 @@ People are stored on disk; in memory is one person at a time, about 10 MB per mi
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import evidence_from
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
 from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
@@ -135,13 +137,14 @@ class PlacedRun:
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
-        floors, lines = steps.corrections.floors, steps.corrections.lines
+        floors, drawn = steps.corrections.floors, steps.corrections.lines
         with Works(folder) as first:
             self._prepare(people, first, steps, rules)
-            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors)
-            if found is not None and lines and steps.up is None:
-                steps = replace(steps, up=up_from_lines(lines, found.first.ground.world, steps.path))
-                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
+            if found is not None and drawn and steps.up is None:
+                steps = replace(steps, up=up_from_lines(drawn, found.first.ground.world, steps.path))
+                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
             ground = None if found is None else found.first.ground
             if ground is None or ground.world.focal == 1.0:
                 self._put_on_floor(people, first, found, steps, rules)
@@ -149,7 +152,8 @@ class PlacedRun:
         with Works(folder) as second:  # at the focal length that was found
             steps = at_focal(steps, people.frames, ground.world.focal)
             self._prepare(people, second, steps, rules)
-            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=lines)
             assert again is not None
             self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
 

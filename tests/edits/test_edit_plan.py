@@ -23,7 +23,7 @@ from pose.edits.types import (
     Swap,
 )  # fmt: skip
 from pose.structures.camera import Camera
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33, COCO17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps

@@ -120,7 +120,7 @@ def scenes_line(info: "WorldInfo") -> str:
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
     """Summarise in one line how gravity and the floor were found."""
-    from pose.world.frame import FEET, GIVEN, UNKNOWN
+    from pose.world.frame import FEET, GIVEN, LINES, UNKNOWN
 
     world = info.world
     if world.found_by == UNKNOWN:
@@ -128,13 +128,13 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
     elif world.found_by == GIVEN:
         text = "world: gravity from --pitch and --roll"
     else:
-        by = "standing feet" if world.found_by == FEET else "upright bodies"
-        text = f"world: gravity from {by} (+- {world.sigma_degrees:.0f} degrees)"
+        by = {LINES: "straight lines and people", FEET: "standing feet"}.get(world.found_by, "upright bodies")
+        text = f"world: gravity from {by} (+- {world.sigma_degrees:.{int(world.sigma_degrees < 1)}f} degrees)"
     if world.floor_known:
         text += f"; the camera is {-world.floor:.1f} m above the floor"
     if world.focal != 1.0:
         text += f"; focal length {world.focal:.2f} x the assumed one (+- {100 * world.focal_sigma:.0f} %), from people"
-        text += " (--intrinsics sets it)"
+        text += f"{' and lines' if world.found_by == LINES else ''} (--intrinsics sets it)"
     if filled:
         text += f"; {filled} {'frame' if filled == 1 else 'frames'} of people filled in"
     return text
