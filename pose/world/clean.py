@@ -26,6 +26,7 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
+from pose.world.corrections import Corrections
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
@@ -64,6 +65,7 @@ class Steps:
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
     without_world: Spans = ()
+    corrections: Corrections = field(default_factory=Corrections)  # what a user says about people and floor
 
     @property
     def focal_known(self) -> bool:
@@ -192,9 +194,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             root[part] = zero_phase(root[part], person.times[part], rules.smooth.cutoff_hz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted,
+        lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, lengths.astype(np.float64), height, height_given=wanted is not None,
+        inconsistent, 1000 * spread, height_given=wanted is not None,
     )  # fmt: skip
 
 
@@ -208,7 +210,8 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
-    if own_floor is not None and (on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
+    given = number in steps.corrections.floors
+    if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
@@ -221,8 +224,10 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         times = work.times[span]
         ankles = placed[span][:, ANKLES] - ground_below(placed[span], times, rules.contacts)[:, None, None] * _UP
         in_contact, contacts[span] = find_contacts(ankles, times, rules.contacts)
+        by_user = steps.corrections.with_contacts(number, times, in_contact, contacts[span])
         if steps.feet and len(times) > 1:
-            feet_held[span] = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            held = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            feet_held[span] = held | (by_user & in_contact)
             placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet)[:, None]
             placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)
     joints = world.to_camera(placed)

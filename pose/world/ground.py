@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.floor import common_floor, own_floor
+from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
@@ -19,6 +19,7 @@ from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
+_GIVEN_WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it
 # Maximum standard deviation of a vertical whose source is the lines; bodies and feet have larger ones.
 _MAX_LINES_DEGREES = 1.5
 _MAX_SOLVED = 24  # people who determine the scene; the sizes of further people follow from it
@@ -42,6 +43,7 @@ def find_world(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
+    given: Mapping[int, tuple[float, float]] | None = None,
     lines: LineEvidence = NO_LINES,
 ) -> Ground:
     """Estimate vertical, floor, focal length and body sizes from all people of a run.
@@ -55,6 +57,7 @@ def find_world(
             people.
         camera_known: Whether the focal length is known; otherwise it is estimated, and the world's `focal` is not 1 if
             it differs clearly from the assumed one. The world then refers to people at that focal length.
+        given: Time in s at which a person stands on something, and its height above the floor in m, by track id.
         lines: Line segments of the background.
     """
     evidence = {number: evidence_of(work) for number, work in works.items()}
@@ -70,12 +73,14 @@ def find_world(
     for n in evidence.keys() - sizes.keys():
         alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
         sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up).people[-1]
-    levels = {n: _own_floor(work, sizes[n], world, rules) for n, work in works.items()}
+    given = {n: floor for n, floor in (given or {}).items() if n in works}
+    levels = {n: _own_floor(work, sizes[n], world, rules, given.get(n)) for n, work in works.items()}
     floors = {n: level for n, level in levels.items() if level is not None}
-    standing = {n: floors[n] for n in trusted if n in floors} or floors
+    standing = {n: floors[n] for n in given or trusted if n in floors} or floors
     seconds = {n: evidence[n].seconds for n in works}
     if floors:
-        expected = -solution.camera_height if world.found_by != UNKNOWN and len(standing) > 1 else None
+        several = world.found_by != UNKNOWN and len(standing) > 1 and not given
+        expected = -solution.camera_height if several else None
         world = replace(world, floor=_floor_height(standing, seconds, expected, rules), floor_known=True)
     logs = [math.log(sizes[n].distance_scale) for n in trusted]
     weights = [max(seconds[n], 1e-3) for n in trusted]
@@ -117,8 +122,14 @@ def _floor_height(
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
-def _own_floor(work: Work, size: PersonSize, world: World, rules: Rules) -> float | None:
+def _own_floor(
+    work: Work, size: PersonSize, world: World, rules: Rules, given: tuple[float, float] | None
+) -> float | None:
     """Return the height (m) along the vertical of the floor under a person, with the camera at 0."""
     scaled = resized(work, size, rules.size)
     ankles = (scaled.joints[:, ANKLES] + scaled.root[:, None]) @ world.rotation.T
+    if given is not None:
+        near = np.abs(work.times - given[0])
+        rows = near <= max(_GIVEN_WITHIN_S, float(near.min()))
+        return float(np.median(ankles[rows, :, 1].min(axis=1))) - ANKLE_HEIGHT - given[1]
     return own_floor(ankles, work.times, rules.floor, work.feet_seen)

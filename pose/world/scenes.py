@@ -81,6 +81,7 @@ def find_scenes(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
+    given: Mapping[int, tuple[float, float]] | None = None,
     lines: Callable[[int], LineEvidence] = lambda scene: NO_LINES,
 ) -> SceneWorlds | None:
     """Estimate the world of each scene; return None without people.
@@ -97,12 +98,12 @@ def find_scenes(
     common: World | None = None
     for number in sorted(members):
         people = _Subset(works, members[number])
-        ground = find_world(people, up, rules, doubtful, camera_known or len(members) > 1, lines(number))
+        ground = find_world(people, up, rules, doubtful, camera_known or len(members) > 1, given, lines(number))
         found_by = ground.world.found_by
         if found_by == UNKNOWN and len(members) > 1:
             common = common or find_world(works, None, rules).world
             if common.found_by != UNKNOWN:
-                ground = find_world(people, common.up, rules, doubtful)
+                ground = find_world(people, common.up, rules, doubtful, given=given)
         scenes[number] = Scene(number, float(begins[number]), ground, found_by, ground.world.floor_known)
     known_floors = [scene.ground.world.floor for scene in scenes.values() if scene.floor_known]
     if known_floors:
