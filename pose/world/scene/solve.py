@@ -23,6 +23,7 @@ _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
+_MAX_SKEW = 0.5  # largest distance in standard deviations between median and maximum of one mode
 _QUARTER = np.pi / 2  # rad; headings of lines repeat after a quarter turn
 _MODE_RAD = np.radians(5.0)  # of verticals that belong to one solution
 _MAX_STEPS = 40
@@ -81,9 +82,13 @@ def solve(
         best = mean / np.linalg.norm(mean)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
-    # The scale has several modes if a person may be a child: its median lies between them, its maximum in one.
-    centre[HEIGHT] = np.median(candidates[:, HEIGHT])
-    centre = _refined(scene, centre, np.where(np.arange(model.SIZE) == HEIGHT, 0.0, candidates.std(axis=0)))
+    sigmas = candidates.std(axis=0)
+    centre = _refined(scene, centre, sigmas)
+    # The scale has two modes if a person may be a child: its median lies between them, its maximum in one.
+    median = float(np.median(candidates[:, HEIGHT]))
+    if abs(median - centre[HEIGHT]) > _MAX_SKEW * sigmas[HEIGHT]:
+        sigmas[HEIGHT], centre[HEIGHT] = 0.0, median
+        centre = _refined(scene, centre, sigmas)
     best = scene.ups(centre[None])[0]
     angles = np.arccos(np.clip(ups @ best, -1, 1))
     return SolvedScene(
