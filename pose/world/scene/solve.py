@@ -24,6 +24,7 @@ _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
 _MAX_SKEW = 0.5  # largest distance in standard deviations between median and maximum of one mode
+_MIN_SECOND = 0.15  # smallest fraction of the candidates that are a second solution
 _QUARTER = np.pi / 2  # rad; headings of lines repeat after a quarter turn
 _MODE_RAD = np.radians(5.0)  # of verticals that belong to one solution
 _MAX_STEPS = 40
@@ -43,6 +44,7 @@ class SolvedScene:
     focal: float  # ratio of the focal length to the assumed one
     focal_sigma: float  # of its logarithm
     camera_height: float  # m above the floor
+    second_up: float  # rad, angle to the vertical of a second solution; 0 without one
     people: tuple[PersonSize, ...]
 
     @property
@@ -94,8 +96,19 @@ def solve(
     return SolvedScene(
         best, 0.0 if up is not None else _with_common(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
         math.exp(centre[FOCAL]), _with_common(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA),
-        float(model.camera_heights(centre[None])[0]), _sizes(scene, centre, candidates, rng),
+        float(model.camera_heights(centre[None])[0]), 0.0 if up is not None else _second(scene.ups(candidates), best),
+        _sizes(scene, centre, candidates, rng),
     )  # fmt: skip
+
+
+def _second(ups: F64, best: F64) -> float:
+    """Return the angle from `best` to the mean of the candidates of a second solution, rad; 0 without one."""
+    angles = np.arccos(np.clip(ups @ best, -1, 1))
+    width = max(2 * _MODE_RAD, 3 * float(np.percentile(angles, 30)))
+    other = ups[angles > width].sum(axis=0)
+    if (angles > width).mean() < _MIN_SECOND:
+        return 0.0
+    return float(np.arccos(np.clip(other @ best / np.linalg.norm(other), -1, 1)))
 
 
 def _with_common(sigma: float, common: float) -> float:
@@ -134,6 +147,7 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
     here = scene.sizes(centre[None], scene.ups(centre[None]))
     there = scene.sizes(candidates, scene.ups(candidates))
     on_floor = np.array([part.on_floor for part in scene.components])
+    child = np.array([part.is_child for part in scene.components])
     result = []
     for n in range(len(scene.people)):
         share = _normalised(there.log_weights[:, n])
@@ -150,9 +164,8 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
         far = np.log(there.inverse[rows, n, part])
         far = far + there.inverse_sigmas[rows, n, part] / there.inverse[rows, n, part] * rng.standard_normal(len(far))
         distance_sigma = float(np.ptp(np.percentile(far, [16, 84]))) / 2
-        result.append(
-            PersonSize(height, (low, high), distance, distance_sigma, alone, float((share @ on_floor).mean()))
-        )
+        chances = float((share @ child).mean()), float((share @ on_floor).mean())
+        result.append(PersonSize(height, (low, high), distance, distance_sigma, alone, *chances))
     return tuple(result)
 
 
