@@ -73,15 +73,11 @@ def solve(
     rng = np.random.default_rng(seed)
     candidates = _sampled(scene, _starts(scene, rng), rng)
     ups = scene.ups(candidates)
-    mean = ups.mean(axis=0)
-    best = mean / np.linalg.norm(mean)
-    centre = candidates.mean(axis=0)
-    if len(lines):
-        highest = candidates[scene.log_posterior(candidates).argmax()]
-        near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
-        centre = candidates[near].mean(axis=0)
-        mean = ups[near].mean(axis=0)
-        best = mean / np.linalg.norm(mean)
+    # The most probable of several solutions: the mean of the candidates near the best one.
+    highest = candidates[scene.log_posterior(candidates).argmax()]
+    near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
+    centre, best = candidates[near].mean(axis=0), ups[near].mean(axis=0)
+    best /= np.linalg.norm(best)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
     sigmas = candidates.std(axis=0)
@@ -104,10 +100,11 @@ def solve(
 def _second(ups: F64, best: F64) -> float:
     """Return the angle from `best` to the mean of the candidates of a second solution, rad; 0 without one."""
     angles = np.arccos(np.clip(ups @ best, -1, 1))
-    width = max(2 * _MODE_RAD, 3 * float(np.percentile(angles, 30)))
-    other = ups[angles > width].sum(axis=0)
-    if (angles > width).mean() < _MIN_SECOND:
+    near, between = angles < _MODE_RAD * 1.6, angles < _MODE_RAD * 3.2
+    first, gap, second = near.mean(), (between & ~near).mean(), (~between).mean()
+    if second < _MIN_SECOND or gap > min(first, second) / 2:  # rare, or the edge of one wide solution
         return 0.0
+    other = ups[~between].sum(axis=0)
     return float(np.arccos(np.clip(other @ best / np.linalg.norm(other), -1, 1)))
 
 
