@@ -24,8 +24,8 @@ from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM
-from pose.structures.frame_store import ResultStore
 from pose.structures.incoming import check_units, checked_keypoints
+from pose.structures.result_store import ResultStore
 from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from pose.export.result import Result
     from pose.lifting.predict import Lifter
 
+MAX_REFINED_PIXELS = 4096 * 2304  # of live images: ten wait for their refined poses, 1 GB at 8K
+
 
 class Pipeline:
     """Pipeline that tracks people and estimates their 2D and 3D pose. Track ids restart with every `run`.
@@ -242,7 +244,9 @@ class Pipeline:
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            refine = REFINE_DELAY_FRAMES if stream.refines else 0
+            # A live loop keeps the images of frames that are still refined.
+            refines = stream.refines and not (self.live and math.prod(camera.size) > MAX_REFINED_PIXELS)
+            refine = REFINE_DELAY_FRAMES if refines else 0
             stage = StreamLifter(stream, repair=config.repair, refine=refine, steady=config.steady and self.live)
             return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifting.offline import OfflineLifter

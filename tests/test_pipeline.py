@@ -228,7 +228,10 @@ def test_session_draws_on_the_frame_of_the_result(weights_dir, videos, monkeypat
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     with open_source(str(videos / "dance.mp4"), end=0.1) as source:
         frames = list(source)
-    session = Pipeline.from_preset("fast", live=True).session(frames[0].size)
+    pipeline = Pipeline.from_preset("fast", live=True)
+    session = pipeline.session(frames[0].size)
+    assert session.refines
+    assert not pipeline.session((7680, 4320)).refines  # ten of these images would wait
     same = Frame.from_bgr(frames[0].image[:, :, ::-1], 0, 0.0)
     assert np.array_equal(same.image, frames[0].image)
     (result,) = session.push(same)

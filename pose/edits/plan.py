@@ -29,7 +29,7 @@ from pose.lifting.repair.sides import LIMB_NAMES as SIDE_NAMES
 from pose.lifting.repair.swaps import LIMBS
 from pose.lifting.sides import GivenSides
 from pose.structures.camera import Camera
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F64, People
 from pose.utils.json_values import Json

@@ -137,14 +137,14 @@ class PlacedRun:
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
-        floors, lines = steps.corrections.floors, steps.corrections.lines
+        floors, drawn = steps.corrections.floors, steps.corrections.lines
         with Works(folder) as first:
             self._prepare(people, first, steps, rules)
-            evidence = partial(evidence_from, steps.lines, begins, path=steps.path)
-            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, evidence)
-            if found is not None and lines and steps.up is None:
-                steps = replace(steps, up=up_from_lines(lines, found.first.ground.world, steps.path))
-                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, evidence)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
+            if found is not None and drawn and steps.up is None:
+                steps = replace(steps, up=up_from_lines(drawn, found.first.ground.world, steps.path))
+                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
             ground = None if found is None else found.first.ground
             if ground is None or ground.world.focal == 1.0:
                 self._put_on_floor(people, first, found, steps, rules)
@@ -152,8 +152,8 @@ class PlacedRun:
         with Works(folder) as second:  # at the focal length that was found
             steps = at_focal(steps, people.frames, ground.world.focal)
             self._prepare(people, second, steps, rules)
-            evidence = partial(evidence_from, steps.lines, begins, path=steps.path)
-            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=evidence)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=lines)
             assert again is not None
             self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
 

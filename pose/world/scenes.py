@@ -98,7 +98,8 @@ def find_scenes(
     common: World | None = None
     for number in sorted(members):
         people = _Subset(works, members[number])
-        ground = find_world(people, up, rules, doubtful, camera_known or len(members) > 1, given, lines(number))
+        known = camera_known or len(members) > 1
+        ground = find_world(people, up, rules, doubtful, known, given, lines(number))
         found_by = ground.world.found_by
         if found_by == UNKNOWN and len(members) > 1:
             common = common or find_world(works, None, rules).world

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pose.structures.frame_store import ResultStore
 
 from pose.edits.plan import KEY_S, EditPlan, StoredFrames
 from pose.edits.types import (
@@ -24,6 +23,7 @@ from pose.edits.types import (
     Swap,
 )  # fmt: skip
 from pose.structures.camera import Camera
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33, COCO17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
