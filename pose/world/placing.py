@@ -81,7 +81,9 @@ def _placed_by_people(
     run, decision = _placed_by(recorded, decision, steps, join)
     if run is None:
         return run, decision
-    found = path_from_feet(path, run.scenes, run.foot_velocities)
+    shown = {scene.number for scene in before.motion.scenes if scene.world}  # by the background
+    scenes = [scene for scene in run.scenes if scene.number not in shown]
+    found = path_from_feet(path, scenes, run.foot_velocities)
     lost = 1 - float(np.isfinite(path.sigmas).mean())
     turned = f"; its rotation is unknown in {100 * lost:.0f} % of the frames and interpolated" if lost else ""
     why, _, advice = "; ".join([before.problem, *before.notices]).strip("; ").partition(" (")
