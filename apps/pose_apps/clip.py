@@ -29,6 +29,7 @@ from pose_apps.support.world import (
     inconsistent_lines,
     joins_line,
     scenes_line,
+    solutions_line,
     steps_of,
     unknown_heights,
     world_line,
@@ -298,6 +299,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),
             contradictions_line(run.sizes, run.heights),
+            solutions_line(run.sizes, run.heights, run.world.second_degrees),
             unknown_heights(config, run.heights),
         ]
     tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)
