@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pose.config import PipelineConfig, choose_networks, load_preset, preset_names
+from pose.config import PipelineConfig, choose_networks, load_preset
 from pose.errors import PoseError, UsageError
 from pose.lifting.repair.person import FULL_LOOKAHEAD_S
 from pose.pipeline import Pipeline
@@ -21,6 +21,7 @@ from pose.structures.types import Frame
 from pose.tracking.sampling import SEARCH_S
 from pose.utils.device import resolve_device
 from pose.utils.prefetch import PREFETCHED_FRAMES, prefetch
+from pose.utils.presets import preset_names
 from pose.utils.times import StageTimes
 from pose.video import open_source
 

@@ -12,14 +12,18 @@ from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
 from pose.structures.spaces import CAMERA
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
+from pose.world.given import read_heights
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import read_heights, read_up
+from pose_apps.support.world import read_up
 
 if TYPE_CHECKING:
     from pose.export import Selection, Written
+
+
+CHARACTERS = (".glb", ".vrm", ".fbx")  # files of the user's own character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +42,20 @@ class ConvertOptions(Options):
     roll: float | None = same_option(RunConfig, "roll", "roll of the camera in degrees, clockwise")
     height: str | None = same_option(RunConfig, "height")
     trim: bool = same_option(RunConfig, "trim")
-    rig: str = option(
-        RIGS[0],
-        "bone names of the characters in glb, usd and fbx; sticks: the plain skeleton",
+    rig: str | None = option(
+        None,
+        f"bone names of the characters in glb, usd and fbx (default: {RIGS[0]}), and in bvh with the bones of the "
+        "character (default: the plain skeleton); sticks: the plain skeleton",
         choices=RIGS,
         metavar="NAME",
     )
     foot_lock: bool = option(True, "hold the soles of characters on the floor during contacts (world coordinates)")
+    character: str | None = option(
+        None, "glb and fbx: your own rigged character (.glb, .vrm, .fbx), which moves as each person", metavar="FILE"
+    )
+    bones: str | None = option(
+        None, "JSON file with names of its bones, if they are not known: docs/guides/characters.md", metavar="FILE.json"
+    )
     solve: str | None = option(
         None, "opensim: scale this model and solve for its angles, with the package opensim", metavar="MODEL.osim"
     )
@@ -68,12 +79,17 @@ class ConvertOptions(Options):
         for name in ("pitch", "roll"):
             if getattr(self, name) is not None and self.space == CAMERA:
                 raise UsageError(f"{name}: has no effect on the camera frame; omit --space {CAMERA}")
-        if self.solve is not None and not Path(self.solve).is_file():
-            raise UsageError(f"--solve {self.solve}: no such file")
+        for name in ("character", "bones", "solve", "video"):
+            if (given := getattr(self, name)) is not None and not Path(given).is_file():
+                raise UsageError(f"--{name} {given}: no such file")
+        if self.bones is not None and self.character is None:
+            raise UsageError("--bones: names the bones of --character, which is not given")
+        if self.character is not None and Path(self.character).suffix.lower() not in CHARACTERS:
+            raise UsageError(f"--character {self.character}: expected a file that ends with {', '.join(CHARACTERS)}")
+        if self.character is not None and self.rig is not None:
+            raise UsageError("--rig: names the bones of our own character; --character has its own")
         if self.z_up and self.space == CAMERA:
             raise UsageError(f"--z-up: the camera frame has no vertical; omit --space {CAMERA}")
-        if self.video is not None and not Path(self.video).is_file():
-            raise UsageError(f"--video {self.video}: no such file")
 
 
 @run_command
@@ -112,12 +128,14 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         z_up=options.z_up,
     )
     recording.foot_lock = options.foot_lock
+    recording.character = None if options.character is None else Path(options.character)
+    recording.bone_table = None if options.bones is None else Path(options.bones)
     recording.opensim_model = None if options.solve is None else Path(options.solve)
     recording.bvh_skeleton = options.bvh_skeleton
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
-    if options.video is not None:
-        check_not_input(targets(recording, names, people, folder, poses.stem), [options.video])
+    inputs = [given for given in (options.video, options.character) if given is not None]
+    check_not_input(targets(recording, names, people, folder, poses.stem), inputs)
     if not options.overwrite:
         check_targets(recording, names, people, folder, poses.stem)
     made: list[Path] = []

@@ -22,6 +22,7 @@ class Look:
 
     track: Track  # track of the person
     names: Sequence[str]  # (B,) names of the bones
+    keys: Sequence[str]  # (B,) our own names of the bones, which identify them in every rig
     parents: Sequence[int]  # (B,) indices of the parent bones; -1 for the root
     heads: F64  # (B, 3) m, heads (start points) of the bones in the T-pose
     vertices: NDArray[np.float32]  # (V, 3) m in the T-pose
@@ -64,7 +65,7 @@ def sticks(track: Track) -> Look:
     weights[:, 0] = 1
     moving = range(len(NAMES))
     return Look(
-        track, NAMES, PARENTS, heads, vertices, None, slots, weights, triangles, moving, bones.spans,
+        track, NAMES, NAMES, PARENTS, heads, vertices, None, slots, weights, triangles, moving, bones.spans,
         bones.distance_note,
     )  # fmt: skip
 

@@ -43,6 +43,11 @@ def bone_names(rig: str) -> dict[str, str]:
     return {own: f"mixamorig:{name}" for own, name in names.items()} if rig == "mixamo" else names
 
 
+def is_finger(bone: str) -> bool:
+    """Return whether a bone of the character, in Mixamo's names without prefix, belongs to a finger."""
+    return "Hand" in bone and not bone.endswith("Hand")
+
+
 def _finger(finger: str, low: str, number: int, rig: str) -> str:
     vrm = {"Pinky": "Little"}.get(finger, finger)
     return {

@@ -52,7 +52,7 @@ class Selection:
         up: F64 | None = None,
         heights: Mapping[int | None, float] | None = None,
         trim: bool = True,
-        rig: str = RIGS[0],
+        rig: str | None = None,
         z_up: bool = False,
     ) -> None:
         """Select the part of a result to export.
@@ -68,14 +68,17 @@ class Selection:
             heights: Body heights in m by person id; the id None stands for all other people. People, and their
                 distances from the camera, are scaled accordingly.
             trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
-            rig: Bone names of characters, one of `RIGS`.
+            rig: Bone names of characters, one of `RIGS`; None: the first of them, and the plain skeleton in BVH.
             z_up: Whether points of world coordinates are written with z upward (x, -z, y) instead of y.
 
         Raises:
             UsageError: If the part is empty, no person has an id of `heights`, world coordinates are selected but
                 camera motion is not compensated, or `z_up` is selected without world coordinates.
         """
-        self._up, self._trim, self.rig, self.z_up, self.foot_lock = up, trim, rig, z_up, True
+        self._up, self._trim, self.z_up, self.foot_lock = up, trim, z_up, True
+        self.rig, self.bvh_rig = rig or RIGS[0], rig
+        self.character: Path | None = None  # the user's character of glb and fbx
+        self.bone_table: Path | None = None  # JSON file with the names of its bones
         self.opensim_model: Path | None = None  # model that OpenSim scales to the markers and solves
         self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
@@ -426,7 +429,7 @@ def open_selection(
     up: F64 | None = None,
     heights: Mapping[int | None, float] | None = None,
     trim: bool = True,
-    rig: str = RIGS[0],
+    rig: str | None = None,
     z_up: bool = False,
 ) -> Selection:
     """Open a result file of `pose-run`, the live demo or `pose-lift`. `Selection.__init__` describes the options.

@@ -1,4 +1,4 @@
-"""Script for Blender, or for Python with `bpy`: converts GLB to FBX.
+"""Script for Blender, or for Python with `bpy`: converts GLB to FBX, or FBX to GLB.
 
 Usage: blender --background --factory-startup --python blender_fbx.py -- in.glb out.fbx FRAMES_PER_SECOND START END
 
@@ -12,10 +12,14 @@ import bpy
 
 
 def main() -> None:
-    """Convert the GLB file given on the command line to FBX."""
+    """Convert the file given on the command line."""
     source, target, *numbers = sys.argv[sys.argv.index("--") + 1 :]
     rate, start, end = map(float, numbers)
     bpy.ops.wm.read_factory_settings(use_empty=True)
+    if target.endswith(".glb"):
+        bpy.ops.import_scene.fbx(filepath=source)
+        bpy.ops.export_scene.gltf(filepath=target, export_animations=False, export_rest_position_armature=True)
+        return
     scene = bpy.context.scene
     scene.render.fps = max(1, round(rate))
     scene.render.fps_base = scene.render.fps / rate

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.body.character.hands import interpolated
+from pose.body.character.look import character_look
 from pose.body.digits import joined, merged, number, to_bytes
 from pose.body.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
 from pose.body.motions import AnimatedSkeleton
+from pose.body.rigs import STICKS, is_finger
+from pose.body.selection import CHUNK
 from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, forward_kinematics
 from pose.body.soles import smooth_feet
 from pose.body.tracks import Track
-from pose.export.bvh_skeletons import PLAIN, bvh_skeleton, foot_rotations, hierarchy
+from pose.export.bvh_skeletons import PLAIN, bvh_skeleton, foot_rotations, hierarchy, joint_lines
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import list_filled, timing
 from pose.structures.hand_points import FINGERS, SIDES
@@ -36,6 +40,8 @@ def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "BVH has one rate"
     if track.recording.bvh_skeleton != PLAIN:
         return _write_for_others(track, target)
+    if track.recording.bvh_rig not in (None, STICKS):
+        return _write_character(track, track.recording.rig, target)
     bones = AnimatedSkeleton(track)
     fingers = Fingers.of(track, bones)
     with whole_file(target) as hidden, hidden.open("wb") as file:
@@ -48,12 +54,8 @@ def write(track: Track, target: Path) -> Notes:
                 if fingers is None
                 else _with_fingers(motion.quaternions, fingers.quaternions(span, motion.quaternions))
             )
-            angles = unwrapped_euler(quaternions, "zxy", previous)
-            previous = angles[-1]
-            degrees = np.degrees(angles).reshape(len(angles), -1)
-            rows = np.concatenate([CENTIMETRES * motion.root, degrees], axis=1)
-            first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, prefix=" ")
-            file.write(to_bytes(joined(first, merged(others), "\n")))
+            text, previous = _rows(CENTIMETRES * motion.root, quaternions, "zxy", previous)
+            file.write(text)
     return [
         f"{timing(track)}; centimetres",
         bones.distance_note(),
@@ -78,16 +80,54 @@ def _write_for_others(track: Track, target: Path) -> Notes:
             directions = smooth_feet(track, np.arange(span.start, span.start + len(span.times)), track.space)
             feet = foot_rotations(directions, turned[:, FEET])
             hands = None if fingers is None else fingers.global_quaternions(span, motion.quaternions)
-            angles = unwrapped_euler(skeleton.local_rotations(turned, feet, hands), skeleton.order, previous)
-            previous = angles[-1]
-            degrees = np.degrees(angles).reshape(len(angles), -1)
-            root = skeleton.units_per_m * (motion.root - (0.0, drop, 0.0))
-            first, others = number(root[:, 0], 4), number(np.concatenate([root[:, 1:], degrees], axis=1), 4, prefix=" ")
-            file.write(to_bytes(joined(first, merged(others), "\n")))
+            root, local = motion.root - (0.0, drop, 0.0), skeleton.local_rotations(turned, feet, hands)
+            text, previous = _rows(skeleton.units_per_m * root, local, skeleton.order, previous)
+            file.write(text)
     unit = "metres" if skeleton.units_per_m == 1 else "centimetres"
     lowered = f"moved by {-drop:+.2f} m, so that the feet are on the floor" if drop else ""
     notes = [f"{timing(track)}; {unit}; skeleton {track.recording.bvh_skeleton}", bones.distance_note(), lowered]
     return [*filter(None, notes), *list_filled(track, target)]
+
+
+def _write_character(track: Track, rig: str, target: Path) -> Notes:
+    """Write the skeleton of the character, with the bone names of its rig; fingers if hands are known."""
+    assert track.rate is not None
+    look = character_look(rig)(track)
+    fingers = any(is_finger(look.keys[bone]) for bone in look.moving)
+    kept = [bone for bone, name in enumerate(look.keys) if fingers or not is_finger(name)]
+    spans = list(look.spans())
+    known = np.concatenate([span.known for span, _ in spans])
+    root = np.concatenate([motion.root for _, motion in spans])
+    quaternions = interpolated(np.concatenate([motion.quaternions[:, kept] for _, motion in spans]), known)
+    at = np.arange(len(known))
+    root = np.stack([np.interp(at, at[known], root[known, axis]) for axis in range(3)], axis=1)
+    parents = [kept.index(look.parents[bone]) if look.parents[bone] >= 0 else -1 for bone in kept]
+    offsets = look.heads[kept] - look.heads[[max(look.parents[bone], 0) for bone in kept]]
+    tips = [CENTIMETRES * _tip(offset) for offset in offsets]
+    names = [look.names[bone] for bone in kept]
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        head = ("HIERARCHY", *joint_lines(names, parents, CENTIMETRES * offsets, tips, "zxy"), "MOTION")
+        file.write("\n".join((*head, f"Frames: {len(track)}", f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
+        previous = None
+        for first in range(0, len(root), CHUNK):
+            part = slice(first, first + CHUNK)
+            text, previous = _rows(CENTIMETRES * root[part], quaternions[part], "zxy", previous)
+            file.write(text)
+    skeleton = f"skeleton of the character with {len(kept)} bones, names of {rig}"
+    return [f"{timing(track)}; centimetres; {skeleton}", look.note(), *list_filled(track, target)]
+
+
+def _tip(offset: F64) -> F64:
+    """Return the vector (3,) m to the end of the last bone of a chain, from that of the bone before it."""
+    return np.asarray(0.5 * offset if np.linalg.norm(offset) > 1e-6 else [0.0, 0.05, 0.0])
+
+
+def _rows(root: F64, quaternions: F64, order: str, previous: F64 | None) -> tuple[bytes, F64]:
+    """Return the lines of frames, and the last angles; the root (T, 3) has the file's unit, rotations are (T, J, 4)."""
+    angles = unwrapped_euler(quaternions, order, previous)
+    rows = np.concatenate([root, np.degrees(angles).reshape(len(angles), -1)], axis=1)
+    first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, prefix=" ")
+    return to_bytes(joined(first, merged(others), "\n")), angles[-1]
 
 
 def _floor(track: Track) -> float:
@@ -148,4 +188,4 @@ def _offset(metres: np.ndarray) -> str:
     return " ".join(f"{value:.4f}" for value in (CENTIMETRES * metres + 0.0).tolist())
 
 
-FORMAT = PersonFormat(".bvh", write, options=("bvh_skeleton",))
+FORMAT = PersonFormat(".bvh", write, options=("bvh_skeleton", "rig", "foot_lock"))

@@ -8,7 +8,7 @@ Sources: the hierarchy and the first frames of LaFAN1 (Harvey et al., Robust Mot
 Xsens MVN's BVH export; `pose.body.rigs` for the other names.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -216,22 +216,42 @@ def hierarchy(skeleton: BvhSkeleton, body: Body, hands: HandBones | None = None)
         if hands is not None:
             tips = hands.tips[0 if side == "left" else 1]
             ends |= {f"{side.title()}Hand{key}3": tip for key, tip in zip(_FINGERS, tips, strict=True)}
-    channels = " ".join(f"{axis.upper()}rotation" for axis in skeleton.order)
+    names, parents = [joint.name for joint in skeleton.joints], [joint.parent for joint in skeleton.joints]
+    tips = [skeleton.units_per_m * rotations.rotate(rotations.inverse(joint.rest), ends.get(joint.key, ends["ToeBase"]))
+            for joint in skeleton.joints]  # fmt: skip
+    yield from joint_lines(names, parents, offsets, tips, skeleton.order)
+
+
+def joint_lines(
+    names: Sequence[str], parents: Sequence[int], offsets: F64, tips: Sequence[F64], order: str
+) -> Iterator[str]:
+    """Yield the lines of a hierarchy.
+
+    Args:
+        names: (J,) names of the joints, the root first.
+        parents: (J,) indices of the parents; -1 for the root.
+        offsets: (J, 3) vectors from the parents, in the unit of the file.
+        tips: (J,) vectors to the end of joints without children.
+        order: Order of the rotations, such as 'zxy'.
+    """
+    channels = " ".join(f"{axis.upper()}rotation" for axis in order)
 
     def lines(at: int, depth: int) -> Iterator[str]:
-        joint, indent = skeleton.joints[at], "  " * depth
-        yield f"{indent}{'ROOT' if at == 0 else 'JOINT'} {joint.name}"
+        indent = "  " * depth
+        yield f"{indent}{'ROOT' if at == 0 else 'JOINT'} {names[at]}"
         yield f"{indent}{{"
         yield f"{indent}  OFFSET {_text(offsets[at])}"
         yield f"{indent}  CHANNELS {'6 Xposition Yposition Zposition' if at == 0 else '3'} {channels}"
-        children = [child for child, other in enumerate(skeleton.joints) if other.parent == at]
+        children = [child for child, parent in enumerate(parents) if parent == at]
         for child in children:
             yield from lines(child, depth + 1)
         if not children:
-            end = ends.get(joint.key, ends["ToeBase"])
-            local = rotations.rotate(rotations.inverse(joint.rest), end)
-            yield from (f"{indent}  End Site", f"{indent}  {{",
-                        f"{indent}    OFFSET {_text(skeleton.units_per_m * local)}", f"{indent}  }}")  # fmt: skip
+            yield from (
+                f"{indent}  End Site",
+                f"{indent}  {{",
+                f"{indent}    OFFSET {_text(tips[at])}",
+                f"{indent}  }}",
+            )
         yield f"{indent}}}"
 
     yield from lines(0, 0)

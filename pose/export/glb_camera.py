@@ -11,6 +11,7 @@ from typing import cast
 
 import numpy as np
 
+from pose.export.gltf import XYZW, Animation, Buffer
 from pose.export.viewpoints import ONLY, Viewpoint
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.rotations import from_matrix, same_sign
@@ -94,6 +95,30 @@ def glb_camera(view: Viewpoint) -> GlbCamera:
     aspect = width / matrix[0, 0] / (height / matrix[1, 1])
     quaternions = same_sign(from_matrix(view.rotations @ aim @ _AXES))
     return GlbCamera(view, view.positions, quaternions, fields_of_view, float(aspect), _max_displacement(view, aim))
+
+
+def add_camera(
+    camera: GlbCamera, start: float, buffer: Buffer, cameras: list[dict[str, Json]], nodes: list[dict[str, Json]],
+    scene: list[int], animation: Animation,
+) -> None:  # fmt: skip
+    """Add a camera and its node to the lists of a file, and its motion and zoom from `start` s on to `animation`."""
+    node = len(nodes)
+    position, quaternion = camera.positions[0].tolist(), camera.quaternions[0, XYZW].tolist()
+    place: dict[str, Json] = {"translation": position, "rotation": quaternion}
+    nodes.append({"name": camera.view.name, "camera": len(cameras), **place})
+    scene.append(node)
+    cameras.append(camera.document())
+    if not camera.moves:
+        return
+    times = buffer.keep_with_range((camera.view.times - start).astype(np.float32), "SCALAR")
+    turns = buffer.keep(camera.quaternions[:, XYZW].astype(np.float32), "VEC4")
+    animation.move(node, "rotation", times, turns)
+    if np.ptp(camera.positions, axis=0).any():
+        animation.move(node, "translation", times, buffer.keep(camera.positions.astype(np.float32), "VEC3"))
+    if camera.zooms:
+        pointer = {"pointer": f"/cameras/{len(cameras) - 1}/perspective/yfov"}
+        fields = buffer.keep(camera.fields_of_view.astype(np.float32), "SCALAR")
+        animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, times, fields)
 
 
 def _max_displacement(view: Viewpoint, aim: F64) -> float:

@@ -26,16 +26,19 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
+from pose.world.corrections import Corrections
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_world, refound
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to, scaled_stature, stature
+from pose.world.measured import MeasuredPerson
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import FrameLines, evidence_from
 from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, resized
 
@@ -57,11 +60,15 @@ class Steps:
     up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    # Sizes and distances from depth images, by track id. A height in `heights` has precedence.
+    measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
+    lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
     without_world: Spans = ()
+    corrections: Corrections = field(default_factory=Corrections)  # what a user says about people and floor
 
     @property
     def focal_known(self) -> bool:
@@ -97,8 +104,7 @@ class Cleaned:
         partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
             right leg, left arm, right arm.
-        foot_velocities: (N, 4) samples of the lower foot: time (s), velocity along x and z (m/s), duration (s), from
-            `lower_foot_velocities`. Empty for a static camera.
+        foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
     """
 
     times: F64
@@ -126,12 +132,14 @@ def clean(
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-    found = find_world(works, steps.up, rules, camera_known=steps.focal_known)
+    lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+    found = find_world(works, steps.up, rules, camera_known=steps.focal_known, lines=lines)
     if found.world.focal != 1.0:
         every = np.unique(np.concatenate([person.times for person in people.values()]))
         steps = at_focal(steps, every if frames is None else frames, found.world.focal)
         works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-        found = refound(found, find_world(works, steps.up, rules))
+        lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+        found = refound(found, find_world(works, steps.up, rules, lines=lines))
     return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
 
 
@@ -145,11 +153,17 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path, steps.refocused)
+    measured = steps.measured.get(number)
+    if measured is not None:
+        person = replace(person, joints=measured.tilted(person.joints, person.root))
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
     height = stature(lengths, rules.size)
     wanted = steps.heights.get(number, steps.heights.get(None))
+    if wanted is None and measured is not None:
+        whole = depths.estimate_pelvis(person, rules.depth).depth
+        wanted = scaled_stature(height, measured.scale_of(person.times, whole), rules.size)
     if wanted is not None:
         factor = scale_to(wanted, height, rules.size)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
@@ -166,6 +180,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             camera = None if steps.path.positions is None else steps.path.positions[rows]
             slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
         distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
+        if measured is not None and steps.path is None:
+            distance, variance = measured.fused(person.times, distance, variance)
         carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
@@ -189,9 +205,10 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             root[part] = zero_phase(root[part], person.times[part], rules.smooth.cutoff_hz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted,
+        lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, lengths.astype(np.float64), height, height_given=wanted is not None,
+        inconsistent, 1000 * spread, height_given=wanted is not None,
+        size_sigma=0.0 if measured is None else measured.scale_sigma,
     )  # fmt: skip
 
 
@@ -205,12 +222,13 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
-    if own_floor is not None and (on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
+    given = number in steps.corrections.floors
+    if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
-        np.zeros((0, 4))
+        np.zeros((0, 6))
         if steps.path is None
         else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
     )
@@ -218,8 +236,10 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         times = work.times[span]
         ankles = placed[span][:, ANKLES] - ground_below(placed[span], times, rules.contacts)[:, None, None] * _UP
         in_contact, contacts[span] = find_contacts(ankles, times, rules.contacts)
+        by_user = steps.corrections.with_contacts(number, times, in_contact, contacts[span])
         if steps.feet and len(times) > 1:
-            feet_held[span] = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            held = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            feet_held[span] = held | (by_user & in_contact)
             placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet)[:, None]
             placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)
     joints = world.to_camera(placed)

@@ -4,15 +4,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pose.structures.columns import column
+from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, Flags
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
 from pose.world.size import PersonSize
 
+_J = len(H36M17)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """One person in T frames, including filled ones, in the axes of the camera or of its path.
+
+    Numbers are float64 in memory; temporary files have the declared types.
 
     Attributes:
         times: (T,) s.
@@ -30,24 +36,26 @@ class Work:
         height: Body height, m.
         height_sigma: Standard deviation of the height, m.
         height_interval: Shortest interval that holds the height with a probability of 68 %, m.
-        height_given: Whether the height was given instead of estimated.
+        height_given: Whether the height was given or measured instead of estimated from the scene.
+        size_sigma: Standard deviation of the logarithm of a size and distance that depth images measured; 0 without.
     """
 
-    times: F64
-    joints: F64
-    root: F64
-    sigma: F64
-    lifted: F64
-    feet_seen: Flags
-    visible: Flags
-    filled: Flags
-    inconsistent: Flags
-    root_sigma: F64
     bones: F64
     height: float
+    times: F64 = column("", dtype="<f8")
+    joints: F64 = column("", (_J, 3))
+    root: F64 = column("", (3,))
+    sigma: F64 = column("", (_J,))
+    lifted: F64 = column("", (_J, 3))
+    feet_seen: Flags = column("", (2,), "?")
+    visible: Flags = column("", dtype="?")
+    filled: Flags = column("", dtype="?")
+    inconsistent: Flags = column("", (len(LIMBS),), "?")
+    root_sigma: F64 = column("")
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False
+    size_sigma: float = 0.0
 
 
 def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work:
@@ -55,16 +63,16 @@ def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work
     height = work.height if work.height_given else size.height
     scale = scale_to(height, work.height, rules)
     low, high = (work.height, work.height) if work.height_given else size.interval
-    root = size.distance_scale * work.root
+    # Depth images know the distance better than the scene does.
+    far, far_sigma = (1.0, work.size_sigma) if work.size_sigma else (size.distance_scale, size.distance_sigma)
+    root = far * work.root
     return replace(
         work,
         joints=scale * work.joints,
         root=root,
-        lifted=scale * (work.lifted - work.lifted[:, :1]) + size.distance_scale * work.lifted[:, :1],
+        lifted=scale * (work.lifted - work.lifted[:, :1]) + far * work.lifted[:, :1],
         bones=scale * work.bones,
-        root_sigma=np.hypot(
-            size.distance_scale * work.root_sigma, 1000 * size.distance_sigma * np.linalg.norm(root, axis=1)
-        ),
+        root_sigma=np.hypot(far * work.root_sigma, 1000 * far_sigma * np.linalg.norm(root, axis=1)),
         height=height,
         height_sigma=(high - low) / 2,
         height_interval=(low, high),

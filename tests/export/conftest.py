@@ -11,6 +11,7 @@ from pose_fakes import run_info
 from pose.body.skeleton import NAMES, Body, joint_positions
 from pose.body.tracks import open_selection
 from pose.results import NpzWriter, WorldInfo
+from pose.structures.hand_points import Hands
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
@@ -43,17 +44,26 @@ def placed_in(world: World, joints: np.ndarray) -> Placed:
     )
 
 
+def hands_like(shapes, people):
+    """Detected hands of people, all of the shapes (2, 21, 3) m in camera axes relative to the wrists."""
+    shapes = np.tile(shapes.astype(np.float32), (people, 1, 1, 1))
+    return Hands(np.zeros((people, 2, 21, 2), np.float32), np.ones((people, 2, 21), np.float32), shapes)
+
+
 @pytest.fixture
 def save(tmp_path):
     """save(places, times, ...) -> the poses.npz of people whose joints are (P, T, 17, 3) m in file axes."""
 
-    def write(places, times=None, *, name="poses", present=None, sigma=30.0, world=None) -> Path:
+    def write(
+        places, times=None, *, name="poses", present=None, sigma=30.0, world=None, contacts=None, hands=None
+    ) -> Path:
         people, frames = places.shape[:2]
         times = np.arange(frames) / 30 if times is None else times
         present = np.ones((people, frames), bool) if present is None else present
         path = tmp_path / f"{name}.npz"
         camera = (places @ QUATERNION_SCALE).astype(np.float32)
         info = replace(run_info(H36M17), world=None if world is None else WorldInfo(world))
+        info = replace(info, settings={**info.settings, "hands": hands is not None})
         with NpzWriter(path, info) as writer:
             for frame, time in enumerate(times):
                 here = np.flatnonzero(present[:, frame])
@@ -61,9 +71,13 @@ def save(tmp_path):
                 seen = People(
                     frame, float(time), here + 1, np.zeros((n, 4), np.float32), np.ones(n, np.float32),
                     np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
+                    hands=None if hands is None else hands_like(hands, n),
                 )  # fmt: skip
                 poses = Poses3D(joints - joints[:, :1], joints[:, 0], np.full((n, 17), sigma, np.float32))
-                writer.write(FrameResult(seen, poses, None if world is None else placed_in(world, joints)))
+                placed = None if world is None else placed_in(world, joints)
+                if placed is not None and contacts is not None:
+                    placed = replace(placed, contacts=np.tile(contacts[frame], (n, 1)).astype(np.float32))
+                writer.write(FrameResult(seen, poses, placed))
         return path
 
     return write
@@ -73,8 +87,8 @@ def save(tmp_path):
 def recorded(save, body, rng):
     """recorded(frames, people, ...) -> a recording of moving people, and their joints (P, T, 17, 3) in file axes."""
 
-    def make(frames=60, people=1, *, times=None, present=None, **options):
+    def make(frames=60, people=1, *, times=None, present=None, hands=None, **options):
         places = np.stack([joint_positions(body, wave(frames, rng)) for _ in range(people)])
-        return open_selection(save(places, times, present=present), **options), places
+        return open_selection(save(places, times, present=present, hands=hands), **options), places
 
     return make

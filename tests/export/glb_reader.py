@@ -107,3 +107,30 @@ def turn_matrices(q):
         [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
     ]
     return np.moveaxis(np.array(rows), -1, 0)
+
+
+def node_places(path, animation=0):
+    """Positions (T, 3) of the nodes by name, by forward kinematics of what pygltflib reads, and matrices (T, 4, 4)."""
+    glb = Glb(path)
+    nodes, channels = glb.gltf.nodes, {}
+    for channel in glb.gltf.animations[animation].channels:
+        sampler = glb.gltf.animations[animation].samplers[channel.sampler]
+        if channel.target.path in ("rotation", "translation"):
+            channels[channel.target.node, channel.target.path] = glb.values(sampler.output)
+    count = max(len(values) for values in channels.values())
+    found = {}
+
+    def visit(node, above):
+        own = nodes[node]
+        local = np.tile(np.eye(4), (count, 1, 1))
+        turns = channels.get((node, "rotation"), np.tile(own.rotation or (0, 0, 0, 1), (count, 1)))
+        local[:, :3, :3] = turn_matrices(turns) * np.array(own.scale or (1, 1, 1))
+        local[:, :3, 3] = channels.get((node, "translation"), np.array(own.translation or (0, 0, 0)))
+        matrix = above @ local
+        found[own.name] = matrix
+        for child in own.children or []:
+            visit(child, matrix)
+
+    for root in glb.gltf.scenes[0].nodes:
+        visit(root, np.eye(4))
+    return {name: matrix[:, :3, 3] for name, matrix in found.items()}, found, glb

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from glb_reader import node_places
 from pose_apps.convert import main as convert
 from pose_datasets.rotations import intrinsic
 from pose_fakes import run_info, seen_result
 
+from pose.body.rigs import bone_names, is_finger
 from pose.body.tracks import open_selection
 from pose.export import export
 from pose.export.bvh_skeletons import BVH_SKELETONS
@@ -232,3 +234,29 @@ def test_fingers_have_the_directions_of_the_hand_points(name, first, rng, tmp_pa
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def open_hands():
+    """Shapes (2, 21, 3) m of hands with straight fingers, in camera axes."""
+    along = np.repeat([0.05, 0.09, 0.1, 0.095, 0.085], 4) + np.tile(np.arange(4), 5) * 0.025
+    across = np.repeat([0.05, 0.03, 0.01, -0.01, -0.03], 4)
+    left = np.concatenate([np.zeros((1, 3)), np.stack([along, across, 0.01 * across], axis=1)])
+    return np.stack([left, left * (-1, 1, 1)])
+
+
+@pytest.mark.parametrize(("rig", "hands"), [("rigify", None), ("unreal", open_hands())], ids=["rigify", "hands"])
+def test_bvh_obeys_the_rig_of_the_character(recorded, tmp_path, rig, hands):
+    """All bones of the character that are known, at the places that its GLB has."""
+    present = np.ones((1, 30), bool)
+    present[0, 10:14] = False
+    recording, _ = recorded(30, present=present, rig=rig, hands=hands)
+    bvh, glb = export(recording, ["bvh", "glb"], tmp_path, "poses")
+    names, places, _ = places_of(bvh.path)
+    table = bone_names(rig)
+    assert set(names) == {name for own, name in table.items() if hands is not None or not is_finger(own)}
+    assert len(places) == 30, "gaps are filled"
+    shown = node_places(glb.path)[0]
+    for at, name in enumerate(names):
+        np.testing.assert_allclose(places[present[0], at] / 100, shown[name], atol=1e-4)
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
+    assert steps[9:14].max() < 5 * steps[:9].max(), "without a jump"

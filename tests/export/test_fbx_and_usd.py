@@ -13,7 +13,8 @@ from pose.body.character.look import CharacterMotion, character_of
 from pose.body.character.posing import pose_character, skin
 from pose.body.soles import smooth_feet
 from pose.errors import PoseError
-from pose.export import check_formats, export, fbx
+from pose.export import blender as blender_conversion
+from pose.export import check_formats, export
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def blender(tmp_path, monkeypatch):
         program.write_text(f"#!{sys.executable}\nimport pathlib, sys\nargs = sys.argv\n{text}\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", str(folder))
-        monkeypatch.setattr(fbx, "find_spec", lambda name: None)
+        monkeypatch.setattr(blender_conversion, "find_spec", lambda name: None)
 
     return make
 
@@ -62,8 +63,8 @@ def test_blender_failure_is_reported(recorded, tmp_path, blender):
 
 def test_missing_blender_names_the_install_command(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(fbx, "find_spec", lambda name: None)
-    with pytest.raises(PoseError, match=r"^format fbx needs Blender: pip install 'pose-run\[fbx\]'") as error:
+    monkeypatch.setattr(blender_conversion, "find_spec", lambda name: None)
+    with pytest.raises(PoseError, match=r"^FBX needs Blender: pip install 'pose-run\[fbx\]'") as error:
         check_formats(["fbx"], "--to")
     assert "\n" not in str(error.value)
 
@@ -107,7 +108,7 @@ def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):
     character = character_of(track)
     (span,) = track.spans()
     feet = smooth_feet(track, np.flatnonzero(span.known), track.space)
-    posed = pose_character(character, recording.space.to_file(span.joints), feet=feet)
+    posed = pose_character(character, recording.space.to_file(span.joints), feet=feet, times=span.times[span.known])
     assert CharacterMotion(track, character, track.space).hands is False
     root = UsdSkel.Root(stage.GetPrimAtPath("/World/person2"))
     shown = UsdGeom.Imageable(root).GetVisibilityAttr()

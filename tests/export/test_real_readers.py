@@ -1,4 +1,4 @@
-"""Files read by the programs that they are for: Blender, OpenSim, py-c3d, pybvh, three.js and the validator of Khronos.
+"""Files read by Blender, OpenSim, py-c3d, pybvh, three.js, three-vrm and the validator of Khronos.
 
 Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/nightly` makes them). Where one is missing its
 test is skipped and says so.
@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from export_fakes import wave
+from glb_reader import node_places
 from reader_environments import clean_environment, environment
+from rig_files import BONES, VRM_NAMES, rigged
 
 from pose.body.motions import AnimatedSkeleton
 from pose.body.rigs import RIGS, STICKS
@@ -81,15 +83,46 @@ def test_blender_imports_all_people_of_the_glb(files):
 @pytest.mark.parametrize("rig", RIGS)
 def test_glb_validator_reports_no_issue(files, rig):
     (path,), _, _ = files("glb", people=2, present=GAPS, rig=rig)
+    report = validated(path)
+    assert report["issues"]["messages"] == []
+    assert report["info"]["animationCount"] == 3
+
+
+@pytest.mark.parametrize("people", [1, 2])
+def test_glb_validator_finds_nothing_new_in_the_users_character(recorded, tmp_path, people):
+    recording, _ = recorded(30, people)
+    recording.character = rigged(tmp_path / "mine.vrm", {name: name for name in BONES}, vrm=1, unit=100.0)
+    before = {issue["code"] for issue in validated(recording.character)["issues"]["messages"]}
+    (made,) = export(recording, ["glb"], tmp_path, "poses")
+    report = validated(made.path)
+    assert {issue["code"] for issue in report["issues"]["messages"]} <= before
+    assert report["issues"]["numErrors"] == 0
+
+
+def test_vrm_reader_moves_the_humanoid(recorded, tmp_path):
+    """three-vrm finds the bones that the file's extension names, where forward kinematics puts them."""
+    recording, _ = recorded(61)
+    odd = {name: f"bone {at}" for at, name in enumerate(BONES)}
+    recording.character = rigged(tmp_path / "mine.vrm", odd, vrm=1, a_pose=30.0, unit=100.0)
+    (made,) = export(recording, ["glb"], tmp_path, "poses")
+    call = ["node", SCRIPTS / "three.mjs", environment("three-vrm"), made.path, "1"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=True)
+    humanoid = json.loads(done.stdout.partition("RESULT")[2])["humanoid"]
+    places = node_places(made.path)[0]
+    assert {"hips", "leftUpperArm", "rightFoot", "leftIndexProximal"} <= set(humanoid)
+    for name, at in humanoid.items():
+        np.testing.assert_allclose(at, places[odd[VRM_NAMES[name]]][30], atol=1e-3)
+
+
+def validated(path):
+    """The report of Khronos' validator."""
     module = environment("gltf-validator") / "node_modules" / "gltf-validator"
     script = (
         "const v=require(process.argv[1]),fs=require('fs');"
         "v.validateBytes(new Uint8Array(fs.readFileSync(process.argv[2]))).then(r=>console.log(JSON.stringify(r)))"
     )
     done = subprocess.run(["node", "-e", script, module, path], capture_output=True, text=True, timeout=60, check=True)
-    report = json.loads(done.stdout)
-    assert report["issues"]["messages"] == []
-    assert report["info"]["animationCount"] == 3
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("rig", RIGS)

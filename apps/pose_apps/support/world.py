@@ -1,12 +1,11 @@
 """Options for world coordinates, and their conversion to settings of `pose.world`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan, log
 from typing import TYPE_CHECKING
 
-from pose.errors import UsageError
-from pose.utils.options import check_options, option
-from pose.utils.shown import shown
+from pose.config import LiveWorldConfig, WorldConfig
+from pose.world.given import read_heights
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,64 +19,7 @@ SPACE_HELP = "coordinate frame of the exported files; default: world if the resu
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
 
 MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveWorldConfig:
-    """Options for world coordinates in live processing."""
-
-    world: bool = option(True, "estimate gravity and floor, and write world coordinates")
-    pitch: float | None = option(
-        None,
-        "pitch of the camera in degrees, positive if it looks up; default: estimated",
-        minimum=-90,
-        maximum=90,
-    )
-    roll: float | None = option(
-        None, "roll of the camera in degrees, clockwise; default: estimated", minimum=-180, maximum=180
-    )
-    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
-    smooth: bool = option(True, "smooth the motion")
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        read_heights(self.height)
-        if not self.world:
-            for name in ("pitch", "roll", "height"):
-                if getattr(self, name) is not None:
-                    raise UsageError(f"{name}: requires world coordinates; give --world")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorldConfig(LiveWorldConfig):
-    """Options for world coordinates in offline processing."""
-
-    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
-    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
-    foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
-
-
-def read_heights(text: str | None) -> dict[int | None, float]:
-    """Parse body heights in m, `1.82` (key None: all people) or `1:1.82,2:1.65` by id."""
-    from pose.world.given import check_heights
-
-    heights: dict[int | None, float] = {}
-    for word in [] if text is None else str(text).split(","):
-        number, colon, value = word.strip().rpartition(":")
-        try:
-            person = int(number) if colon else None
-            metres = float(value)
-        except ValueError:
-            raise UsageError(
-                "height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; "
-                f"got {shown(text, 60)!r}"
-            ) from None
-        check_heights({person: metres})
-        if person in heights:
-            whose = "all people" if person is None else person
-            raise UsageError(f"height: {shown(text, 60)!r} contains two heights for {whose}")
-        heights[person] = metres
-    return heights
+MIN_UNSURE = 0.25  # smallest probability of each of child and adult that is reported
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
@@ -136,6 +78,23 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
     ]
 
 
+def solutions_line(
+    sizes: "Mapping[int, PersonSize]", heights: "Mapping[int, tuple[float, float]]", second_degrees: float
+) -> str:
+    """Return a message about two scenes that explain the images, with the options that decide; empty if one does."""
+    parts = []
+    if second_degrees:
+        parts.append(f"a vertical {second_degrees:.0f} degrees from this one (--pitch and --roll decide)")
+    unsure = [n for n, size in sorted(sizes.items()) if MIN_UNSURE < size.child < 1 - MIN_UNSURE and heights[n][1]]
+    if unsure:
+        low, high = sizes[unsure[0]].interval
+        parts.append(
+            f"{'people' if len(unsure) > 1 else 'person'} {', '.join(map(str, unsure))} as adult or child "
+            f"(--height {unsure[0]}:METRES decides; {low:.2f} to {high:.2f} m)"
+        )
+    return f"two solutions remain: {'; '.join(parts)}" if parts else ""
+
+
 def contradictions_line(sizes: "Mapping[int, PersonSize]", heights: "Mapping[int, tuple[float, float]]") -> str:
     """Return a message about people whose size or floor was adjusted; empty without such people."""
     # They are adjusted if people of average height would not stand on one common floor.
@@ -179,7 +138,7 @@ def scenes_line(info: "WorldInfo") -> str:
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
     """Summarise in one line how gravity and the floor were found."""
-    from pose.world.frame import FEET, GIVEN, UNKNOWN
+    from pose.world.frame import FEET, GIVEN, LINES, UNKNOWN
 
     world = info.world
     if world.found_by == UNKNOWN:
@@ -187,13 +146,13 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
     elif world.found_by == GIVEN:
         text = "world: gravity from --pitch and --roll"
     else:
-        by = "standing feet" if world.found_by == FEET else "upright bodies"
-        text = f"world: gravity from {by} (+- {world.sigma_degrees:.0f} degrees)"
+        by = {LINES: "straight lines and people", FEET: "standing feet"}.get(world.found_by, "upright bodies")
+        text = f"world: gravity from {by} (+- {world.sigma_degrees:.{int(world.sigma_degrees < 1)}f} degrees)"
     if world.floor_known:
         text += f"; the camera is {-world.floor:.1f} m above the floor"
     if world.focal != 1.0:
         text += f"; focal length {world.focal:.2f} x the assumed one (+- {100 * world.focal_sigma:.0f} %), from people"
-        text += " (--intrinsics sets it)"
+        text += f"{' and lines' if world.found_by == LINES else ''} (--intrinsics sets it)"
     if filled:
         text += f"; {filled} {'frame' if filled == 1 else 'frames'} of people filled in"
     return text

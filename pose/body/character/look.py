@@ -14,7 +14,7 @@ from pose.body.character.sole_lock import locked, rise_of, soles_of
 from pose.body.figures import Look
 from pose.body.gaze import face_directions
 from pose.body.motions import AnimatedSkeleton, distant_joints_text
-from pose.body.rigs import bone_names
+from pose.body.rigs import bone_names, is_finger
 from pose.body.skeleton import SkeletonMotion
 from pose.body.smoothing import smoothed
 from pose.body.soles import focal_lengths, smooth_feet
@@ -26,7 +26,6 @@ from pose.structures.spaces import WORLD
 from pose.structures.types import F64, I64
 
 SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
-_FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
 def character_of(track: Track, mesh: Mesh = "full") -> Character:
@@ -40,8 +39,7 @@ def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
 
     The toes are never animated. The fingers are animated only if `fingers` is True.
     """
-    still = ("Toe",) if fingers else ("Toe", *_FINGERS)
-    return [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
+    return [at for at, name in enumerate(model.names) if "Toe" not in name and (fingers or not is_finger(name))]
 
 
 def character_look(rig: str) -> Callable[[Track], Look]:
@@ -54,6 +52,7 @@ def character_look(rig: str) -> Callable[[Track], Look]:
         return Look(
             track,
             [names[name] for name in model.names],
+            model.names,
             model.parents.tolist(),
             character.heads,
             character.vertices.astype(np.float32),

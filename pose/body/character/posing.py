@@ -20,6 +20,7 @@ import numpy as np
 from pose.body.character.hands import FOREARM_SHARE, HandRotations, finger_bones, interpolated, twist_of
 from pose.body.character.heads import from_vectors, lifted_heads
 from pose.body.character.rest import Character
+from pose.body.rigs import is_finger
 from pose.body.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
 from pose.structures import rotations
 from pose.structures.rotations import cross, dot, unit
@@ -230,7 +231,7 @@ def _finished(solver: _Solver) -> Posed:
     """Set the remaining fingers and toes, and convert rotations to the parents' frames."""
     parents, names = solver.model.parents, solver.model.names
     for bone, name in enumerate(names):
-        if name not in solver.posed and ("ToeBase" in name or ("Hand" in name and not name.endswith("Hand"))):
+        if name not in solver.posed and ("ToeBase" in name or is_finger(name)):
             solver.set(name, solver.global_quaternions[:, parents[bone]])
     quaternions = solver.global_quaternions.copy()
     quaternions[:, 1:] = rotations.multiply(

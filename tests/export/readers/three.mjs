@@ -1,6 +1,7 @@
 // Prints, after RESULT, what three.js makes of a GLB at a moment: for each skin its bones' names and world places, m.
+// With three-vrm in FOLDER, also the world places of the bones of a VRM humanoid.
 //   node three.mjs FOLDER FILE SECONDS        (FOLDER has node_modules/three)
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const [folder, file, seconds] = process.argv.slice(2);
@@ -11,7 +12,13 @@ const { GLTFLoader } = await load("examples/jsm/loaders/GLTFLoader.js");
 
 const data = readFileSync(file);
 const buffer = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
-const gltf = await new Promise((done, failed) => new GLTFLoader().parse(buffer, "", done, failed));
+const loader = new GLTFLoader();
+const vrmModule = `${folder}/node_modules/@pixiv/three-vrm/lib/three-vrm.module.js`;
+if (existsSync(vrmModule)) {
+  const { VRMLoaderPlugin } = await import(pathToFileURL(vrmModule).href);
+  loader.register((parser) => new VRMLoaderPlugin(parser, { autoUpdateHumanBones: false }));
+}
+const gltf = await new Promise((done, failed) => loader.parse(buffer, "", done, failed));
 const mixer = new THREE.AnimationMixer(gltf.scene);
 mixer.clipAction(gltf.animations[0]).play();
 mixer.setTime(Number(seconds));
@@ -23,4 +30,8 @@ gltf.scene.traverse((node) => {
     skins.push({ name: node.name, bones: node.skeleton.bones.map((bone) => bone.name), places });
   }
 });
-console.log(`RESULT${JSON.stringify({ revision: THREE.REVISION, skins })}`);
+const humanoid = {};
+for (const [name, bone] of Object.entries(gltf.userData.vrm?.humanoid.rawHumanBones ?? {})) {
+  if (bone) humanoid[name] = bone.node.getWorldPosition(new THREE.Vector3()).toArray();
+}
+console.log(`RESULT${JSON.stringify({ revision: THREE.REVISION, skins, humanoid })}`);
