@@ -143,7 +143,7 @@ def _transport_stream(file: IO[bytes], size: int) -> bool:
 
 
 def _program_stream(file: IO[bytes], size: int) -> bool:
-    """Return whether the last packet of the last pack is incomplete. A stream that was cut between two looks complete."""
+    """Return whether the last packet of the last pack is incomplete; cut between two, a stream looks complete."""
     file.seek(max(0, size - _MAX_PACK_BYTES))
     tail = file.read()
     place = tail.rfind(_PACK)
