@@ -29,6 +29,7 @@ from pose_apps.support.world import (
     inconsistent_lines,
     joins_line,
     scenes_line,
+    solutions_line,
     steps_of,
     unknown_heights,
     world_line,
@@ -232,7 +233,7 @@ def _process(
     config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.edits import read_edits
+    from pose.results.edits import read_edits
     from pose.results.recorded import write_results
     from pose.results.run import record_video
 
@@ -298,6 +299,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),
             contradictions_line(run.sizes, run.heights),
+            solutions_line(run.sizes, run.heights, run.world.second_degrees),
             unknown_heights(config, run.heights),
         ]
     tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)

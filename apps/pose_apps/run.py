@@ -85,7 +85,7 @@ class _Video(argparse.Action):
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
     """Process one video and return the exit status."""
-    from pose.edits import read_edits
+    from pose.results.edits import read_edits
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pose.edits.plan import EditPlan, StoredFrames
-from pose.edits.types import Edit
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream
+from pose.results.edits.plan import EditPlan, StoredFrames
+from pose.results.edits.types import Edit
 from pose.results.recorded import RecordedRun, record
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json

@@ -104,8 +104,7 @@ class Cleaned:
         partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
             right leg, left arm, right arm.
-        foot_velocities: (N, 4) samples of the lower foot: time (s), velocity along x and z (m/s), duration (s), from
-            `lower_foot_velocities`. Empty for a static camera.
+        foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
     """
 
     times: F64
@@ -229,7 +228,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         placed[..., 1] += raised
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
-        np.zeros((0, 4))
+        np.zeros((0, 6))
         if steps.path is None
         else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
     )
