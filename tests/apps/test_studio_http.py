@@ -20,6 +20,7 @@ from pose_fakes import random_result, run_info
 from pose.errors import PoseError
 from pose.live.web.settings import WebSettings
 from pose.results import load_poses
+from pose.results.edits import parse_edits, read_edits
 from pose.results.recorded import write_results
 
 TOKEN = "a token of more than sixteen letters"
