@@ -89,7 +89,7 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
         contacts, up = table.placed.contacts[rows], (0.0, 1.0, 0.0)
     else:
         camera = np.asarray(table.joints3d[rows] + table.root[rows][:, None], np.float64)
-        joints, contacts, up = camera * (1, -1, -1), np.zeros((len(rows), 2)), (0.0, 1.0, 0.0)
+        joints, contacts, up = camera * (1, -1, -1), np.zeros((len(rows), 2), np.float32), (0.0, 1.0, 0.0)
     sigma = np.asarray(table.sigma[rows], np.float64)
     points, scores = np.array(table.keypoints[rows]), np.array(table.scores[rows])
     centres, seen = to_h36m17(points, scores, table.skeleton)
