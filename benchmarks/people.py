@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 TILES, TILE = (2, 5), (496, 250)  # rows and columns of copies; height and width of a copy
 START, LEFT = 120, 60  # first frame and first column of the clip that are shown
-
-Spent = tuple[float, float]  # processor time in ms for each frame, people found for each frame
+MIN_CONFIDENCE = 0.1  # of MediaPipe Tasks; with its default of 0.5 it finds nobody in images of several people
 
 
 def draw(clip: Path, people: int, frames: int) -> list[NDArray[np.uint8]]:
@@ -70,7 +69,11 @@ def tasks_loop(clip: str, models: str, people: int) -> None:
             writer = MetadataWriter.create(bytearray((Path(models) / f"{file}.tflite").read_bytes()))
             archive.writestr(f"{name}.tflite", writer.add_image_input([mean], [scale]).populate()[0])
     options = vision.PoseLandmarkerOptions(
-        base_options=BaseOptions(model_asset_path=str(bundle)), running_mode=vision.RunningMode.VIDEO, num_poses=people
+        base_options=BaseOptions(model_asset_path=str(bundle)),
+        running_mode=vision.RunningMode.VIDEO,
+        num_poses=people,
+        min_pose_detection_confidence=MIN_CONFIDENCE,
+        min_pose_presence_confidence=MIN_CONFIDENCE,
     )
     found = []
     with vision.PoseLandmarker.create_from_options(options) as landmarker, av.open(clip) as container:
