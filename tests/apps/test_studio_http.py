@@ -16,10 +16,10 @@ from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
 from pose_apps.studio.server import Studio, StudioSettings
 from pose_fakes import random_result, run_info
 
-from pose.edits import parse_edits, read_edits
 from pose.errors import PoseError
 from pose.live.web.settings import WebSettings
 from pose.results import load_poses
+from pose.results.edits import parse_edits, read_edits
 from pose.results.recorded import write_results
 
 TOKEN = "a token of more than sixteen letters"
