@@ -33,7 +33,8 @@ from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_world, refound
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to, scaled_stature, stature
+from pose.world.measured import MeasuredPerson
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
@@ -59,6 +60,8 @@ class Steps:
     up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    # Sizes and distances from depth images, by track id. A height in `heights` has precedence.
+    measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
     lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
@@ -150,11 +153,17 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path, steps.refocused)
+    measured = steps.measured.get(number)
+    if measured is not None:
+        person = replace(person, joints=measured.tilted(person.joints, person.root))
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
     height = stature(lengths, rules.size)
     wanted = steps.heights.get(number, steps.heights.get(None))
+    if wanted is None and measured is not None:
+        whole = depths.estimate_pelvis(person, rules.depth).depth
+        wanted = scaled_stature(height, measured.scale_of(person.times, whole), rules.size)
     if wanted is not None:
         factor = scale_to(wanted, height, rules.size)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
@@ -171,6 +180,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             camera = None if steps.path.positions is None else steps.path.positions[rows]
             slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
         distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
+        if measured is not None and steps.path is None:
+            distance, variance = measured.fused(person.times, distance, variance)
         carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
@@ -197,6 +208,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
         inconsistent, 1000 * spread, height_given=wanted is not None,
+        size_sigma=0.0 if measured is None else measured.scale_sigma,
     )  # fmt: skip
 
 

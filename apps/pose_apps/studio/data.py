@@ -96,7 +96,8 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
     weights = (seen[:, _TRUNK] > 0)[..., None].astype(np.float64)
     boxes = np.asarray(table.box[rows], np.float64).reshape(-1, 2, 2).mean(axis=1)
     found = weights.sum(axis=1)
-    centre = np.where(found > 0, (centres[:, _TRUNK] * weights).sum(axis=1) / np.maximum(found, 1), boxes)
+    trunk = np.asarray((centres[:, _TRUNK] * weights).sum(axis=1), np.float64) / np.maximum(found, 1)
+    centre = np.where(found > 0, trunk, boxes)
     centre[~(scores > 0).any(axis=1)] = np.nan
     for row, limb in np.argwhere(np.asarray(table.swapped[rows])):
         order = mirrored_orders(table.skeleton)[limb]
