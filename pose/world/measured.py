@@ -79,11 +79,11 @@ class MeasuredPerson:
     depth: F64
     sigma: F64
 
-    def tilted(self, joints: F32, root: F32) -> F32:
+    def tilted(self, joints: F64, root: F64) -> F64:
         """Return joints (T, 17, 3) m about the pelvis (T, 3) m, moved along their lines of sight by the tilt."""
         places = joints + root[:, None]
         moved = places[..., 2:] + self.tilt * joints[..., 1:2]
-        result: F32 = places * np.maximum(moved / places[..., 2:], 0.1) - root[:, None]
+        result: F64 = places * np.maximum(moved / places[..., 2:], 0.1) - root[:, None]
         return result
 
     def scale_of(self, times: F64, depth: F64) -> float:
