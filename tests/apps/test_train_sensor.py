@@ -49,6 +49,7 @@ def words(data, *more):
     return ["sensor", "--config", str(data / "recipe.yaml"), "--out", str(data / "run"), "--quiet", *more]
 
 
+@pytest.mark.slow
 def test_run_writes_a_calibrated_network_for_use(data, capsys):
     assert main(words(data)) == 0
     assert "validation people, recorded" in capsys.readouterr().out
