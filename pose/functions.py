@@ -413,9 +413,9 @@ def convert(
         UsageError: If a format or id is unknown, or a file exists.
         PoseError: If a library that a format needs is not installed, or a file cannot be written.
     """
-    names = [formats] if isinstance(formats, str) else formats
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+    if not isinstance(formats, Sequence) or not all(isinstance(name, str) for name in formats):
         raise UsageError(f"formats: expected names of formats, got {shown(repr(formats), 60)}")
+    names = [formats] if isinstance(formats, str) else list(formats)
     check_formats(names, "formats")
     if stem in ("", ".", "..") or Path(stem).name != stem:
         raise UsageError(f"stem: {shown(stem, 60)!r} is not the start of a file name; give the folder with out")
