@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.structures.types import F64, Flags
+from pose.world.cutoffs import Cutoffs
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
 from pose.world.size import PersonSize
@@ -31,6 +32,7 @@ class Work:
         height_sigma: Standard deviation of the height, m.
         height_interval: Shortest interval that holds the height with a probability of 68 %, m.
         height_given: Whether the height was given instead of estimated.
+        cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
     times: F64
@@ -48,6 +50,7 @@ class Work:
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False
+    cutoffs: Cutoffs | None = None
 
 
 def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work:

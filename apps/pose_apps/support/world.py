@@ -42,6 +42,8 @@ class LiveWorldConfig:
     def __post_init__(self) -> None:
         check_options(self)
         read_heights(self.height)
+        if getattr(self, "cutoff", None) is not None and not self.smooth:
+            raise UsageError("cutoff: is that of the smoothing, which --no-smooth turns off")
         if not self.world:
             for name in ("pitch", "roll", "height"):
                 if getattr(self, name) is not None:
@@ -54,6 +56,12 @@ class WorldConfig(LiveWorldConfig):
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
+    cutoff: float | None = option(
+        None,
+        "cut-off frequency of the smoothing in Hz; default: by residual analysis, 6 to 12",
+        minimum=0.5,
+        maximum=100,
+    )
     foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
 
 
@@ -95,7 +103,7 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
     heights = read_heights(config.height)
     steps = Steps(bones=bones, smooth=config.smooth, camera_known=camera_known, up=up, heights=heights)
     if isinstance(config, WorldConfig):
-        steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock)
+        steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock, cutoff_hz=config.cutoff)
     return steps
 
 
