@@ -78,7 +78,9 @@ def _cutoff(values: F64, times: F64, parts: Sequence[slice], rules: SmoothRules)
     squares, speeds, weights = [], [], []
     for part in usable:
         own, at = values[part], times[part]
-        errors = np.stack([((own - zero_phase(own, at, float(hz), _ORDER)) ** 2).sum(axis=2).mean(axis=1) for hz in tried])
+        errors = np.stack(
+            [((own - zero_phase(own, at, float(hz), _ORDER)) ** 2).sum(axis=2).mean(axis=1) for hz in tried]
+        )
         speed = np.linalg.norm(np.gradient(own, at, axis=0), axis=2).mean(axis=1)
         pieces = np.array_split(np.arange(len(at)), max(1, round((at[-1] - at[0]) / _PART_S)))
         for piece in pieces:
