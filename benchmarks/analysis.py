@@ -23,9 +23,9 @@ from pose_datasets.mocap import Clip
 from pose_datasets.ui_prmd import load_ui_prmd
 
 from benchmarks.world import fixed_views
-from pose.analysis.gait import analyse_gait
-from pose.analysis.motion import Motion
 from pose.analysis.repetitions import body_frame_poses, find_repetitions
+from pose.body.gait import analyse_gait
+from pose.body.segments import Motion
 from pose.functions import lift_sequences
 from pose.lifting.load import load_lifter
 from pose.structures.refine import lengths_of

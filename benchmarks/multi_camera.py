@@ -341,7 +341,7 @@ def joints_error(rig, scene):
         points = scene.people[owner_of(rig.tracks[person], lengths)]
         times = line.times[motion.frames]
         truth = truth_at(points, RATE, times + line.begins)[:, :17].astype(float) @ base.rotation.T + base.translation
-        shared = np.isfinite(motion.residual).sum(axis=0) >= 2
+        shared = np.isfinite(motion.residual).sum(axis=1) >= 2
         if shared.sum() < 10:
             continue
         errors = aligned_errors(motion.joints.astype(float), truth)

@@ -230,7 +230,7 @@ def keypoint_networks(given: Path | None, folder: Path) -> Iterator[tuple[str, P
     if given:
         yield given.name, given
         return
-    from tests.estimators.rtmpose_weights import export_onnx, random_network
+    from tests.networks.estimators.rtmpose_weights import export_onnx, random_network
 
     for size in "tsm":
         export_onnx(random_network(size, 17), folder / f"{size}.onnx")

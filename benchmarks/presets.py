@@ -3,24 +3,25 @@
     python -m benchmarks.presets [--videos ../shared/videos] [--repeats 1] [--mediapipe ENV/bin/python] [--out FOLDER]
                                [--start S] [--end S] [--page docs/studies/presets.md]
 
-No clip here has truth. The error is the distance from a reference that uses all that there is: BlazePose heavy and
-MoveNet Thunder, both with mirrored crops, on every frame. It contains errors of the networks that others share with
-the reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference.
-Each pair of joints is compared after alignment of the pose (rotation, translation, scale). "fast": joints faster than
-2 m/s in the reference. Runs are whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe
-0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly changes. The
-table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release whose
-code is not the measured one.
+The reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every frame.
+In clips of one camera, the error is the distance from its 3D. It excludes errors of networks that others share with the
+reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference. In
+`two-people`, the error is that of each view's 3D against joints that are triangulated from the reference's 2D in both
+calibrated views. The 12 joints of the limbs are compared after alignment of the pose (rotation, translation, scale).
+"fast": joints faster than 2 m/s in the reference; "degrees": angles of knees and elbows; "to standard": mean difference
+of the error from that of `standard`, with its standard error over blocks of half a second, person and view. Runs are
+whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe 0.10.21 runs before each of them, and
+the ratios are those of neighbours, which load on the machine hardly changes. The table replaces the one in the page; a
+test compares both with `presets.json`, and `.ci/release` refuses a release whose code is not the measured one.
 """
 
 import argparse
 import json
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import POSE_RUN, processor_seconds, run_mediapipe
+from benchmarks.peers import processor_seconds, run_mediapipe
+from benchmarks.runs import Result, run
+from benchmarks.two_views import F64, JOINTS, NAMES, VIEWS, Truth, read_views
 from pose.structures.alignment import similarity_residuals
-from pose.structures.skeletons import H36M17
 
-CLIPS = ("dance.mp4", "two-people/view-a.mp4")
+CLIPS = ("dance.mp4", "two-people")
 REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-crops --keypoint-rate 0"
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
@@ -48,24 +50,13 @@ OTHERS = {
     "heavy and Thunder": "--estimator blazepose-heavy --ensemble movenet-thunder",
 }
 FAST_MPS = 2.0
+BLOCK_S = 0.5  # longer than errors of networks usually last
 BEGIN, END = "<!-- presets -->", "<!-- end of presets -->"
 LIMBS = [
-    [H36M17.index(f"{side}_{joint}") for joint in joints]
+    [NAMES.index(f"{side}_{joint}") for joint in joints]
     for side in ("left", "right")
     for joints in (("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist"))
 ]
-Result = dict[str, NDArray[Any]]
-
-
-def run(clip: Path, options: str, folder: Path) -> tuple[Result, float, float]:
-    """Run `pose-run` on a clip; return its result, its time and its processor time in s."""
-    fixed = ["--cache", "off", "--no-overlay", "--quiet", "--formats", "npz", "--overwrite", "--no-world"]
-    words = [sys.executable, "-c", POSE_RUN, str(clip), *fixed, *options.split(), "--out", str(folder / "out")]
-    before, start = processor_seconds(), time.perf_counter()
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds, processor = time.perf_counter() - start, processor_seconds() - before
-    with np.load(folder / "out" / "poses.npz") as arrays:
-        return dict(arrays), seconds, processor
 
 
 def angles(joints: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -90,21 +81,92 @@ def same_people(found: Result, reference: Result) -> tuple[NDArray[np.int64], ND
     return np.array(rows, np.int64), np.array(others, np.int64)
 
 
-def errors(found: Result, reference: Result) -> dict[str, float]:
-    """Return the distance from the reference: mm, mm of fast joints, degrees, and the share of people found."""
-    rows, others = same_people(found, reference)
-    mine, theirs = found["joints3d"][rows].astype(np.float64), reference["joints3d"][others].astype(np.float64)
-    distance = 1000 * np.linalg.norm(similarity_residuals(mine, theirs), axis=-1)
-    speed = np.zeros_like(distance)
-    for person in np.unique(reference["id"][others]):
-        own = np.flatnonzero(reference["id"][others] == person)
+@dataclass(frozen=True)
+class Pairs:
+    """Poses of N rows of a result, and those of the reference."""
+
+    mine: F64  # (N, 12, 3) m
+    theirs: F64  # (N, 12, 3) m
+    known: NDArray[np.bool_]  # (N, 12) whether the joints of the reference are known
+    speed: F64  # (N, 12) m/s
+    block: NDArray[np.int64]  # (N,) view, person and part of `BLOCK_S`; errors in different blocks are independent
+    found: float  # share of the reference's people that are found
+
+
+class Distance:
+    """Distance of results from those of a reference, which has the same errors as the networks it shares with them."""
+
+    def __init__(self, clips: list[Path], references: list[Result]) -> None:
+        (self._reference,) = references
+
+    def pairs(self, results: list[Result]) -> Pairs:
+        """Compare the result of the clip."""
+        (found,), reference = results, self._reference
+        rows, others = same_people(found, reference)
+        ids, times = reference["id"][others], reference["time"][others]
+        mine, theirs = (
+            one["joints3d"][at][:, JOINTS].astype(np.float64) for one, at in ((found, rows), (reference, others))
+        )
+        known, share = np.ones(theirs.shape[:2], bool), len(rows) / len(reference["id"])
+        return Pairs(mine, theirs, known, speeds(theirs, times, ids), blocks(0, ids, times), share)
+
+
+class TrueError:
+    """Error of results of two calibrated views, against joints that are triangulated from both views of a reference."""
+
+    def __init__(self, clips: list[Path], references: list[Result]) -> None:
+        self._views = read_views(clips[0].parent)
+        self._truth = Truth(self._views, references)
+
+    def pairs(self, results: list[Result]) -> Pairs:
+        """Compare the results of both views."""
+        truth, parts = self._truth, []
+        speed = speeds(truth.joints, truth.times, truth.ids)
+        for number, (view, result) in enumerate(zip(self._views, results, strict=True)):
+            rows, own = truth.of_view(number, result)
+            mine = result["joints3d"][rows][:, JOINTS].astype(np.float64)
+            block = blocks(number, truth.ids[own], truth.times[own])
+            parts.append((mine, truth.joints[own] @ view.rotation.T, truth.known[own], speed[own], block))
+        columns = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return Pairs(*columns, len(columns[0]) / len(truth.times) / len(results))
+
+
+def blocks(view: int, ids: NDArray[np.int64], times: F64) -> NDArray[np.int64]:
+    """Return the blocks (N,) of rows of people at times in s."""
+    return (view * 1000 + ids) * 100_000 + (times / BLOCK_S).astype(np.int64)
+
+
+def speeds(joints: F64, times: F64, ids: NDArray[np.int64]) -> F64:
+    """Return the speeds (N, J) m/s of joints (N, J, 3) m of several people."""
+    speed = np.zeros(joints.shape[:2])
+    for person in np.unique(ids):
+        own = np.flatnonzero(ids == person)
         if len(own) > 2:
-            slope = np.gradient(theirs[own], reference["time"][others][own], axis=0)
-            speed[own] = np.linalg.norm(slope, axis=-1)
+            speed[own] = np.linalg.norm(np.gradient(joints[own], times[own], axis=0), axis=-1)
+    return speed
+
+
+def errors(results: list[Result], reference: Distance | TrueError) -> dict[str, Any]:
+    """Return the error: mm, mm of fast joints, degrees of knees and elbows, people found, and mm by block."""
+    pairs = reference.pairs(results)
+    mine, theirs, known = pairs.mine, pairs.theirs, pairs.known
+    # Joints without truth are those of the reference, so that they hardly change the alignment.
+    moved = theirs - theirs.mean(axis=1, keepdims=True) + mine.mean(axis=1, keepdims=True)
+    filled = np.where(known[..., None], mine, moved)
+    distance = 1000 * np.linalg.norm(similarity_residuals(filled, theirs), axis=-1)
+    fast, seen = known & (pairs.speed > FAST_MPS), known[:, LIMBS].all(axis=-1)
+    parts = {int(one): distance[pairs.block == one][known[pairs.block == one]] for one in np.unique(pairs.block)}
     return {
-        "mm": float(distance.mean()), "fast": float(distance[speed > FAST_MPS].mean()),
-        "degrees": float(np.abs(angles(mine) - angles(theirs)).mean()), "found": len(rows) / len(reference["id"]),
+        "mm": float(distance[known].mean()), "fast": float(distance[fast].mean()) if fast.any() else float("nan"),
+        "degrees": float(np.abs(angles(mine) - angles(theirs))[seen].mean()), "found": pairs.found,
+        "blocks": {str(one): round(float(part.mean()), 2) for one, part in parts.items() if len(part)},
     }  # fmt: skip
+
+
+def difference(row: dict[str, Any], other: dict[str, Any]) -> tuple[float, float]:
+    """Return the mean difference in mm of a row from another one, and its standard error: paired, over blocks."""
+    apart = [row["blocks"][one] - other["blocks"][one] for one in row["blocks"].keys() & other["blocks"].keys()]
+    return float(np.mean(apart)), float(np.std(apart, ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("nan")
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
@@ -113,23 +175,28 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {name: {"name": name, "options": text} for name, text in combinations.items()}
     for clip in (options.videos / name for name in options.clips):
         with tempfile.TemporaryDirectory() as text:
-            folder = Path(text)
-            part = f" --start {options.start} --end {options.end}"
-            reference, *_ = run(clip, REFERENCE + part, folder)
-            frames = len(reference["timestamps"])
+            folder, part = Path(text), f" --start {options.start} --end {options.end}"
+            clips = [clip / f"{name}.mp4" for name in VIEWS] if clip.is_dir() else [clip]
+            references = [run(one, REFERENCE + part, folder)[0] for one in clips]
+            reference = (TrueError if clip.is_dir() else Distance)(clips, references)
+            frames = sum(len(one["timestamps"]) for one in references)
             for name, combination in combinations.items():
                 times, ratios = [], []
-                for _ in range(options.repeats):
-                    theirs = peer_seconds(options, clip)
-                    found, seconds, processor = run(clip, combination + part, folder)
-                    times.append(1000 * processor / frames)
-                    ratios.append((seconds / theirs[0], processor / theirs[1]))
+                for _ in range(options.repeats if name in PRESETS else 1):
+                    theirs = np.sum([peer_seconds(options, one) for one in clips], axis=0)
+                    runs = [run(one, combination + part, folder) for one in clips]
+                    ours = np.sum([seconds for _, *seconds in runs], axis=0)
+                    times.append(1000 * ours[1] / frames)
+                    ratios.append(ours / theirs)
                 wall, processors = np.median(ratios, axis=0)
-                row = errors(found, reference) | {"ms": statistics.median(times)}
+                row = errors([found for found, *_ in runs], reference) | {"ms": statistics.median(times)}
                 if options.mediapipe:
                     row |= {"time_ratio": float(wall), "processor_ratio": float(processors)}
                 rows[name][clip.stem] = row
-                print(f"{clip.stem} {name}: {json.dumps({k: round(v, 3) for k, v in row.items()})}", flush=True)
+                print(
+                    f"{clip.stem} {name}: {json.dumps({k: round(v, 3) for k, v in row.items() if k != 'blocks'})}",
+                    flush=True,
+                )
     return list(rows.values())
 
 
@@ -145,11 +212,18 @@ def peer_seconds(options: argparse.Namespace, clip: Path) -> tuple[float, float]
 def table(report: dict[str, Any]) -> str:
     """Return a report as a Markdown table, the cheapest combination first."""
     stems, keys = report["clips"], ("ms", "mm", "fast", "degrees", "processor_ratio", "time_ratio")
-    shown = [key for key in keys if key in report["rows"][0][stems[0]]]
-    lines = ["| 2D | " + " | ".join(f"{stem}: {', '.join(shown)}" for stem in stems) + " |"]
-    lines.append("|---" * (len(stems) + 1) + "|")
-    for row in sorted(report["rows"], key=lambda row: float(row[stems[0]]["ms"])):
-        cells = [", ".join(_digits(key, row[stem][key]) for key in shown) for stem in stems]
+    rows = sorted(report["rows"], key=lambda row: float(row[stems[0]]["ms"]))
+    base = next((row for row in rows if row["name"] == "standard"), rows[0])
+    shown = [key for key in keys if key in rows[0][stems[0]]]
+    paired = "blocks" in base[stems[0]]
+    heads = [f"{stem}: {', '.join(shown)}" + (f" | to {base['name']}, mm" if paired else "") for stem in stems]
+    lines = [f"| 2D | {' | '.join(heads)} |", "|---" * (len(stems) * (1 + paired) + 1) + "|"]
+    for row in rows:
+        cells = []
+        for stem in stems:
+            cells.append(", ".join(_digits(key, row[stem][key]) for key in shown))
+            if paired:
+                cells.append("" if row is base else "{:+.1f} ± {:.1f}".format(*difference(row[stem], base[stem])))
         lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
     measured = f"Version {report['version']}, commit {report['commit'][:8]}"
     if report["end"] < 1000:
@@ -194,7 +268,7 @@ def main() -> None:
     parser.add_argument("--start", type=float, default=0.0, help="part of the clips in s, not with --mediapipe")
     parser.add_argument("--end", type=float, default=1000.0)
     parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each preset; their median counts")
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
     parser.add_argument("--out", type=Path, default=Path("docs/studies/results"))
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """Gravity, focal length, heights and floor of simulated scenes: docs/studies/scene.md.
 
-    python -m benchmarks.scene --mocap cmu.npz,ui-prmd.npz [--part validation] [--scenes 60] [--known]
+    python -m benchmarks.scene --mocap cmu.npz,ui-prmd.npz [--part validation] [--scenes 60] [--known] [--lines room]
 
 People of motion capture stand, walk and move before one static camera: 1 to 8 stand on one floor, and 0 to 3 are cut by
 the image's edge, seated, or on a platform. Heights are 1.0 to 2.05 m, fields of view 25 to 100 degrees, pitch -45 to 10
@@ -27,16 +27,19 @@ from pose_datasets.errors import ErrorConfig, add_errors
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 
+from benchmarks.rooms import image_of
 from benchmarks.world import COCO_ROWS, angle_between
 from pose.lifting.load import load_lifter
 from pose.lifting.repair.person import repair
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.refine import lengths_of, refine
 from pose.structures.sequences import Sequence2D
-from pose.structures.types import F32, F64
+from pose.structures.skeletons import COCO17
+from pose.structures.types import F32, F64, People
 from pose.world.clean import Steps, clean
 from pose.world.height import scaled_stature, stature
 from pose.world.person import Person, person_of
+from pose.world.scene.lines import FrameLines, find_lines
 
 STANDING, PARTIAL, SEATED, RAISED = "standing", "partial", "seated", "raised"
 FPS, SECONDS = 15.0, 4.0
@@ -234,10 +237,23 @@ class Found:
     soles: dict[int, float]  # height of the soles above the floor, m
 
 
-def solve(scene: Scene, people: dict[int, Person], known: bool) -> Found:
-    """Run the steps of `pose.world` on lifted people."""
+def lines_of(scene: Scene, kind: str, known: bool) -> tuple[FrameLines, ...]:
+    """Return the lines of a rendered 'room' or 'court' around the people, without them."""
+    camera = scene.actors[0].seen.camera
+    rng = np.random.default_rng(zlib.crc32(f"{kind} {scene.fov}".encode()))
+    image = image_of(rng, kind, scene.rotation, scene.camera_height, camera.matrix, camera.size)
+    none = np.zeros((0, len(COCO17.names)), np.float32)
+    nobody = People(
+        0, 0.0, np.zeros(0, np.int64), none[:, :4], none[:, 0], np.zeros((*none.shape, 2), np.float32), none
+    )
+    return (find_lines(image, nobody, COCO17, camera if known else Camera.of(camera.size)),)
+
+
+def solve(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:
+    """Run the steps of `pose.world` on lifted people, with the lines of a rendered background if `lines` names one."""
     frames = next(iter(people.values())).times
-    world, cleaned = clean(people, frames, Steps(camera_known=known))
+    found = lines_of(scene, lines, known) if lines else ()
+    world, cleaned = clean(people, frames, Steps(camera_known=known, lines=found))
     size = scene.actors[0].seen.camera.size
     ratio = 1.0 if known else Camera.of(size).matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
     ratio *= world.focal
@@ -308,6 +324,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the scenes; 0 was used for development")
     parser.add_argument("--known", action="store_true", help="give the intrinsics")
     parser.add_argument("--keep", type=Path, help="file that keeps the lifted scenes for the next run")
+    parser.add_argument("--lines", choices=("room", "court"), help="render a background with straight lines")
     options = parser.parse_args()
     if options.keep and options.keep.exists():
         scenes, lifts = pickle.loads(options.keep.read_bytes())
@@ -317,7 +334,7 @@ def main() -> None:
         lifts = [lifted(scene, network, options.known) for scene in scenes]
         if options.keep:
             options.keep.write_bytes(pickle.dumps((scenes, lifts)))
-    founds = [solve(scene, people, options.known) for scene, people in zip(scenes, lifts, strict=True)]
+    founds = [solve(scene, people, options.known, options.lines) for scene, people in zip(scenes, lifts, strict=True)]
     print("\n".join(table(scenes, founds)))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pose.body.joint_angles import JointAngles
     from pose.errors import PoseError, UsageError
+    from pose.export.result import Result, load
     from pose.functions import analyse, convert, lift, several
     from pose.live.loop import LiveLoop
     from pose.live.rerun_sink import RerunSink
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pose.live.sources import PushedFrames, open_live
     from pose.live.websocket import WebSocketSink
     from pose.pipeline import Pipeline
-    from pose.result import Result, load
     from pose.structures.types import Boxes, Frame
 
 __all__ = [
@@ -58,14 +58,14 @@ _MODULES = {
     "PoseError": "pose.errors",
     "PushedFrames": "pose.live.sources",
     "RerunSink": "pose.live.rerun_sink",
-    "Result": "pose.result",
+    "Result": "pose.export.result",
     "UdpSink": "pose.live.sinks",
     "UsageError": "pose.errors",
     "WebSocketSink": "pose.live.websocket",
     "analyse": "pose.functions",
     "convert": "pose.functions",
     "lift": "pose.functions",
-    "load": "pose.result",
+    "load": "pose.export.result",
     "open_live": "pose.live.sources",
     "several": "pose.functions",
 }

@@ -3,11 +3,9 @@
 This module has no heavy imports, so that commands parse their options before any network is loaded.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
@@ -21,7 +19,6 @@ from pose.registry import (
     FALLBACK_DETECTOR,
     ONE_PASS,
     PREFERRED_DETECTOR,
-    build,
     detector_choice,
     estimator_choice,
     weight_file,
@@ -29,13 +26,10 @@ from pose.registry import (
 from pose.tracking.box_trackers import BOX_TRACKERS
 from pose.tracking.config import TrackingConfig
 from pose.utils.device import Device, Precision, driver_present, onnx_has_cuda
-from pose.utils.json_values import Json
 from pose.utils.options import check_options, option
-
-if TYPE_CHECKING:
-    from pose.structures.skeletons import Skeleton
-    from pose.structures.stages import Detector, PeopleStage
-    from pose.utils.times import StageTimes
+from pose.utils.presets import preset_values
+from pose.utils.resources import available_cores
+from pose.world.given import read_heights
 
 _TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
@@ -203,6 +197,53 @@ class LiveConfig:
         check_options(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWorldConfig:
+    """Settings of world coordinates in live processing.
+
+    Raises:
+        UsageError: For an invalid value.
+    """
+
+    world: bool = option(True, "estimate gravity and floor, and write world coordinates")
+    pitch: float | None = option(
+        None, "pitch of the camera in degrees, positive if it looks up; default: estimated", minimum=-90, maximum=90
+    )
+    roll: float | None = option(
+        None, "roll of the camera in degrees, clockwise; default: estimated", minimum=-180, maximum=180
+    )
+    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
+    smooth: bool = option(True, "smooth the motion")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        read_heights(self.height)
+        if not self.world:
+            for name in ("pitch", "roll", "height"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"{name}: requires world coordinates; give --world")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldConfig(LiveWorldConfig):
+    """Settings of world coordinates in offline processing."""
+
+    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
+    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
+    cutoff: float | None = option(
+        None,
+        "cut-off frequency of the smoothing in Hz; default: by residual analysis, 6 to 12",
+        minimum=0.5,
+        maximum=100,
+    )
+    foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
+
+    def __post_init__(self) -> None:
+        LiveWorldConfig.__post_init__(self)
+        if self.cutoff is not None and not self.smooth:
+            raise UsageError("cutoff: is that of the smoothing, which --no-smooth turns off")
+
+
 PresetName = Literal["accurate", "balanced", "best", "fast", "permissive", "standard"]
 
 
@@ -235,6 +276,11 @@ class PipelineChanges(TypedDict, total=False):
     detector_size: int | None
     presence_score: float | None
     seed: int
+
+
+def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
+    """Return `config` with the CPU threads limited to an equal share of the cores for each of `workers` workers."""
+    return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
@@ -342,13 +388,10 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
     """Return the configuration keys that have no effect on the chosen networks, each with the reason."""
     unused = {}
     if is_one_pass(config):
-        name = config.detector
-        unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["ensemble"] = unused["ensemble_rate"] = unused["mirrored_crops"] = (
-            f"{name} finds people and joints in one pass"
-        )
-        unused["keypoint_rate"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
+        reason = f"{config.detector} finds people and joints in one pass"
+        unused["detect_every"] = unused["keypoint_rate"] = f"{reason}, in every frame"
+        unused["ensemble"] = unused["ensemble_rate"] = unused["mirrored_crops"] = reason
+        unused["presence_score"] = f"{reason}; its threshold is detection_score"
     choice = detector_choice(config.detector)
     if choice.weight is None and not choice.own_file:
         unused["detection_score"] = f"{config.detector} has no network that gives a score"
@@ -380,37 +423,11 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     return [(role, name, file) for role, name, file in (*files, *further) if file is not None]
 
 
-def presets_folder() -> Path:
-    """Return the folder of presets and recipes: `pose/configs` if installed, `configs` in a source checkout."""
-    package = Path(__file__).resolve().parent
-    installed = package / "configs"
-    return installed if installed.is_dir() else package.parent / "configs"
-
-
-def preset_names() -> list[str]:
-    """Return the names of the included presets."""
-    return sorted(entry.stem for entry in presets_folder().glob("*.yaml"))
-
-
 def default_preset(device: str) -> str:
     """Return the default preset: 'accurate' if CUDA and an ONNX Runtime for it are present, else 'standard'."""
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
     return "standard"
-
-
-def preset_text(name: str) -> str:
-    """Return the YAML text of a preset."""
-    if name not in preset_names():
-        raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
-    return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
-
-
-def preset_values(name: str) -> dict[str, Json]:
-    """Return the fields that a preset sets, with their values."""
-    import yaml
-
-    return dict(yaml.safe_load(preset_text(name)))
 
 
 def load_preset(name: str, **changes: Any) -> PipelineConfig:
@@ -438,39 +455,3 @@ def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
     networks = load_preset(preset)
     kept = {entry.name for entry in fields(PipelineConfig)} - set(NETWORK_KEYS) - set(unused_keys(networks))
     return replace(networks, **{name: getattr(config, name) for name in kept})
-
-
-def people_stages(
-    config: PipelineConfig, times: "StageTimes", detector: "Detector | None" = None, *, live: bool = False
-) -> "tuple[Skeleton, Callable[[], PeopleStage]]":
-    """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
-    from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
-    from pose.tracking.one_pass import OnePassPeople
-    from pose.tracking.people_tracker import PeopleTracker
-    from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
-
-    options = config.stage_options
-    tracking = TrackingConfig(
-        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
-    )
-    if live:
-        warm_up_tracker(config.tracker)
-    if is_one_pass(config):
-        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
-        if live:
-            warm_up_one_pass(network)
-        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
-    if detector is None:
-        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
-    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
-    others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
-    further = None
-    if others and not live:
-        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []
-    if others or config.mirrored_crops:
-        estimator = Ensemble([estimator, *others], mirror=config.mirrored_crops)
-    if live:
-        warm_up_networks(detector, estimator)
-    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
-    tracking = replace(tracking, min_presence=presence)
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times, further=further)

@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose import analysis
-from pose.errors import PoseError, UsageError
+from pose.config import PipelineConfig, WorldConfig, with_threads
+from pose.edits import Edit, read_edits
+from pose.edits.plan import EditPlan, StoredFrames
+from pose.errors import PoseError, PoseWarning, UsageError
 from pose.export import Written, check_formats, export_all, targets
+from pose.export.result import Result, load
 from pose.lifting.names import DEFAULT_LIFTER
+from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
-from pose.result import Result, load
 from pose.results import ModelInfo, RunInfo
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM
 from pose.structures.incoming import check_units, checked_keypoints
+from pose.structures.result_store import ResultStore
 from pose.structures.sequences import Sequence2D, Sequence3D, straightened
 from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
+from pose.utils.options import default_of
 from pose.utils.shown import shown
 from pose.utils.whole_file import file_errors, make_folder
 from pose.world.clean import Steps
@@ -38,19 +45,20 @@ def lift(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D],
     *,
     lifter: str = DEFAULT_LIFTER,
-    lookahead: int = 0,
-    repair: bool = True,
-    constant_bones: bool = True,
-    fit: bool = True,
+    lookahead: int = default_of(PipelineConfig, "lookahead"),
+    repair: bool = default_of(PipelineConfig, "repair"),
+    constant_bones: bool = default_of(PipelineConfig, "constant_bones"),
+    fit: bool = default_of(PipelineConfig, "fit"),
     world: bool = False,
     heights: Mapping[int | None, float] | None = None,
     pitch: float | None = None,
     roll: float | None = None,
-    smooth: bool = True,
-    foot_lock: bool = True,
+    smooth: bool = default_of(WorldConfig, "smooth"),
+    foot_lock: bool = default_of(WorldConfig, "foot_lock"),
     fps: float | None = None,
     image_size: tuple[int, int] | None = None,
-    device: str = "auto",
+    device: str = default_of(PipelineConfig, "device"),
+    edits: Path | str | Sequence[Edit] = (),
 ) -> Result:
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
@@ -74,6 +82,7 @@ def lift(
         fps: Frames per second; required for JSON files, which do not contain it.
         image_size: (width, height) px, for JSON files that do not contain it.
         device: Device of the network: 'auto', 'cpu' or 'cuda'.
+        edits: Corrections, or the path of their file (docs/reference/edits.md).
 
     Returns:
         All people in all frames.
@@ -89,10 +98,15 @@ def lift(
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
+    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
     name, people = read_people(keypoints, fps, image_size)
+    people, plan = edit_people(people, corrections)
+    for problem in () if plan is None else plan.problems:
+        warnings.warn(problem, PoseWarning, stacklevel=2)
     options = LiftOptions(lifter, lookahead, repair, constant_bones, fit, world)
     steps = Steps(fill=False, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}) if world else None
-    with record_keypoints(name, people, load_lifter(lifter, resolve_device(device)), options, steps) as recorded:
+    network = load_lifter(lifter, resolve_device(device))
+    with record_keypoints(name, people, network, options, steps, plan=plan) as recorded:
         return Result.of(recorded)
 
 
@@ -115,6 +129,7 @@ def record_keypoints(
     options: LiftOptions,
     steps: Steps | None,
     log: "FitLog | None" = None,
+    plan: EditPlan | None = None,
 ) -> RecordedRun:
     """Lift the 2D keypoints of people, and transform the people to the world; the caller closes the run.
 
@@ -123,13 +138,17 @@ def record_keypoints(
         people: Sequences of one camera by id.
         steps: Settings of the transformation to the world; None keeps camera coordinates.
         log: Statistics of the fits to the 2D keypoints.
+        plan: Plan of the edits that `edit_people` applied to the people.
 
     Raises:
         UsageError: If `lookahead` is above 0 and the lifter does not stream.
     """
+    if not people:
+        raise UsageError("edits: delete all people")
     sequences, lifted = lift_sequences(
         lifter, list(people.values()), options.lookahead, repair=options.repair,
         constant_bones=options.constant_bones, fit=options.fit, log=log,
+        sides=None if plan is None else [SideChanges(plan.sides, person) for person in people],
     )  # fmt: skip
     times = np.unique(np.concatenate([one.times for one in sequences]))
     info = RunInfo(
@@ -138,11 +157,12 @@ def record_keypoints(
         camera=sequences[0].camera,
         skeleton=get_skeleton(sequences[0].skeleton),
         models=() if lifter.sha256 is None else (ModelInfo("lifter", lifter.name, lifter.sha256),),
-        settings=asdict(options),
+        settings=asdict(options) | ({} if plan is None else plan.settings({})),
     )
     if steps is not None:
         known = all(one.camera.known for one in sequences)
         steps = replace(steps, bones=options.constant_bones, camera_known=known)
+        steps = steps if plan is None else plan.steps(steps)
     return record(_frames(list(people), sequences, lifted, times), info, steps, join=False)
 
 
@@ -155,8 +175,11 @@ def lift_sequences(
     constant_bones: bool,
     fit: bool = False,
     log: "FitLog | None" = None,
+    sides: list[SideChanges] | None = None,
 ) -> tuple[list[Sequence2D], list[Sequence3D]]:
     """Lift sequences of one camera; return the 2D, repaired if requested, and the 3D of each.
+
+    `sides` are those that a user gives for each sequence.
 
     Raises:
         UsageError: If `lookahead` is above 0 and the lifter does not stream.
@@ -164,10 +187,13 @@ def lift_sequences(
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
     sequences = [straightened(sequence) for sequence in sequences]
+    raw = sequences
     if repair:
         from pose.lifting.repair.person import repair as repaired
 
         sequences = [repaired(sequence) for sequence in sequences]
+    if sides is not None:
+        sequences = [with_sides(*each) for each in zip(raw, sequences, sides, strict=True)]
     lifted = lifter.lift_many(sequences, lookahead)
     if constant_bones and not lifter.streaming:
         from pose.structures.refine import refine
@@ -178,6 +204,30 @@ def lift_sequences(
 
             lifted = [fit_motion(one, sequence, log) for one, sequence in zip(lifted, sequences, strict=True)]
     return sequences, lifted
+
+
+def edit_people(
+    people: Mapping[int, Sequence2D], edits: Sequence[Edit]
+) -> tuple[dict[int, Sequence2D], EditPlan | None]:
+    """Return people as edits leave them in 2D, by id, and the plan of the edits; None without edits."""
+    if not edits:
+        return dict(people), None
+    sequences, first = list(people.values()), next(iter(people.values()))
+    skeleton, rows = get_skeleton(first.skeleton), dict[int, list[tuple[F32, F32, float]]]()
+    blank = [Sequence3D(*map(np.zeros, ((len(s), 17, 3), (len(s), 3), (len(s), 17))), s.times) for s in sequences]
+    times = np.unique(np.concatenate([one.times for one in sequences]))
+    with closing(ResultStore(None, skeleton)) as stored:
+        for result in _frames(list(people), sequences, blank, times):
+            stored.write(result)
+        plan = EditPlan(edits, StoredFrames(stored), skeleton, first.camera)
+        for frame in map(plan.apply, stored.people()):
+            for person, keypoints, scores in zip(frame.ids.tolist(), frame.keypoints, frame.scores, strict=True):
+                rows.setdefault(person, []).append((keypoints, scores, frame.time))
+    edited = {}
+    for person, values in sorted(rows.items()):
+        keypoints_, scores_, times_ = (np.array(one) for one in zip(*values, strict=True))
+        edited[person] = Sequence2D(keypoints_, scores_, times_, first.camera, first.skeleton)
+    return edited, plan
 
 
 def read_people(
@@ -288,9 +338,8 @@ def several(
         UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
             videos, or if both `cameras` and `height` are given.
     """
-    from pose.config import PipelineConfig
+    from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
-    from pose.run import RecordedCameras, camera_workers, known_setup, with_threads
 
     if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")

@@ -3,7 +3,7 @@
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -17,12 +17,12 @@ from pose.config import (
     PipelineChanges,
     PipelineConfig,
     PresetName,
+    WorldConfig,
     choose_available,
     choose_networks,
     default_skeleton,
     load_preset,
     model_files,
-    people_stages,
 )
 from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
@@ -35,7 +35,7 @@ from pose.networks.hands import HandNetwork, PalmDetector
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
-from pose.session import Session
+from pose.session import Session, people_stages
 from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage
@@ -44,13 +44,17 @@ from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.warm_up import warm_up_lifter
 from pose.utils.device import resolve_device, seed_torch
+from pose.utils.options import default_of
 from pose.utils.prefetch import prefetch
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
+    from pose.edits import Edit
+    from pose.export.result import Result
     from pose.lifting.predict import Lifter
-    from pose.result import Result
+
+MAX_REFINED_PIXELS = 4096 * 2304  # of live images: ten wait for their refined poses, 1 GB at 8K
 
 
 class Pipeline:
@@ -240,7 +244,9 @@ class Pipeline:
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            refine = REFINE_DELAY_FRAMES if stream.refines else 0
+            # A live loop keeps the images of frames that are still refined.
+            refines = stream.refines and not (self.live and math.prod(camera.size) > MAX_REFINED_PIXELS)
+            refine = REFINE_DELAY_FRAMES if refines else 0
             stage = StreamLifter(stream, repair=config.repair, refine=refine, steady=config.steady and self.live)
             return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifting.offline import OfflineLifter
@@ -277,17 +283,18 @@ class Pipeline:
         self,
         source: Source | str | Path,
         *,
-        world: bool = True,
+        world: bool = default_of(WorldConfig, "world"),
         heights: Mapping[int | None, float] | None = None,
         pitch: float | None = None,
         roll: float | None = None,
-        smooth: bool = True,
-        fill_gaps: bool = True,
-        join_tracks: bool = True,
-        foot_lock: bool = True,
+        smooth: bool = default_of(WorldConfig, "smooth"),
+        fill_gaps: bool = default_of(WorldConfig, "fill_gaps"),
+        join_tracks: bool = default_of(WorldConfig, "join_tracks"),
+        foot_lock: bool = default_of(WorldConfig, "foot_lock"),
         start: float = 0.0,
         end: float = math.inf,
         cache: str | Path | None = None,
+        edits: "Path | str | Sequence[Edit]" = (),
         progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
@@ -308,6 +315,8 @@ class Pipeline:
             start: Start of the part to process, in s from the first frame; ignored for an open source.
             end: End of the part to process, in s from the first frame; ignored for an open source.
             cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
+            edits: Corrections, or the path of their file (docs/reference/edits.md). With a cache, only 3D and world are
+                computed again.
             progress: Function that is called after each frame, with the number of frames so far, and of all frames if
                 it is known.
 
@@ -317,12 +326,14 @@ class Pipeline:
         Raises:
             PoseError: If the source cannot be read.
         """
-        from pose.result import Result
-        from pose.run import counted, record_video
+        from pose.edits import read_edits
+        from pose.export.result import Result
+        from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
+        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
@@ -336,9 +347,12 @@ class Pipeline:
             run = record_video(
                 self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
+                edits=corrections,
             )  # fmt: skip
             if run.cut_short is not None:
                 warnings.warn(f"{run.cut_short}; the result has the frames before", PoseWarning, stacklevel=2)
+            for problem in run.problems:
+                warnings.warn(problem, PoseWarning, stacklevel=2)
             return Result.of(stack.enter_context(run))
 
 

@@ -1,27 +1,34 @@
 """One stream of frames through the stages of a pipeline."""
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pose.config import FIXED_CAMERA, PipelineConfig
+from pose.config import FIXED_CAMERA, PipelineConfig, is_one_pass, one_pass_model
 from pose.errors import UsageError
 from pose.lifting.between import BetweenSamples
-from pose.networks.estimators.ensemble import FurtherNetworks
+from pose.lifting.sides import GivenSides, give_sides
+from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
 from pose.networks.input import shared_uploads
+from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
+from pose.structures.keypoint_sigma import with_distance
 from pose.structures.skeletons import Skeleton
-from pose.structures.stages import LifterStage, PeopleStage, Refining
+from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Background, Frame, FrameResult, People
+from pose.tracking.config import TrackingConfig
 from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.one_pass import OnePassPeople
 from pose.tracking.people_tracker import PeopleTracker
 from pose.tracking.sampling import SampledTracker, TrackedFrame
+from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.utils.device import torch_threads
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
@@ -198,8 +205,9 @@ class Session:
             people = self._people.step(frame.image, frame.index, frame.time)
             further = self._further
             if further is not None:
-                xy, scores = further.improved(frame.image, people.keypoints, people.scores)
-                people = replace(people, keypoints=xy, scores=scores)
+                found = further.improved(frame.image, people.keypoints, people.scores)
+                sigma = with_distance(people.keypoint_sigma, found.distance)
+                people = replace(people, keypoints=found.xy, scores=found.scores, keypoint_sigma=sigma)
             people = self._with_hands_and_faces(frame.image, people)
             return replace(people, background=self._background_of(frame.image, people))
 
@@ -207,6 +215,14 @@ class Session:
         """Lift the people of the next frame; return the frames that are now final, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
+
+    def take_sides(self, sides: Sequence[GivenSides]) -> None:
+        """Set the sides of limbs that a user gives, before the first frame is lifted.
+
+        Raises:
+            UsageError: If the lifter streams.
+        """
+        give_sides(self._lifter, sides)
 
     @property
     def refines(self) -> bool:
@@ -254,3 +270,34 @@ class Session:
         """End the 3D of the stream; return the remaining frames, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.flush()
+
+
+def people_stages(
+    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, live: bool = False
+) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+    """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
+    options = config.stage_options
+    tracking = TrackingConfig(
+        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
+    )
+    if live:
+        warm_up_tracker(config.tracker)
+    if is_one_pass(config):
+        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
+        if live:
+            warm_up_one_pass(network)
+        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
+    if detector is None:
+        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
+    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
+    others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+    further = None
+    if others and not live:
+        further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []
+    if others or config.mirrored_crops:
+        estimator = Ensemble([estimator, *others], mirror=config.mirrored_crops)
+    if live:
+        warm_up_networks(detector, estimator)
+    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
+    tracking = replace(tracking, min_presence=presence)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times, further=further)

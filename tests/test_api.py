@@ -18,9 +18,10 @@ from pose_fakes import random_result, run_info
 
 import pose
 from pose import Pipeline, PoseError, Result, UsageError, convert, lift, load
-from pose.config import PipelineChanges, PipelineConfig, PresetName, default_preset, preset_names
+from pose.config import PipelineChanges, PipelineConfig, PresetName, default_preset
 from pose.results import NpzWriter
 from pose.utils.archives import open_arrays
+from pose.utils.presets import preset_names
 
 
 @pytest.fixture(autouse=True)

@@ -13,12 +13,12 @@ from pose.config import (
     is_one_pass,
     load_preset,
     model_files,
-    people_stages,
-    presets_folder,
     with_networks_of,
 )
 from pose.errors import PoseError, UsageError
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.session import people_stages
+from pose.utils.presets import presets_folder
 from pose.utils.times import StageTimes
 
 pytestmark = pytest.mark.usefixtures("at_hand")

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pose.config import PipelineConfig, choose_networks, load_preset, preset_names
+from pose.config import PipelineConfig, choose_networks, load_preset
 from pose.errors import PoseError, UsageError
 from pose.lifting.repair.person import FULL_LOOKAHEAD_S
 from pose.pipeline import Pipeline
@@ -21,6 +21,7 @@ from pose.structures.types import Frame
 from pose.tracking.sampling import SEARCH_S
 from pose.utils.device import resolve_device
 from pose.utils.prefetch import PREFETCHED_FRAMES, prefetch
+from pose.utils.presets import preset_names
 from pose.utils.times import StageTimes
 from pose.video import open_source
 
@@ -227,7 +228,10 @@ def test_session_draws_on_the_frame_of_the_result(weights_dir, videos, monkeypat
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     with open_source(str(videos / "dance.mp4"), end=0.1) as source:
         frames = list(source)
-    session = Pipeline.from_preset("fast", live=True).session(frames[0].size)
+    pipeline = Pipeline.from_preset("fast", live=True)
+    session = pipeline.session(frames[0].size)
+    assert session.refines
+    assert not pipeline.session((7680, 4320)).refines  # ten of these images would wait
     same = Frame.from_bgr(frames[0].image[:, :, ::-1], 0, 0.0)
     assert np.array_equal(same.image, frames[0].image)
     (result,) = session.push(same)

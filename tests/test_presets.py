@@ -12,10 +12,10 @@ from pose.config import (
     default_preset,
     load_preset,
     model_files,
-    preset_names,
 )
 from pose.errors import PoseError
 from pose.networks.weights import WEIGHTS
+from pose.utils.presets import preset_names
 
 USUAL = {"fast", "standard", "balanced", "accurate", "permissive", "best"}
 

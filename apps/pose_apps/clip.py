@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.config import WorldConfig
 from pose.errors import UsageError
 from pose.structures.defaults import CACHE_GIGABYTES, CAMERAS_FILE, IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
@@ -23,7 +24,6 @@ from pose_apps.support.summary import Tally, interruption
 from pose_apps.support.world import (
     SPACE_HELP,
     TRIM_HELP,
-    WorldConfig,
     contradictions_line,
     doubtful_line,
     inconsistent_lines,
@@ -66,6 +66,7 @@ class RunConfig(WorldConfig):
     )
     body: bool = option(False, "draw shaded bodies in the overlay")
     analyse: bool = option(False, "also compute movement measures; see docs/guides/analysis.md")
+    edits: str | None = option(None, "file of corrections, such as one of pose-studio; see docs/reference/edits.md")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")
@@ -122,6 +123,8 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", context: RunC
             context.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
     if config.analyse:
         raise UsageError("analyse: not available for single images, which show no movement")
+    if config.edits is not None:
+        raise UsageError("edits: not available for single images")
     if config.start > 0 or config.end < math.inf:
         name = "start" if config.start > 0 else "end"
         raise UsageError(f"{name}: not available for single images, which have no times")
@@ -210,8 +213,9 @@ def _process(
     config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
+    from pose.edits import read_edits
     from pose.results.recorded import write_results
-    from pose.run import record_video
+    from pose.results.run import record_video
 
     times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     if config.stream is not None:
@@ -229,9 +233,11 @@ def _process(
             pipeline, source, steps_of(config) if config.world else None, join=config.join_tracks,
             span=(config.start, config.end), settings=settings, cache=context.cache, stop=stop, progress=watched,
             images=not source.info.is_live or outputs.overlay is not None, folder=outputs.folder, keep=True,
+            edits=read_edits(config.edits) if config.edits else (),
         ) as recorded:  # fmt: skip
             if tally.frames:
                 tally.complete = recorded.error is None and not stop.is_set() and source.cut_short is None
+                context.warn(recorded.problems)
                 _report_world(config, recorded, tally, context)
                 with times.measure("write"):
                     kept = recorded.results, recorded.info, outputs.files

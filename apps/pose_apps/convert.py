@@ -12,11 +12,12 @@ from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
 from pose.structures.spaces import CAMERA
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
+from pose.world.given import read_heights
 from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import read_heights, read_up
+from pose_apps.support.world import read_up
 
 if TYPE_CHECKING:
     from pose.export import Selection, Written

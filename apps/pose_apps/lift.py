@@ -6,16 +6,19 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, WorldConfig
 from pose.errors import UsageError
 from pose.lifting.names import DEFAULT_LIFTER
 from pose.utils.options import argument, check_options, option, overwrite_option, quiet_option, same_option
 from pose.utils.written_files import check_target, writing
+from pose.world.given import read_heights
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
+from pose_apps.support.progress import warn
+from pose_apps.support.sensors import are_sensors, is_sensor_file
 from pose_apps.support.status import StatusLine
-from pose_apps.support.world import WorldConfig, read_heights, steps_of, unknown_heights, world_line
+from pose_apps.support.world import steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.results.recorded import RecordedRun
@@ -28,7 +31,7 @@ class LiftConfig(WorldConfig):
 
     keypoints: list[str] = argument(
         [],
-        ".npz, COCO or AlphaPose JSON files, OpenPose folders, or recordings of inertial sensors",
+        ".npz, COCO or AlphaPose JSON files, OpenPose folders, or recordings of inertial sensors, depth cameras, suits",
         metavar="KEYPOINTS",
     )
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
@@ -47,15 +50,23 @@ class LiftConfig(WorldConfig):
         None, "direction in degrees in which a person with inertial sensors faces while standing; default: estimated",
         minimum=-360, maximum=360,
     )  # fmt: skip
+    sensor_network: bool = option(True, "correct the skeletons of depth cameras with a network")
     world: bool = option(False, "for a fixed camera: world coordinates of all people; see docs/guides/world.md")
+    edits: str | None = option(None, "file of corrections of one input; see docs/reference/edits.md")
     device: str = same_option(PipelineConfig, "device")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
-        if self.keypoints and are_imus([Path(name) for name in self.keypoints]):
+        paths = [Path(name) for name in self.keypoints]
+        sensors = bool(paths) and are_sensors(paths)
+        if paths and not sensors and not self.sensor_network:
+            raise UsageError("--no-sensor_network: applies only to skeletons of depth cameras")
+        if sensors or (paths and are_imus(paths)):
             check_options(self)
             read_heights(self.height)
+            if sensors and self.imu_heading is not None:
+                raise UsageError("--imu-heading: applies only to recordings of inertial sensors")
             return
         WorldConfig.__post_init__(self)
         if self.imu_heading is not None:
@@ -73,8 +84,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
     inputs = [Path(name) for name in config.keypoints]
     with StatusLine("lifting", hidden=config.quiet) as status:
-        if are_imus(inputs):
-            lift_imus(inputs, config, status.print)
+        if are_sensors(inputs) or are_imus(inputs):
+            lift_sensors(inputs, config, status.print)
         else:
             lift(inputs, config, status.print)
 
@@ -90,16 +101,23 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log: Function that prints a line of text.
     """
     _check_used(inputs, config)
-    from pose.functions import LiftOptions, read_people, record_keypoints
+    from pose.edits import read_edits
+    from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
     from pose.utils.device import resolve_device
     from pose_apps.support.lifters import allow_research_lifters
 
     size = _image_size(config.image_size)
-    sources = [read_people(path, config.fps, size) for path in inputs]
-    targets = plan_targets(inputs, [list(people) for _, people in sources], config)
-    if nobody := unknown_heights(config, {number for _, people in sources for number in people}):
+    if config.edits is not None and len(inputs) > 1:
+        raise UsageError("edits: give one input; its people are named by time and place")
+    edits = [] if config.edits is None else read_edits(config.edits)
+    read = [read_people(path, config.fps, size) for path in inputs]
+    sources = [(name, *edit_people(people, edits)) for name, people in read]
+    for plan in [plan for _, _, plan in sources if plan is not None]:
+        warn(plan.problems)
+    targets = plan_targets(inputs, [list(people) for _, people, _ in sources], config)
+    if nobody := unknown_heights(config, {number for _, people, _ in sources for number in people}):
         raise UsageError(nobody)
     allow_research_lifters(config.lifter)
     lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
@@ -108,8 +126,8 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     shown = log if not config.quiet else lambda text: None
     remaining = iter(targets)
     with writing(targets):
-        for name, people in sources:
-            with record_keypoints(name, people, lifter, options, steps, fits) as recorded:
+        for name, people, plan in sources:
+            with record_keypoints(name, people, lifter, options, steps, fits, plan) as recorded:
                 if recorded.info.world is not None:
                     shown(world_line(recorded.info.world))
                 for arrays in _people_of(recorded, people):
@@ -120,23 +138,35 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         shown(fits.line)
 
 
-def lift_imus(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
-    """Write the motion of one person for each recording of inertial sensors; all are read before any is written."""
-    from pose_apps.support.imus import imu_arrays
-
+def lift_sensors(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
+    """Write the motion of each person of recordings of inertial sensors, depth cameras or suits; all are read first."""
     if config.fps is not None or config.image_size is not None:
         raise UsageError("--fps and --image-size: apply only to JSON keypoints")
-    if nobody := unknown_heights(config, {1}):
+    results = [_sensed(path, config) for path in inputs]
+    if nobody := unknown_heights(config, {number for people in results for number in people}):
         raise UsageError(nobody)
-    targets = plan_targets(inputs, [[1] for _ in inputs], config)
-    heights = read_heights(config.height)
-    height = heights.get(1, heights.get(None))
-    results = [imu_arrays(path, height, config.imu_heading) for path in inputs]
+    targets = plan_targets(inputs, [list(people) for people in results], config)
+    found = [result for people in results for result in people.values()]
     with writing(targets):
-        for target, (arrays, line) in zip(targets, results, strict=True):
+        for target, (arrays, line) in zip(targets, found, strict=True):
             _write(target, arrays)
             if not config.quiet:
                 log(f"{target}: {len(arrays['timestamps'])} frames; {line}")
+
+
+def _sensed(path: Path, config: LiftConfig) -> "dict[int, tuple[dict[str, Array], str]]":
+    """Return the arrays of the output file of each person of a recording of sensors, and a line that describes it."""
+    heights = read_heights(config.height)
+    if is_sensor_file(path):
+        from pose_apps.support.sensors import read_sensors, sensor_arrays
+
+        return {
+            number: sensor_arrays(skeleton, heights.get(number, heights.get(None)), config.sensor_network)
+            for number, skeleton in read_sensors(path).items()
+        }
+    from pose_apps.support.imus import imu_arrays
+
+    return {1: imu_arrays(path, heights.get(1, heights.get(None)), config.imu_heading)}
 
 
 def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dict[str, Array]]":
@@ -145,7 +175,7 @@ def _people_of(recorded: "RecordedRun", ids: "Collection[int]") -> "Iterator[dic
 
     import numpy as np
 
-    from pose.result import Result
+    from pose.export.result import Result
     from pose.results import WorldInfo
     from pose.results.npz import world_arrays
 

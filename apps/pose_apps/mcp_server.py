@@ -8,9 +8,10 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-from pose.config import PresetName, preset_names
+from pose.config import PresetName
 from pose.errors import PoseError, UsageError
 from pose.utils.options import REQUIRED, Options, argument
+from pose.utils.presets import preset_names
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 

@@ -81,6 +81,7 @@ class _Video(argparse.Action):
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
     """Process one video and return the exit status."""
+    from pose.edits import read_edits
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:
@@ -89,6 +90,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         raise UsageError("no video: give a video file, a folder or glob of images, an address or a camera, or --demo")
     if config.intrinsics is not None:
         read_intrinsics(config.intrinsics)  # before any work
+    if config.edits is not None:
+        read_edits(config.edits)  # before any work
     networks = partial(
         make_pipeline, pipeline_config, config.cache, config.intrinsics, quiet=config.quiet, loaded=loaded
     )

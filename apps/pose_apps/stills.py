@@ -109,7 +109,7 @@ def _results(
     """Yield the result of each image after writing its files, and each sheet of the gallery as soon as it is full."""
     from pose.results import WRITERS
     from pose.results.recorded import write_results
-    from pose.run import record_still
+    from pose.results.run import record_still
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
     from pose.view.mesh_overlay import BodyMeshes

@@ -1,4 +1,5 @@
-"""`pose-train`: train a lifter on motion capture, pre-train one on 2D poses, or train a forecaster.
+"""`pose-train`: train a lifter on motion capture, pre-train one on 2D poses, or train a forecaster or a sensor
+network.
 
 The data sets are those of `pose_datasets.catalogue`.
 """
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
 
     from pose.lifting.forecast.network import ForecasterNetwork
     from pose.lifting.model import LifterNetwork
+    from pose.lifting.sensor.network import SensorNetwork
     from pose.structures.sequences import LiftBatch
     from pose.training.forecaster import ForecasterTrainer
     from pose.training.loop import TrainingLoop
     from pose.training.objectives.pretraining import Pretraining
     from pose.training.objectives.trainer import Pretrainer
+    from pose.training.sensor import SensorTrainer
     from pose.training.trainer import Trainer
 
-WEIGHTS = ("last.safetensors", "best.safetensors", "final.safetensors")
+WEIGHTS = ("last.safetensors", "best.safetensors", "final.safetensors", "final.onnx")
 FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS)  # files of a run, besides its images
 
 
@@ -336,6 +339,57 @@ def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> 
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
+def _add_sensor(parser: "ArgumentParser", short: bool) -> None:
+    if short:
+        parser.add_argument("--data.mocap", metavar="FILE", help=training_data()["data"].purpose)
+        parser.add_argument("--data.pairs", metavar="FILE", help="pairs, written by `pose-prepare ui-prmd-kinect`")
+        return
+    from pose_datasets.sensor_training import SensorDataConfig
+
+    from pose.training.config import SensorTrainConfig
+
+    parser.add_class_arguments(SensorDataConfig, "data")
+    parser.add_class_arguments(SensorTrainConfig, "train")
+
+
+def _check_sensor(options: "Namespace") -> object:
+    import pose.training.research  # noqa: F401
+    from pose.lifting.sensor.network import SensorNetwork
+
+    if not options.data.mocap:
+        raise UsageError("--data.mocap is missing: give the file that `pose-prepare mocap` wrote")
+    return SensorNetwork(options.train.model)
+
+
+def _build_sensor(options: "Namespace", out: Path) -> "tuple[SensorTrainer, Callable[[], None]]":
+    from pose_datasets.sensor_training import SensorSource
+
+    from pose.lifting.sensor.exchange import export_sensor
+    from pose.networks.weights import sha256_of
+    from pose.training.sensor import SensorTrainer, calibrate_sensor, measure_sensor
+
+    source = SensorSource(options.data, options.train.seed)
+
+    def evaluate(network: "SensorNetwork", step: int) -> dict[str, float]:
+        found = {name: measure_sensor(network, batches) for name, batches in source.evaluation("validation").items()}
+        return {f"{name}_{key}": value for name, errors in found.items() for key, value in errors._asdict().items()}
+
+    trainer = SensorTrainer(options.train, source, source.mean_definition, out, evaluate)
+
+    def report() -> None:
+        """Calibrate sigma on the validation people, save the network, and report the errors on them."""
+        network, path = trainer.averaged_network.eval(), out / "final.safetensors"
+        if held_out := list(source.evaluation("validation").values()):
+            calibrate_sensor(network, (batch for batches in held_out for batch in batches))
+        trainer.write(network, path)
+        export_sensor(network, path.with_suffix(".onnx"), sha256_of(path))
+        for name, batches in source.evaluation("validation").items():
+            print(f"validation people, {name}: {measure_sensor(network, batches)}")
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+    return trainer, report
+
+
 MODELS = {
     "lifter": Model(
         "train a lifter: 2D sequences to 3D",
@@ -360,5 +414,13 @@ MODELS = {
         _add_forecaster,
         _check_forecaster,
         _build_forecaster,
+    ),
+    "sensor": Model(
+        "train a network that corrects skeletons of depth cameras",
+        "Train a network on motion capture with the errors of depth cameras, and on recordings of a Kinect.",
+        "configs/train/sensor.yaml",
+        _add_sensor,
+        _check_sensor,
+        _build_sensor,
     ),
 }

@@ -32,6 +32,7 @@ class ViewOptions(Options):
     send: str | None = option(
         None, SEND_HELP.replace("send poses", "play the result in real time"), metavar="NAME[=ADDRESS],..."
     )
+    studio: bool = option(False, "open the video of the result in pose-studio, to correct it")
     loop: bool = option(False, "with --send: start over at the end, until Ctrl-C")
     overwrite: bool = overwrite_option("an existing video")
 
@@ -39,6 +40,8 @@ class ViewOptions(Options):
         Options.__post_init__(self)
         if self.send is not None and self.save is not None:
             raise UsageError("--send and --save: give only one")
+        if self.studio and (self.send is not None or self.save is not None):
+            raise UsageError("--studio: applies neither to --send nor to --save")
         if self.loop and self.send is None:
             raise UsageError("--loop applies only to --send")
         if self.save is None:
@@ -58,6 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.send is not None:
         play(Path(options.poses), options.send, options.speed or 1.0, options.loop)
         return 0
+    if options.studio:
+        from pose_apps.studio.command import open_result
+
+        return open_result(Path(options.poses))
     if options.save is None:
         show(Path(options.poses))
         return 0

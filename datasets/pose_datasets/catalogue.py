@@ -101,6 +101,9 @@ DATA_SETS: dict[str, DataSet] = {
         ),
     ),
     "ui-prmd": DataSet(ToPrepare("Exercises of UI-PRMD, from optical markers.", "ui_prmd:UiPrmdPreparation")),
+    "ui-prmd-kinect": DataSet(
+        ToPrepare("Kinect recordings of UI-PRMD beside their markers, to train on.", "kinect:KinectPreparation")
+    ),
     "snu": DataSet(
         ToPrepare("Basketball, table tennis, boxing and walking of SNU, from BVH files.", "snu:SnuPreparation")
     ),

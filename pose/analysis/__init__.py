@@ -18,7 +18,6 @@ from pose.analysis.ergonomics import NEUTRAL, Inputs
 from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
-from pose.analysis.motion import Motion, motions
 from pose.analysis.norms import CHILDREN, Norms
 from pose.analysis.plausible import plausible, with_norm_quality
 from pose.analysis.quality import with_interval_quality
@@ -31,6 +30,7 @@ from pose.analysis.unsupported import (
     unobserved_angles,
 )
 from pose.analysis.walking import gait_metrics
+from pose.body.segments import Motion, motions
 from pose.body.soles import row_ankles
 from pose.errors import UsageError
 from pose.results import Recording

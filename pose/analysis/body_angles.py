@@ -7,8 +7,8 @@ Ankle angles come from `pose.world.foot_points` and need detected heels and toes
 
 import numpy as np
 
-from pose.analysis.motion import MAX_GAP_S, SIDES, Motion
 from pose.body.joint_angles import NAMES, joint_angles
+from pose.body.segments import MAX_GAP_S, SIDES, Motion
 from pose.structures.types import F64
 from pose.world.foot_points import ANKLE_SD
 

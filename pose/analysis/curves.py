@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, is_defined
-from pose.analysis.gait import analyse_gait
 from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
-from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import CHILDREN, POINTS, Norms
 from pose.analysis.plausible import measured_plane
 from pose.analysis.quality import BODY, LEGS, quality
 from pose.analysis.repetitions import find_repetitions
+from pose.body.gait import analyse_gait
+from pose.body.segments import SIDES, Motion
 from pose.structures.types import F64
 
 MIN_CYCLES = 2  # minimum number of cycles for a standard deviation

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.analysis.jumps import knee_flexions, knee_valgus
-from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.plausible import LIMITS
 from pose.analysis.repetitions import find_repetitions
+from pose.body.segments import SIDES, Motion
 from pose.structures.smooth import zero_phase
 from pose.structures.types import F64
 

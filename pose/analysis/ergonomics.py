@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.analysis.ergonomics_tables import reba, rula
-from pose.analysis.motion import SIDES, Motion
+from pose.body.segments import SIDES, Motion
 from pose.structures.types import F64, I64
 
 TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # degrees beyond which trunk or neck count as twisted or bent to the side

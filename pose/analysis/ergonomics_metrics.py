@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
 from pose.analysis.metrics import Event, Metric, Series, worst
-from pose.analysis.motion import Motion
 from pose.analysis.quality import quality
+from pose.body.segments import Motion
 
 SCORE_ERROR = 1  # with lifted poses, 85 % (RULA) and 81 % (REBA) of the frames have at most this error
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from pose.analysis.jumps import Jump, find_jumps
 from pose.analysis.metrics import Event, Metric, mean_interval
-from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import MIN_SINK_M, find_repetitions
 from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
+from pose.body.segments import Motion
 
 Part = tuple[list[Metric], list[Event], str]  # metrics, events, and the reason if there are no metrics (else empty)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.motion import SIDES, Motion
+from pose.body.segments import SIDES, Motion
 from pose.structures.types import F64
 
 GRAVITY = 9.81  # m/s^2

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.analysis.motion import SIDES
+from pose.body.segments import SIDES
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 

@@ -7,9 +7,9 @@ by 30 degrees (Perry, Gait Analysis, 1992); twice that is the limit. The other l
 from dataclasses import dataclass, replace
 
 from pose.analysis.metrics import AMBER, GREEN, NORMAL_95, Curve, Metric
-from pose.analysis.motion import Motion
 from pose.analysis.norms import CHILDREN, Norms
 from pose.analysis.quality import FRONTAL, SAGITTAL, VIEW_DEGREES, view_angle
+from pose.body.segments import Motion
 
 RANGE = ": range of motion"
 DIFFERENCE = ", left less right"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.metrics import AMBER, GREEN, RED, Metric, worst
-from pose.analysis.motion import Motion
+from pose.body.segments import Motion
 from pose.structures.skeletons import H36M17
 
 LEGS = tuple(f"{side}_{joint}" for side in ("left", "right") for joint in ("hip", "knee", "ankle"))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.extrema import turning_points
-from pose.analysis.motion import Motion
+from pose.body.segments import Motion
+from pose.structures.extrema import turning_points
 from pose.structures.smooth import zero_phase
 from pose.structures.types import F64
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pose.analysis.gait import analyse_gait
-from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
+from pose.body.gait import analyse_gait
+from pose.body.segments import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
 from pose.results import Recording
 from pose.structures.types import F32, F64
 from pose.world.foot_points import foot_joints

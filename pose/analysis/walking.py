@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.metrics import Event, Metric, mean_interval
-from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
+from pose.body.gait import Gait, Stride, analyse_gait
+from pose.body.segments import SIDES, Motion
 
 # Standard deviations of errors that all strides of a walk share (docs/studies/analysis.md). LENGTH_ERROR and STEP_ERROR
 # are relative.

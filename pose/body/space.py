@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from pose.structures.spaces import CAMERA, WORLD
 from pose.structures.types import F32, F64
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, World, rotation_of
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.upright import upright_bodies
 
 # Sources of the vertical, for notes.
-AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"
+AS_GIVEN, _FROM_BODIES = "as given", "from upright bodies"
+_SOURCES = {GIVEN: AS_GIVEN, LINES: "from straight lines", FEET: "from standing feet", BODIES: _FROM_BODIES}
 _FLOOR_PERCENTILE = (
     2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
 )
@@ -89,7 +90,7 @@ def world_space(world: World) -> Space:
 
 def source_of_vertical(world: World) -> str:
     """Return the source of the vertical of world coordinates as text; empty if gravity is unknown."""
-    return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
+    return _SOURCES.get(world.found_by, "")
 
 
 def _note(rotation: F64, source: str) -> str:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.analysis.gait import analyse_gait
-from pose.analysis.motion import motions
+from pose.body.gait import analyse_gait
+from pose.body.segments import motions
 from pose.body.timeline import stretches
 from pose.body.tracks import Track
 from pose.structures.types import Flags
@@ -29,7 +29,7 @@ class ExportEvent:
 
 def foot_events(track: Track) -> list[ExportEvent]:
     """Return the foot strikes and foot offs of a track in time order."""
-    # In gait, contacts of the ankles begin 0.1 s early and end 0.1 s late; `pose.analysis.gait` was fitted to force
+    # In gait, contacts of the ankles begin 0.1 s early and end 0.1 s late; `pose.body.gait` was fitted to force
     # plates. A stationary person has no gait, but contacts.
     contacts, table = contact_events(track), track.recording.table
     if table.placed is None:

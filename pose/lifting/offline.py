@@ -6,8 +6,10 @@ frames, whatever the length of the video. The results equal those of the four st
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.lifting.fit.log import FitLog
 from pose.lifting.one_body import PersonBody
@@ -15,6 +17,8 @@ from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifting.person_fit import PersonFit
 from pose.lifting.predict import Lifter
 from pose.lifting.repair.person import FULL_LOOKAHEAD_S, PersonRepair
+from pose.lifting.repair.sides import mirrored_orders
+from pose.lifting.sides import GivenSides, SideChanges
 from pose.lifting.windows import PersonWindows
 from pose.structures.camera import Camera
 from pose.structures.gaps import MAX_TRACK_GAP_S
@@ -45,8 +49,13 @@ class OfflineLifter:
         # s without detection that end a track
         self._max_gap_s = MAX_TRACK_GAP_S + (FULL_LOOKAHEAD_S if repair else 0)
         self._log = log
+        self._sides: Sequence[GivenSides] = ()
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
+
+    def take_sides(self, sides: Sequence[GivenSides]) -> None:
+        """Set the sides that a user gives, before the first frame."""
+        self._sides = sides
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
@@ -54,7 +63,7 @@ class OfflineLifter:
         self._pending.append(pending)
         for row, person in enumerate(people.ids.tolist()):
             if person not in self._tracks:
-                self._tracks[person] = self._new_track()
+                self._tracks[person] = self._new_track(person)
             self._tracks[person].push(PersonFrame.of(pending, row))
         for person, track in list(self._tracks.items()):
             track.advance(people.time)
@@ -70,8 +79,10 @@ class OfflineLifter:
         self._tracks = {}
         return take_finished(self._pending)
 
-    def _new_track(self) -> "_Track":
+    def _new_track(self, person: int) -> "_Track":
         return _Track(
+            SideChanges(self._sides, person),
+            mirrored_orders(self._skeleton),
             PersonRepair(self._skeleton, FULL_LOOKAHEAD_S) if self._repair else None,
             PersonWindows(self._lifter, self._skeleton, self._camera),
             PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
@@ -83,8 +94,15 @@ class _Track:
     """One person: the processing steps (None if disabled), and the frames that wait for the first step."""
 
     def __init__(
-        self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None, fit: PersonFit | None
+        self,
+        sides: SideChanges,
+        mirrors: NDArray[np.int64],
+        repair: PersonRepair | None,
+        windows: PersonWindows,
+        body: PersonBody | None,
+        fit: PersonFit | None,
     ) -> None:
+        self._sides, self._mirrors = sides, mirrors  # (2, J) orders of the joints with legs and with arms swapped
         self._repair, self._windows, self._body, self._fit = repair, windows, body, fit
         self._seen: deque[PersonFrame] = deque()
         self.last_seen = -np.inf  # time of the last detection, s
@@ -100,6 +118,10 @@ class _Track:
         """Lift the frames whose 2D repair is final, and pass them on; `now` (s) is inf at the end of the track."""
         lifted: list[PersonFrame] = []
         for frame in self._repaired(now):
+            limbs = self._sides.limbs(frame.time, frame.swapped)
+            for order in self._mirrors[limbs]:
+                frame.keypoints, frame.scores = frame.keypoints[order], frame.scores[order]
+            frame.swapped = frame.swapped ^ limbs
             lifted += self._windows.push(frame)
         self._store(lifted)
 

@@ -1,7 +1,9 @@
 """Lifting of 2D keypoints from cameras whose lens distorts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from pose.lifting.sides import GivenSides, give_sides
 from pose.structures.camera import Camera
 from pose.structures.stages import LifterStage, Refining
 from pose.structures.types import FrameResult, People
@@ -18,6 +20,14 @@ class StraightLifter:
         self._stage, self._camera = stage, camera
         self._seen: dict[int, People] = {}  # people of the frames that the stage still returns, by frame
         self._refined_frames: dict[int, People] = {}
+
+    def take_sides(self, sides: Sequence[GivenSides]) -> None:
+        """Set the sides that a user gives, before the first frame.
+
+        Raises:
+            UsageError: If the stage cannot follow them.
+        """
+        give_sides(self._stage, sides)
 
     def push(self, people: People) -> list[FrameResult]:
         """Process the people of the next frame; return the results that are now final, oldest first."""

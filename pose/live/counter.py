@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.repetitions import find_repetitions
+from pose.body.segments import Motion
 from pose.structures.types import F64, FrameResult
 
 POSES_PER_S = 10.0  # stored poses per second

@@ -31,6 +31,7 @@ from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
 
 BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine
+MAX_BACKLOG_BYTES = 1 << 27  # of the images of these frames, of which one always waits
 LIFTER_BACKLOG = 2
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
@@ -199,6 +200,7 @@ class LiveLoop(Loop):
             self._captured_at = monotonic()
             if self.paused:
                 continue
+            self._capture_queue.limit(MAX_BACKLOG_BYTES // captured.frame.image.nbytes)
             with self._lock:  # frames that arrive while the loop stops are neither counted as captured nor as dropped
                 self._frames_in += self._capture_queue.put(captured)
 

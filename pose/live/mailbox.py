@@ -20,7 +20,7 @@ class Mailbox(Generic[Item]):
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
         self.dropped = 0  # number of dropped items
         self._items: deque[Item] = deque()
-        self._maxlen = maxlen
+        self._maxlen = self._limit = maxlen
         self._notify = notify
         self._closed = False
         self._changed = threading.Condition()
@@ -31,16 +31,16 @@ class Mailbox(Generic[Item]):
         return self._closed
 
     def limit(self, maxlen: int) -> None:
-        """Reduce the maximum number of items to `maxlen`, at least 1, from the next `put` on."""
+        """Limit the number of items to `maxlen`, at least 1 and at most the first limit, from the next `put` on."""
         with self._changed:
-            self._maxlen = max(1, min(self._maxlen, maxlen))
+            self._limit = max(1, min(self._maxlen, maxlen))
 
     def put(self, item: Item) -> bool:
         """Add an item without blocking, and return whether it was accepted. A closed mailbox accepts none."""
         with self._changed:
             if self._closed:
                 return False
-            while len(self._items) >= self._maxlen:
+            while len(self._items) >= self._limit:
                 self._items.popleft()
                 self.dropped += 1
             self._items.append(item)

@@ -12,8 +12,7 @@ from pose.pipeline import Pipeline
 from pose.results import RunInfo
 
 MAX_BACKLOG_S = 2.0  # capacity of the queue of frames that wait for a slow disk
-MAX_BACKLOG_BYTES = 1 << 29  # of images in that queue, which are 100 MB each at 8K
-MIN_QUEUED_IMAGES = 4  # however large they are
+MAX_BACKLOG_BYTES = 1 << 27  # of the images in that queue, which are 100 MB each at 8K
 MIN_BACKLOG_FRAMES = 16  # minimum capacity; when the loop ends, several frames become final at once
 
 
@@ -100,7 +99,7 @@ class Recorder:
             self.finished.append(self._current)
             self._current.finish()
             self._current = self._begin()
-        self._subscriber.limit(max(MIN_QUEUED_IMAGES, MAX_BACKLOG_BYTES // (3 * live.size[0] * live.size[1])))
+        self._subscriber.limit(MAX_BACKLOG_BYTES // live.image.nbytes)
         try:
             self._current.write(live)
         except PoseError:

@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.multiview.fuse import fuse
-from pose.multiview.fused_motion import FusedMotion, row_type, rows_of, stored_motions
 from pose.multiview.rig import Rig
-from pose.multiview.stored import BATCH_ROWS, MAX_ROWS_IN_MEMORY
+from pose.multiview.stored import (
+    BATCH_ROWS,
+    MAX_ROWS_IN_MEMORY,
+    FusedMotion,
+    motion_row,
+    motion_rows,
+    stored_motions,
+)
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.structures.gaps import MAX_TRACK_GAP_S
 from pose.structures.refine import lengths_of
@@ -57,13 +63,13 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
     Raises:
         PoseError: If the disk is full.
     """
-    kind = row_type(len(rig.cameras))
+    kind = motion_row(len(rig.cameras))
     with RowFile(kind, memory=MAX_ROWS_IN_MEMORY * kind.itemsize) as rows:
         kept = []
         for person, (tracks, bones) in enumerate(zip(rig.people, rig.bones, strict=True)):
             instants, present = [np.zeros(0)], [np.zeros(0, bool)]
             for part in fuse(tracks, rig.cameras, _times_of(tracks, rig, line), bones, rig.scale):
-                rows.append(person, rows_of(part, line.fps, kind))
+                rows.append(person, motion_rows(part, line.fps))
                 instants.append(part.instants)
                 present.append(part.present)
                 step(len(part.instants))

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.multiview.fused_motion import FusedMotion
 from pose.multiview.hands import HandStream
 from pose.multiview.motions import FusedTimes, contacts_of
 from pose.multiview.rig import Rig
+from pose.multiview.stored import FusedMotion
 from pose.results import RunInfo
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
@@ -19,7 +19,8 @@ from pose.world.frame import World
 class MultiviewResults:
     """Frame results of several cameras, which can be iterated repeatedly.
 
-    Boxes, keypoints, hand pixels and faces come from the first camera's frame nearest in time. Where this camera does
+    Boxes, keypoints, hand pixels and faces, and whether they are interpolated, come from the first camera's frame
+    nearest in time. Where this camera does
     not see the person, boxes are projections of the 3D joints, and the others are 0. 3D poses are in the frame of the
     first camera; `placed` is in the world. Ids are 1, 2, ... in the order of the motions.
     """
@@ -62,11 +63,8 @@ class MultiviewResults:
     def _result(self, frame: int, time: float, here: list[int], at: list[int], seen: FrameResult | None) -> FrameResult:
         n, j = len(here), len(self._info.skeleton)
         boxes, box_scores = np.zeros((n, 4), np.float32), np.zeros(n, np.float32)
-        keypoints, scores, swapped = (
-            np.zeros((n, j, 2), np.float32),
-            np.zeros((n, j), np.float32),
-            np.zeros((n, 2), bool),
-        )
+        keypoints, (scores, keypoint_sigma) = np.zeros((n, j, 2), np.float32), np.zeros((2, n, j), np.float32)
+        swapped, interpolated = np.zeros((n, 2), bool), np.zeros(n, bool)
         hands = Hands.unknown(n) if self._info.has_hands else None
         faces = Faces.unknown(n) if self._info.has_faces else None
         for row, person in enumerate(here):
@@ -78,6 +76,8 @@ class MultiviewResults:
                 if place is not None:
                     boxes[place], box_scores[place] = seen.people.boxes[row], seen.people.box_scores[row]
                     keypoints[place], scores[place] = seen.people.keypoints[row], seen.people.scores[row]
+                    keypoint_sigma[place] = seen.people.keypoint_sigma[row]
+                    interpolated[place] = seen.people.interpolated[row]
                     swapped[place] = seen.poses.swapped[row]
                     if hands is not None and seen.people.hands is not None:
                         hands.points[place] = seen.people.hands.points[row]
@@ -89,7 +89,10 @@ class MultiviewResults:
         sigma = _stacked([self._motions[p].sigma[at[p]] for p in here], (17,))
         seen_by = np.array([self._motions[p].seen_by[at[p]] for p in here], np.uint8).reshape(n, 17)
         ids = np.array(here, np.int64) + 1
-        people = People(frame, time, ids, boxes, box_scores, keypoints, scores, hands=hands, faces=faces)
+        people = People(
+            frame, time, ids, boxes, box_scores, keypoints, scores, keypoint_sigma, interpolated, hands=hands,
+            faces=faces,
+        )  # fmt: skip
         poses = Poses3D(joints - joints[:, :1], joints[:, 0], sigma, swapped, seen_by=seen_by)
         placed = Placed(
             self._world.place(joints).astype(np.float32),

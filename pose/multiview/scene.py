@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
-from pose.multiview.fused_motion import FusedMotion, scaled_motions
 from pose.multiview.motions import (
     FusedTimes,
     find_motions,
@@ -19,6 +18,7 @@ from pose.multiview.motions import (
 )
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
+from pose.multiview.stored import FusedMotion, scaled_motions
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.results import RunInfo, WorldInfo
 from pose.structures.camera import Camera

@@ -1,28 +1,21 @@
-"""Tracks and motions in temporary files mapped into memory; only the rows in use of a long recording occupy memory."""
+"""Tracks and fused motions in temporary files mapped into memory, of which only the rows in use occupy memory."""
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pose.multiview.fuse import Fused
 from pose.multiview.types import ViewTrack
+from pose.structures.columns import KEYPOINTS, ColumnSet, column, row_type, views_of
+from pose.structures.types import F32, I64, U8
 from pose.utils.row_file import RowFile, Rows
 from pose.utils.whole_file import file_errors
 
-# One frame of a track. 496 bytes.
-TRACK_ROW = np.dtype(
-    [
-        ("times", np.float64),
-        ("keypoints", np.float32, (17, 2)),
-        ("scores", np.float32, (17,)),
-        ("joints", np.float32, (17, 3)),
-        ("root", np.float32, (3,)),
-        ("sigma", np.float32, (17,)),
-    ]
-)
-PARTS = TRACK_ROW.names or ()
+TRACK_ROW = row_type(ViewTrack)  # one frame of a track, 0.5 kB
 BATCH_ROWS = 4096  # rows in memory while tracks are written
 # Maximum rows (16 MB) of joined tracks or motions that stay in memory: each mapped file is an open file.
 MAX_ROWS_IN_MEMORY = 32_768
@@ -36,17 +29,6 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
     mapped = _mapped((part for number in numbers for part in rows.portions(number, BATCH_ROWS)), TRACK_ROW, folder)
     spans = zip(numbers, ends[:-1], ends[1:], strict=True)
     return [_track(camera, number, mapped[first:last]) for number, first, last in spans]
-
-
-def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> Rows:
-    """Store a structured array in a memory-mapped temporary file; up to `MAX_ROWS_IN_MEMORY` rows in memory."""
-    if count > MAX_ROWS_IN_MEMORY:
-        return _mapped(portions, kind)
-    rows, first = np.zeros(count, kind), 0
-    for part in portions:
-        rows[first : first + len(part)] = part
-        first += len(part)
-    return rows
 
 
 def _mapped(portions: Iterable[Rows], kind: "np.dtype[Any]", folder: Path | None = None) -> Rows:
@@ -76,15 +58,79 @@ def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
 
 
 def _track(camera: int, number: int, rows: Rows) -> ViewTrack:
-    times = np.ascontiguousarray(rows["times"])  # contiguous, because it is searched often
-    return ViewTrack(camera, number, times, *(rows[name] for name in PARTS[1:]))
+    arrays = views_of(ViewTrack, rows)
+    arrays["times"] = np.ascontiguousarray(arrays["times"])  # contiguous, because it is searched often
+    return ViewTrack(camera, number, **arrays)
 
 
 def _rows_at(one: ViewTrack, other: ViewTrack, places: np.ndarray) -> Rows:
     """Return the rows at given indices of two concatenated tracks."""
     rows = np.empty(len(places), TRACK_ROW)
     of_one = places < len(one)
-    for name in PARTS:
+    for name in TRACK_ROW.names or ():
         rows[name][of_one] = getattr(one, name)[places[of_one]]
         rows[name][~of_one] = getattr(other, name)[places[~of_one] - len(one)]
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class FusedMotion(ColumnSet):
+    """Motion of one person, fused from all cameras, in K frames.
+
+    Attributes:
+        frames: (K,) indices on the time line, increasing.
+        joints: (K, 17, 3) m in the frame of the first camera.
+        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
+        residual: (K, C) px, median reprojection error over joints, NaN where a camera does not see the person.
+        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
+    """
+
+    frames: I64 = column("", dtype="<i8")
+    joints: F32 = column("", (17, 3))
+    sigma: F32 = column("", (17,))
+    residual: F32 = column("", (KEYPOINTS,))
+    seen_by: U8 = column("", (17,), "u1")
+
+
+def motion_row(cameras: int) -> "np.dtype[Any]":
+    """Return the structured type of one frame of a motion (0.3 kB), for a number of cameras."""
+    return row_type(FusedMotion, cameras)
+
+
+def motion_rows(fused: Fused, fps: float) -> Rows:
+    """Convert one person's fused joints to a structured array with one entry per frame."""
+    rows = np.zeros(len(fused.instants), motion_row(len(fused.residual)))
+    rows["frames"] = np.rint(fused.instants * fps)
+    rows["joints"], rows["sigma"], rows["residual"] = fused.joints, fused.sigma, fused.residual.T
+    seen = fused.observed.astype(np.int64)
+    rows["seen_by"] = (seen << np.arange(len(seen))[:, None, None]).sum(axis=0)
+    return rows
+
+
+def stored_motions(portions: Iterable[Rows], counts: Sequence[int], kind: "np.dtype[Any]") -> list[FusedMotion]:
+    """Store the motions of people, given by rows, in one memory-mapped temporary file; small ones in memory."""
+    if not counts:
+        return []
+    if sum(counts) > MAX_ROWS_IN_MEMORY:
+        rows = _mapped(portions, kind)
+    else:
+        rows = np.concatenate([np.zeros(0, kind), *portions])
+    return [FusedMotion(**views_of(FusedMotion, part)) for part in np.split(rows, np.cumsum(counts)[:-1])]
+
+
+def scaled_motions(motions: Sequence[FusedMotion], factor: float) -> list[FusedMotion]:
+    """Return motions with joints and sigma multiplied by a factor, stored as by `stored_motions`."""
+    if not motions:
+        return []
+    kind = motion_row(motions[0].residual.shape[1])
+    portions = (rows for motion in motions for rows in _scaled_rows(motion, factor, kind))
+    return stored_motions(portions, [len(motion) for motion in motions], kind)
+
+
+def _scaled_rows(motion: FusedMotion, factor: float, kind: "np.dtype[Any]") -> Iterator[Rows]:
+    for first in range(0, len(motion), BATCH_ROWS):
+        part = motion[first : first + BATCH_ROWS]
+        rows = np.zeros(len(part), kind)
+        for name in kind.names or ():
+            rows[name] = getattr(part, name) * factor if name in ("joints", "sigma") else getattr(part, name)
+        yield rows

@@ -5,13 +5,13 @@ camera unless a calibration says otherwise. Pixels and camera frames follow the 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera
-from pose.structures.columns import check_shape
+from pose.structures.columns import ColumnSet, column
 from pose.structures.lenses import PINHOLE, Lens
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64
@@ -29,32 +29,31 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 
 @dataclass(frozen=True, slots=True)
-class ViewTrack:
-    """One person as tracked by one camera, in T frames."""
+class ViewTrack(ColumnSet):
+    """One person as tracked by one camera, in T frames.
 
-    camera: int  # index of the camera
-    number: int  # id of the track in that camera
-    times: F64  # (T,) s on the camera's own clock, increasing
-    keypoints: F32  # (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`
-    scores: F32  # (T, 17), 0 where not detected
-    joints: F32  # (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints
-    root: F32  # (T, 3) m, position of the root in the camera frame
-    sigma: F32  # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
+    Attributes:
+        camera: Index of the camera.
+        number: Id of the track in that camera.
+        times: (T,) s on the camera's own clock, increasing.
+        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`.
+        scores: (T, 17), 0 where not detected.
+        joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
+        root: (T, 3) m, position of the root in the camera frame.
+        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
+    """
+
+    camera: int
+    number: int
+    times: F64 = column("", dtype="<f8")
+    keypoints: F32 = column("", (17, 2))
+    scores: F32 = column("", (17,))
+    joints: F32 = column("", (17, 3))
+    root: F32 = column("", (3,))
+    sigma: F32 = column("", (17,))
 
     def __post_init__(self) -> None:
-        t = len(self.times)
-        check_shape(self, "keypoints", (t, 17, 2))
-        check_shape(self, "scores", (t, 17))
-        check_shape(self, "joints", (t, 17, 3))
-        check_shape(self, "root", (t, 3))
-        check_shape(self, "sigma", (t, 17))
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    def __getitem__(self, rows: slice | NDArray[np.generic]) -> "ViewTrack":
-        parts = ("times", "keypoints", "scores", "joints", "root", "sigma")
-        return replace(self, **{name: getattr(self, name)[rows] for name in parts})
+        self.check_columns()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,7 @@
 """All results of one run: collected frame by frame, transformed to the world, and written.
 
-Every run goes this way (`pose.run`): videos, several cameras, keypoints and single images, from a command or Python.
+Every run goes this way: videos and single images (`pose.results.run`), several cameras (`pose.multiview.run`) and
+keypoints (`pose.functions`), from a command or Python.
 Memory does not grow with the length of the recording.
 """
 
@@ -14,7 +15,7 @@ from typing import Self
 
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.types import FrameResult
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.decision import AUTO, Decision, decide
@@ -39,6 +40,7 @@ class RecordedRun:
         error: Error that ended the run early; the results contain the frames before it.
         cached: Part of the results that was read from a cache.
         cut_short: Message that the end of the video is missing; None if it is complete.
+        problems: Messages about edits that do not apply to this run.
     """
 
     def __init__(self, info: RunInfo, folder: Path | None = None) -> None:
@@ -61,6 +63,7 @@ class RecordedRun:
         self.error: BaseException | None = None
         self.cached: Found = "nothing"
         self.cut_short: str | None = None
+        self.problems: list[str] = []
 
     def __enter__(self) -> Self:
         return self

@@ -114,6 +114,11 @@ def arrays_of(kind: type, rows: NDArray[np.void]) -> dict[str, Any]:
     return {name: np.array(rows[name], order="C") for name in row_type(kind, 1).names or ()}
 
 
+def views_of(kind: type, rows: NDArray[np.void]) -> dict[str, Any]:
+    """Return the columns in a structured array like `arrays_of`, without copying them."""
+    return {name: rows[name] for name in row_type(kind, 1).names or ()}
+
+
 class ColumnSet:
     """Base of data classes of columns: the same number of rows in every array."""
 

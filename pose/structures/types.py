@@ -125,16 +125,31 @@ class Keypoints2D:
     scores: F32  # (P, J) confidence; 0 for keypoints that are not seen
     presence: F32  # (P,) probability that the crop shows a person
     next_regions: Regions  # regions of the same people in the next frame
+    # (P, J) px, root mean square distance of several networks from their mean; 0 where one saw the keypoint; default 0
+    distance: F32 = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
+        if self.distance is None:
+            object.__setattr__(self, "distance", np.zeros((n, j), np.float32))
         check_shape(self, "xy", (n, j, 2))
         check_shape(self, "presence", (n,))
+        check_shape(self, "distance", (n, j))
         if len(self.next_regions) != n:
             raise ValueError(f"Keypoints2D.next_regions: expected {n} regions, got {len(self.next_regions)}")
 
     def __len__(self) -> int:
         return len(self.xy)
+
+    def __getitem__(self, rows: NDArray[np.generic]) -> "Keypoints2D":
+        return Keypoints2D(
+            self.xy[rows], self.scores[rows], self.presence[rows], self.next_regions[rows], self.distance[rows]
+        )
+
+    def __add__(self, more: "Keypoints2D") -> "Keypoints2D":
+        parts = ((getattr(self, name), getattr(more, name)) for name in ("xy", "scores", "presence", "distance"))
+        xy, scores, presence, distance = (np.concatenate(pair) for pair in parts)
+        return Keypoints2D(xy, scores, presence, Regions.concatenate([self.next_regions, more.next_regions]), distance)
 
 
 NO_LINK = -1  # instead of the index of a key frame
@@ -176,6 +191,8 @@ class People(ColumnSet):
         box_scores: (P,) confidence that the box contains a person; 0 for predicted boxes.
         keypoints: (P, J, 2) px in the estimator's skeleton.
         scores: (P, J) confidence; 0 for keypoints that are not seen.
+        keypoint_sigma: (P, J) px, radius around each keypoint that contains the true point with a probability of 68 %
+            (`pose.structures.keypoint_sigma`); 0 if unknown.
         interpolated: (P,) whether 2D and 3D of a person are interpolated between samples (`pose.lifting.between`).
         untracked: Number of confident detections that belong to no track; 0 in frames without a detection pass.
         cut: Whether a new scene begins here (a hard cut); no track continues across it.
@@ -195,6 +212,10 @@ class People(ColumnSet):
         "keypoints", (KEYPOINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), member="keypoints", decimals=2
     )
     scores: F32 = column("scores", (KEYPOINTS,), limits=(0, 1))
+    keypoint_sigma: F32 = column(
+        "keypoint_sigma", (KEYPOINTS,), unit="px", limits=(0, 1e7), required=False, optional=True,
+        member="keypoint_sigma", decimals=1, sparse=True,
+    )  # fmt: skip
     interpolated: Flags = column(
         "interpolated", dtype="|b1", required=False, optional=True, member="interpolated", sparse=True
     )

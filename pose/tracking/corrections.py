@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.networks.estimators.ensemble import FurtherNetworks
+from pose.structures.keypoint_sigma import with_distance
 from pose.structures.types import F32, U8, People
 from pose.tracking.sampling import TrackedFrame
 from pose.utils.times import StageTimes
@@ -22,12 +23,14 @@ class _Correction:
     time: float  # s
     shift: F32  # (J, 2) px
     factor: F32  # (J,) by which scores are multiplied
+    distance: F32  # (J,) px, of the networks from each other
 
     def between(self, after: "_Correction", time: float) -> "_Correction":
         """Return the correction at `time`, interpolated linearly."""
         share = np.float32((time - self.time) / (after.time - self.time))
-        parts = (one + share * (other - one) for one, other in ((self.shift, after.shift), (self.factor, after.factor)))
-        return _Correction(time, *parts)
+        names = ("shift", "factor", "distance")
+        pairs = ((getattr(self, name), getattr(after, name)) for name in names)
+        return _Correction(time, *(one + share * (other - one) for one, other in pairs))
 
 
 class CorrectedFrames:
@@ -68,16 +71,16 @@ class CorrectedFrames:
 
     def _measure(self, image: U8, people: People) -> None:
         with self._times.measure("further keypoints"):
-            xy, scores = self._networks.improved(image, people.keypoints, people.scores)
-        factors = np.where(people.scores > 0, scores / np.where(people.scores > 0, people.scores, 1), 1)
+            found = self._networks.improved(image, people.keypoints, people.scores)
+        factors = np.where(people.scores > 0, found.scores / np.where(people.scores > 0, people.scores, 1), 1)
         for row, person in enumerate(people.ids.tolist()):
-            shift, factor = xy[row] - people.keypoints[row], factors[row].astype(np.float32)
+            shift, factor = found.xy[row] - people.keypoints[row], factors[row].astype(np.float32)
             known = self._corrections.get(person, [])
-            self._corrections[person] = [*known[-1:], _Correction(people.time, shift, factor)]
+            self._corrections[person] = [*known[-1:], _Correction(people.time, shift, factor, found.distance[row])]
 
     def _corrected(self, frame: TrackedFrame) -> TrackedFrame:
         people = frame.people
-        keypoints, scores = people.keypoints.copy(), people.scores.copy()
+        keypoints, scores, distance = people.keypoints.copy(), people.scores.copy(), np.zeros_like(people.scores)
         for row, person in enumerate(people.ids.tolist()):
             known = self._corrections.get(person)
             if known is None:
@@ -87,4 +90,6 @@ class CorrectedFrames:
             correction = known[0].between(known[1], people.time) if inside else nearest
             keypoints[row] += correction.shift
             scores[row] = np.clip(scores[row] * correction.factor, 0, 1)
-        return replace(frame, people=replace(people, keypoints=keypoints, scores=scores))
+            distance[row] = correction.distance
+        sigma = with_distance(people.keypoint_sigma, distance)
+        return replace(frame, people=replace(people, keypoints=keypoints, scores=scores, keypoint_sigma=sigma))

@@ -4,7 +4,7 @@ An estimator returns the pose of the more visible of two people in a crop. If th
 is replaced by a blur of the surroundings, so that the estimator returns the pose of the other person.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 
 import cv2
@@ -48,7 +48,8 @@ class MaskedCrop:
         """Convert keypoints and their next regions from pixels of the crop to pixels of the image."""
         next_regions = self.regions_to_image(keypoints.next_regions)
         xy = keypoints.xy * np.float32(self.step) + self.corner
-        return Keypoints2D(xy, keypoints.scores, keypoints.presence, next_regions)
+        distance = keypoints.distance * np.float32(self.step)
+        return replace(keypoints, xy=xy, next_regions=next_regions, distance=distance)
 
     def regions_to_image(self, regions: Regions) -> Regions:
         """Convert regions from pixels of the crop to pixels of the image."""

@@ -59,20 +59,12 @@ class Observations:
         rows = keep.tolist()
         if rows == list(range(len(self))):
             return self
-        k = self.keypoints
-        kept = Keypoints2D(k.xy[keep], k.scores[keep], k.presence[keep], k.next_regions[keep])
-        return Observations([self.tracks[row] for row in rows], kept, self.boxes[keep])
+        return Observations([self.tracks[row] for row in rows], self.keypoints[keep], self.boxes[keep])
 
     def join(self, other: "Observations") -> "Observations":
         """Return the tracks and poses of these observations, followed by those of `other`."""
-        a, b = self.keypoints, other.keypoints
-        joined = Keypoints2D(
-            np.concatenate([a.xy, b.xy]),
-            np.concatenate([a.scores, b.scores]),
-            np.concatenate([a.presence, b.presence]),
-            Regions.concatenate([a.next_regions, b.next_regions]),
-        )
-        return Observations(self.tracks + other.tracks, joined, np.concatenate([self.boxes, other.boxes]))
+        boxes = np.concatenate([self.boxes, other.boxes])
+        return Observations(self.tracks + other.tracks, self.keypoints + other.keypoints, boxes)
 
     @cached_property
     def sizes(self) -> F32:

@@ -5,6 +5,7 @@ The network runs on every frame, and the people that it finds get ids.
 
 import numpy as np
 
+from pose.structures.keypoint_sigma import score_sigma
 from pose.structures.stages import OnePass
 from pose.structures.types import F32, U8, People
 from pose.tracking.association import MIN_START_SCORE
@@ -52,6 +53,7 @@ class OnePassPeople:
             box_scores=boxes.scores[rows],
             keypoints=keypoints.xy[rows],
             scores=keypoints.scores[rows],
+            keypoint_sigma=score_sigma(keypoints.xy[rows], keypoints.scores[rows]),
             untracked=count_untracked(boxes, boxes.xyxy[rows]),
             cut=cut,
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from pose.networks import crops
 from pose.networks.estimators.ensemble import FurtherNetworks
+from pose.structures.keypoint_sigma import score_sigma, with_distance
 from pose.structures.stages import Detector, Estimator
 from pose.structures.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 from pose.tracking.config import TrackingConfig
@@ -161,14 +162,16 @@ class PeopleTracker:
 
 def _people(found: Observations, boxes: Boxes | None, index: int, time: float, cut: bool) -> People:
     """Return the result of a frame."""
+    k = found.keypoints
     return People(
         index=index,
         time=time,
         ids=np.array([track.id for track in found.tracks], np.int64),
         boxes=found.boxes,
-        box_scores=found.keypoints.presence,
-        keypoints=found.keypoints.xy,
-        scores=found.keypoints.scores,
+        box_scores=k.presence,
+        keypoints=k.xy,
+        scores=k.scores,
+        keypoint_sigma=with_distance(score_sigma(k.xy, k.scores), k.distance),
         untracked=0 if boxes is None else count_untracked(boxes, found.boxes),
         cut=cut,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.networks import crops
+from pose.structures.keypoint_sigma import score_sigma, with_distance
 from pose.structures.types import F32, U8, Frame, Keypoints2D, People, Regions
 from pose.tracking.cuts import CutDetector
 from pose.tracking.people_tracker import PeopleTracker
@@ -181,8 +182,12 @@ class SampledTracker:
         xy = np.concatenate([np.zeros((0, joints, 2), np.float32), *(found[person].xy for person in ids)])
         scores = np.concatenate([np.zeros((0, joints), np.float32), *(found[person].scores for person in ids)])
         presence = np.concatenate([np.zeros(0, np.float32), *(found[person].presence for person in ids)])
+        apart = np.concatenate([np.zeros((0, joints), np.float32), *(found[person].distance for person in ids)])
         boxes = crops.bounds(xy, scores > 0) if ids else np.zeros((0, 4), np.float32)
-        return People(held.index, held.time, np.array(ids, np.int64), boxes, presence, xy, scores, sampled=False)
+        return People(
+            held.index, held.time, np.array(ids, np.int64), boxes, presence, xy, scores,
+            with_distance(score_sigma(xy, scores), apart), sampled=False,
+        )  # fmt: skip
 
     def _nearest(self, person: int, time: float) -> Keypoints2D | None:
         """Return the keypoints of the sample nearest in time, moved to `time`; None without one."""

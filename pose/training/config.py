@@ -232,6 +232,29 @@ class ForecasterTrainConfig(TrainingRunConfig):
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SensorLossWeights:
+    """Weights of the terms of a sensor network's loss, see `pose.training.sensor`."""
+
+    position: float = 1.0  # weight of the mean error of the joints about the pelvis
+    pelvis: float = 0.3  # weight of the error of the pelvis
+    velocity: float = 1.0  # weight of the error of the motion between frames
+    acceleration: float = 0.5  # weight of the error of its change
+    spread: float = 0.02  # weight of the likelihood that trains sigma
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorTrainConfig(TrainingRunConfig):
+    """A training run of a sensor network."""
+
+    model: LifterConfig = field(default_factory=LifterConfig)  # architecture
+    loss: SensorLossWeights = field(default_factory=SensorLossWeights)  # weights of the loss terms
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_recipe(self.optimizer, self.schedule, self.model.init)
+
+
 def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str) -> None:
     """Check that optimiser, schedule and initialisation can be combined."""
     if not schedule.warms_up:

@@ -2,12 +2,13 @@
 
 import copy
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
 from pose.errors import PoseError
 from pose.lifting.attention import layer_penalty
@@ -112,11 +113,11 @@ class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
         return loss + config.consistency * parts["consistency"], parts
 
 
-def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
+def begin_step(network: Module, seed: int, step: int) -> None:
     """Let each block sample its random numbers for a training step, which depend only on `seed`, `step` and block."""
-    for layer, block in enumerate(network.blocks):
+    for layer, block in enumerate(cast(Iterable[LifterBlock], network.blocks)):
         random_numbers = generator(torch.device("cpu"), seed, step, layer)
-        cast(LifterBlock, block).begin_step(step, random_numbers)
+        block.begin_step(step, random_numbers)
 
 
 def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:

@@ -46,6 +46,11 @@ def same_option(config: "type[DataclassInstance]", name: str, text: str | None =
     return _field(entry.default, {**entry.metadata, "help": text or entry.metadata["help"]})
 
 
+def default_of(config: "type[DataclassInstance]", name: str) -> Any:
+    """Return the default of an option, for a function with an argument of the same meaning."""
+    return config.__dataclass_fields__[name].default
+
+
 def overwrite_option(replaced: str = "existing results") -> Any:
     """Make the dataclass field of the option `--overwrite`."""
     return option(False, f"replace {replaced}")

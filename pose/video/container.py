@@ -27,6 +27,7 @@ FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 MAX_PIXELS_IN_ONE_THREAD = 1920 * 1088  # larger images are decoded in several threads
+MAX_PIXELS_IN_THREADS = 1 << 25  # of the images of these threads together, since each thread keeps several
 NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
 # Demuxers that render text or programs, or open further files; they are not recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
@@ -166,7 +167,11 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
     is_live = target.is_live or (target.is_network and declared_seconds(container, stream) is None)
     # Frame threads would delay live frames, and decode damaged files differently each time.
     is_large = stream.width * stream.height > MAX_PIXELS_IN_ONE_THREAD and not container.format.name.startswith("mpeg")
-    stream.thread_type = "AUTO" if is_large and not is_live else "SLICE"
+    stream.thread_type = "SLICE"
+    if is_large and not is_live:
+        stream.thread_type = "AUTO"
+        threads = MAX_PIXELS_IN_THREADS // (stream.width * stream.height)
+        stream.codec_context.thread_count = max(1, min(threads, os.cpu_count() or 1))
     return stream
 
 

@@ -34,7 +34,7 @@ from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
-from pose.video.server_copy import ServerCopy, check_server
+from pose.video.server_copy import ServerCopy, check_server, names_file
 from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
 from pose.video.trailer import is_cut_off
 from pose.video.upright import StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
@@ -125,12 +125,17 @@ class StreamSource(Source):
 
     def _begin(self) -> None:
         """Open the target and decode its first frame; if FFmpeg cannot read it from its server, use a local copy."""
-        check_server(self._target)
+        if is_file := names_file(self._target):
+            check_server(self._target)
         try:
             self._opened = self._open()
             self._first_frames = self._prepare(self._opened)
+            if not (is_file or self.info.is_live):
+                check_server(self._target)
         except PoseError as error:
             self._release()
+            if not (is_file or isinstance(error, UsageError)):
+                check_server(self._target, timeout=1)
             if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
                 raise  # a usage error or no response: a copy does not help
             self._copy = ServerCopy.where_needed(self._target)

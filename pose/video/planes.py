@@ -16,6 +16,7 @@ from pose.structures.types import F32, U8
 
 BT709, BT470BG, SMPTE170M = 1, 5, 6  # numbers of ITU-T H.273; the last two are the matrix of BT.601
 UNSPECIFIED = 2
+STRIP = 256  # rows that are converted at a time, even
 _LUMA = {BT709: (0.2126, 0.0722), BT470BG: (0.299, 0.114), SMPTE170M: (0.299, 0.114)}  # weights of red and blue
 
 
@@ -104,18 +105,29 @@ class Planes:
     def of_rgb(cls, image: U8, colours: Colours | None = None) -> Self:
         """Convert an RGB image to planes; odd sizes are made even by repeating the last column or row."""
         colours = colours or Colours()
-        return cls.of_coded(colours.coded(image), colours)
+        height, width = (side + side % 2 for side in image.shape[:2])
+        planes = cls.empty((width, height), colours)
+        for top in range(0, height, STRIP):  # needs little memory, and fits the processor's cache
+            part = image[top : top + STRIP]
+            area = Area(0, top, width, top + part.shape[0] + part.shape[0] % 2)
+            planes._store_coded(colours.coded(part), area)
+        return planes
 
     @classmethod
     def of_coded(cls, image: U8, colours: Colours) -> Self:
         """Make planes from an image of Y, U, V. Odd sizes are made even as in `of_rgb`."""
         height, width = image.shape[:2]
+        planes = cls.empty((width + width % 2, height + height % 2), colours)
+        planes._store_coded(image, Area(0, 0, *planes.size))
+        return planes
+
+    def _store_coded(self, image: U8, area: Area) -> None:
+        """Store an image of Y, U and V in even rows of this image."""
+        height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
-            height, width = image.shape[:2]
-        planes = cls.empty((width, height), colours)
-        FullResolution((width, height), image).store(planes, Area(0, 0, width, height))
-        return planes
+        part = Planes(area.of(self.y), _half(area).of(self.u), _half(area).of(self.v))
+        FullResolution((image.shape[1], image.shape[0]), image).store(part, Area(0, 0, *part.size))
 
     @property
     def size(self) -> tuple[int, int]:

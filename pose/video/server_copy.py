@@ -22,26 +22,29 @@ MIN_PORTION = 1 << 14  # minimum number of bytes of a response, unless the file 
 BLOCK = 1 << 18  # bytes per read
 
 
-def check_server(target: Target) -> None:
-    """Check that the server of a video file does not answer with so few bytes that thousands of requests would follow.
+def names_file(target: Target) -> bool:
+    """Return whether an HTTP address names a video file. Others may be cameras, some of which accept one connection."""
+    return _FILE.match(target.url) is not None
 
-    Only files are asked for in advance, because some cameras accept a single connection.
+
+def check_server(target: Target, timeout: float = TIMEOUT) -> None:
+    """Check that an HTTP server does not answer with so few bytes that thousands of requests would follow.
 
     Raises:
         PoseError: If it does.
     """
-    if not _FILE.match(target.url):
+    if not target.url.lower().startswith(("http://", "https://")):
         return
-    with suppress(OSError, http.client.HTTPException, ValueError), _whole_file(target) as response:
+    with suppress(OSError, http.client.HTTPException, ValueError), _whole_file(target, timeout) as response:
         found = re.fullmatch(r"bytes 0-(\d+)/(\d+)", response.headers.get("Content-Range", "").strip())
         if found is not None and (portion := int(found[1]) + 1) < min(int(found[2]), MIN_PORTION):
             raise PoseError(f"cannot read {target.display_name}: its server sends too little per request ({portion} B)")
 
 
-def _whole_file(target: Target) -> http.client.HTTPResponse:
+def _whole_file(target: Target, timeout: float = TIMEOUT) -> http.client.HTTPResponse:
     """Request all bytes of a file on a server."""
     request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-run"})
-    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
+    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout)
     return response
 
 

@@ -25,6 +25,7 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
+from pose.world.corrections import Corrections
 from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
 from pose.world.footing import lower_foot_velocities
@@ -36,6 +37,7 @@ from pose.world.height import scale_to, stature
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import FrameLines, evidence_from
 from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, resized
 
@@ -58,11 +60,13 @@ class Steps:
     up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
     without_world: Spans = ()
+    corrections: Corrections = field(default_factory=Corrections)  # what a user says about people and floor
 
     @property
     def focal_known(self) -> bool:
@@ -131,12 +135,14 @@ def clean(
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-    found = find_world(works, steps.up, rules, camera_known=steps.focal_known)
+    lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+    found = find_world(works, steps.up, rules, camera_known=steps.focal_known, lines=lines)
     if found.world.focal != 1.0:
         every = np.unique(np.concatenate([person.times for person in people.values()]))
         steps = at_focal(steps, every if frames is None else frames, found.world.focal)
         works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-        found = refound(found, find_world(works, steps.up, rules))
+        lines = evidence_from(steps.lines, [0.0], 0, steps.path)
+        found = refound(found, find_world(works, steps.up, rules, lines=lines))
     return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
 
 
@@ -195,10 +201,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             joints[part], root[part] = smooth_person(joints[part], root[part], person.times[part], cutoffs)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted,
+        lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, lengths.astype(np.float64), height, height_given=wanted is not None,
-        cutoffs=cutoffs,
+        inconsistent, 1000 * spread, height_given=wanted is not None, cutoffs=cutoffs,
     )  # fmt: skip
 
 
@@ -212,7 +217,8 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
-    if own_floor is not None and (on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
+    given = number in steps.corrections.floors
+    if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
     cameras = np.zeros((len(placed), 3))
@@ -229,8 +235,10 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         times = work.times[span]
         ankles = placed[span][:, ANKLES] - ground_below(placed[span], times, rules.contacts)[:, None, None] * _UP
         in_contact, contacts[span] = find_contacts(ankles, times, rules.contacts)
+        by_user = steps.corrections.with_contacts(number, times, in_contact, contacts[span])
         if steps.feet and len(times) > 1:
-            feet_held[span] = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            held = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            feet_held[span] = held | (by_user & in_contact)
             axes = view_axes(placed[span][:, 0], cameras[span])
             placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet, axes)[:, None]
             placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)

@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.floor import common_floor, own_floor
-from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
+from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
 from pose.world.scene.evidence import evidence_of
+from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
 from pose.world.scene.solve import SolvedScene, solve
 from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
+_GIVEN_WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it
+# Maximum standard deviation of a vertical whose source is the lines; bodies and feet have larger ones.
+_MAX_LINES_DEGREES = 1.5
 _MAX_SOLVED = 24  # people who determine the scene; the sizes of further people follow from it
 
 
@@ -39,6 +43,8 @@ def find_world(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
+    given: Mapping[int, tuple[float, float]] | None = None,
+    lines: LineEvidence = NO_LINES,
 ) -> Ground:
     """Estimate vertical, floor, focal length and body sizes from all people of a run.
 
@@ -51,26 +57,30 @@ def find_world(
             people.
         camera_known: Whether the focal length is known; otherwise it is estimated, and the world's `focal` is not 1 if
             it differs clearly from the assumed one. The world then refers to people at that focal length.
+        given: Time in s at which a person stands on something, and its height above the floor in m, by track id.
+        lines: Line segments of the background.
     """
     evidence = {number: evidence_of(work) for number, work in works.items()}
     trusted = [n for n in works if n not in doubtful] or list(works)
     chosen = sorted(trusted, key=lambda n: -evidence[n].seconds)[:_MAX_SOLVED]
     up = None if up is None else up / np.linalg.norm(up)
     people = [evidence[n] for n in chosen]
-    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up)
+    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up, lines)
     if not camera_known and not solution.focal_differs:
-        solution = replace(solve(people, 0.0, up), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
-    world = _world(solution, people, up, rules)
+        solution = replace(solve(people, 0.0, up, lines), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
+    world = _world(solution, people, up, rules, lines)
     sizes = dict(zip(chosen, solution.people, strict=True))
     for n in evidence.keys() - sizes.keys():
         alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
         sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up).people[-1]
-    levels = {n: _own_floor(work, sizes[n], world, rules) for n, work in works.items()}
+    given = {n: floor for n, floor in (given or {}).items() if n in works}
+    levels = {n: _own_floor(work, sizes[n], world, rules, given.get(n)) for n, work in works.items()}
     floors = {n: level for n, level in levels.items() if level is not None}
-    standing = {n: floors[n] for n in trusted if n in floors} or floors
+    standing = {n: floors[n] for n in given or trusted if n in floors} or floors
     seconds = {n: evidence[n].seconds for n in works}
     if floors:
-        expected = -solution.camera_height if world.found_by != UNKNOWN and len(standing) > 1 else None
+        several = world.found_by != UNKNOWN and len(standing) > 1 and not given
+        expected = -solution.camera_height if several else None
         world = replace(world, floor=_floor_height(standing, seconds, expected, rules), floor_known=True)
     logs = [math.log(sizes[n].distance_scale) for n in trusted]
     weights = [max(seconds[n], 1e-3) for n in trusted]
@@ -87,11 +97,15 @@ def refound(before: Ground, after: Ground) -> Ground:
     return replace(after, world=world)
 
 
-def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules) -> World:
+def _world(
+    solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules, lines: LineEvidence
+) -> World:
     """Return the vertical of a solution, without a floor."""
     if up is not None:
         return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
     degrees = math.degrees(solution.up_sigma)
+    if len(lines) and degrees < _MAX_LINES_DEGREES:
+        return World(rotation_of(solution.up), 0.0, LINES, degrees, floor_known=False)
     bodies = sum(len(one.directions) > 0 for one in people)
     if not bodies or degrees > rules.gravity.max_sigma_degrees:
         return World(rotation_of(LEVEL_UP), 0.0, UNKNOWN, float("nan"), floor_known=False)
@@ -108,8 +122,14 @@ def _floor_height(
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
-def _own_floor(work: Work, size: PersonSize, world: World, rules: Rules) -> float | None:
+def _own_floor(
+    work: Work, size: PersonSize, world: World, rules: Rules, given: tuple[float, float] | None
+) -> float | None:
     """Return the height (m) along the vertical of the floor under a person, with the camera at 0."""
     scaled = resized(work, size, rules.size)
     ankles = (scaled.joints[:, ANKLES] + scaled.root[:, None]) @ world.rotation.T
+    if given is not None:
+        near = np.abs(work.times - given[0])
+        rows = near <= max(_GIVEN_WITHIN_S, float(near.min()))
+        return float(np.median(ankles[rows, :, 1].min(axis=1))) - ANKLE_HEIGHT - given[1]
     return own_floor(ankles, work.times, rules.floor, work.feet_seen)

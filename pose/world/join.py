@@ -4,7 +4,7 @@ A causal tracker must drop a person who is occluded for a second. After the run 
 joined across a cut, nor if they overlap in time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,14 +18,19 @@ _END_S = 0.5  # s at the ends of a track from which position and velocity are es
 _MIN_FRAMES = 10  # minimum frames to estimate the size
 
 
-def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
-    """Return the id of a person's first track, by the id of each later track of the same person."""
+def find_joins(
+    people: Mapping[int, Person],
+    scenes: Sequence[float],
+    rules: JoinRules = RULES.joins,
+    apart: Collection[tuple[int, int]] = (),
+) -> dict[int, int]:
+    """Return the id of a person's first track, by the id of each later track of the same person, not in `apart`."""
     tracks = {number: _track(person) for number, person in people.items()}
     costs = {
         (one, other): cost
         for one, before in tracks.items()
         for other, after in tracks.items()
-        if one != other and (cost := _cost(before, after, scenes, rules)) < 1
+        if one != other and (one, other) not in apart and (cost := _cost(before, after, scenes, rules)) < 1
     }
     following: dict[int, int] = {}
     preceding: dict[int, int] = {}

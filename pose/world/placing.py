@@ -9,6 +9,7 @@ from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
 from pose.world.run import PlacedRun
+from pose.world.scene.lines import lines_of_run, wanted_times
 
 
 def place_run(
@@ -30,6 +31,7 @@ def place_run(
         `problem` of the decision gives the reason.
     """
     first = decide(log, camera, not steps.camera_known)
+    steps = _with_lines(recorded, log, first, steps)
     if not log.peopled:
         return _placed_by(recorded, replace(first, problem=""), steps, join)
     if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
@@ -52,6 +54,15 @@ def place_run(
         problem = carried.problem.removesuffix(")")
         return None, replace(carried, problem=f"{problem}; {carried.translation})")
     return _placed_by(recorded, carried, steps, join)
+
+
+def _with_lines(recorded: RunData, log: MotionLog, decision: Decision, steps: Steps) -> Steps:
+    """Return the steps with the lines of the background, unless gravity is given or nobody is in view."""
+    if recorded.images is None or steps.up is not None or not log.peopled:
+        return steps
+    wanted = wanted_times(log.times, log.begins, decision.motion.moves)
+    lines = lines_of_run(recorded.images, recorded.results, recorded.skeleton, recorded.camera, wanted)
+    return replace(steps, lines=lines)
 
 
 def _placed_by(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:

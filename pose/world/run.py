@@ -5,6 +5,7 @@ People are stored on disk; in memory is one person at a time, about 10 MB per mi
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,10 +18,12 @@ from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, P
 from pose.utils.row_file import RowFile, Rows
 from pose.world.camera_motion.path import static_path
 from pose.world.clean import Steps, at_focal, prepare, put_on_floor
+from pose.world.corrections import up_from_lines
 from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import evidence_from
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
 from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
@@ -101,6 +104,10 @@ class PlacedRun:
                 people.gather(results)
                 if len(people.frames):
                     self._select_tracks(people, rules, join)
+                    corrections = self._steps.corrections.renumbered(self.joined)
+                    heights = dict(self._steps.heights)
+                    heights.update(corrections.heights)
+                    self._steps = replace(self._steps, heights=heights, corrections=corrections)
                 self._place(people, self._steps, rules, folder)
                 if self.path is not None:
                     self.path = self.path.unknown_in(self._steps.without_world)
@@ -114,25 +121,30 @@ class PlacedRun:
         return sum(map(len, self._left_out.values()))
 
     def _select_tracks(self, people: SeenPeople, rules: Rules, join: bool) -> None:
-        scenes = SceneTimes.of(people.frames, people.cuts)
+        scenes, given = SceneTimes.of(people.frames, people.cuts), self._steps.corrections
         if join:
             for number, person in list(people.items()):
                 shown = person_frames(person, scenes, rules.tracks)
-                if not shown.all():
+                if number not in given.kept and not shown.all():
                     self._left_out[number] = set(person.times[~shown].tolist())
                     people.leave_out(number, self._left_out[number])
             self.dropped = self._left_out.keys() - people.keys()
             still = people if self.path is None else StaticPeople(people, self.path)
-            joins = find_joins(still, scenes.begins, rules.joins)
+            joins = find_joins(still, scenes.begins, rules.joins, given.apart)
             self.joined = {n: to for n, to in joins.items() if self._steps.has_world(float(people[n].times[0]))}
             people.join(self.joined)
-        self.doubtful = _doubtful(people, scenes, rules)
+        self.doubtful = _doubtful(people, scenes, rules) - given.renumbered(self.joined).kept
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
+        floors, drawn = steps.corrections.floors, steps.corrections.lines
         with Works(folder) as first:
             self._prepare(people, first, steps, rules)
-            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
+            if found is not None and drawn and steps.up is None:
+                steps = replace(steps, up=up_from_lines(drawn, found.first.ground.world, steps.path))
+                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
             ground = None if found is None else found.first.ground
             if ground is None or ground.world.focal == 1.0:
                 self._put_on_floor(people, first, found, steps, rules)
@@ -140,7 +152,8 @@ class PlacedRun:
         with Works(folder) as second:  # at the focal length that was found
             steps = at_focal(steps, people.frames, ground.world.focal)
             self._prepare(people, second, steps, rules)
-            again = find_scenes(second, begins, steps.up, rules, self.doubtful)
+            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=lines)
             assert again is not None
             self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
 

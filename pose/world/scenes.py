@@ -15,6 +15,7 @@ from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.frame import UNKNOWN, World
 from pose.world.ground import Ground, find_world
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.work import Work
 
 
@@ -80,10 +81,13 @@ def find_scenes(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
+    given: Mapping[int, tuple[float, float]] | None = None,
+    lines: Callable[[int], LineEvidence] = lambda scene: NO_LINES,
 ) -> SceneWorlds | None:
     """Estimate the world of each scene; return None without people.
 
-    The focal length is estimated if it is not known and all people are in one scene.
+    The focal length is estimated if it is not known and all people are in one scene. `lines` returns the line segments
+    of a scene, by number.
     """
     # Unless all tracks of a scene are doubtful, doubtful ones do not affect the other people in it. A vertical from all
     # scenes includes them.
@@ -94,12 +98,13 @@ def find_scenes(
     common: World | None = None
     for number in sorted(members):
         people = _Subset(works, members[number])
-        ground = find_world(people, up, rules, doubtful, camera_known or len(members) > 1)
+        known = camera_known or len(members) > 1
+        ground = find_world(people, up, rules, doubtful, known, given, lines(number))
         found_by = ground.world.found_by
         if found_by == UNKNOWN and len(members) > 1:
             common = common or find_world(works, None, rules).world
             if common.found_by != UNKNOWN:
-                ground = find_world(people, common.up, rules, doubtful)
+                ground = find_world(people, common.up, rules, doubtful, given=given)
         scenes[number] = Scene(number, float(begins[number]), ground, found_by, ground.world.floor_known)
     known_floors = [scene.ground.world.floor for scene in scenes.values() if scene.floor_known]
     if known_floors:

@@ -8,29 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.camera import Camera
-from pose.structures.frame_store import ResultStore
-from pose.structures.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
+from pose.structures.columns import row_type, views_of
+from pose.structures.result_store import ResultStore
+from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
+from pose.utils.resources import return_freed_memory
 from pose.utils.row_file import RowFile, Rows
 from pose.world.person import Person
 from pose.world.work import Work
 
-_J = len(H36M17)
-_PERSON: "np.dtype[Any]" = np.dtype(
-    [
-        ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J), ("times", "<f8"),
-        ("rays", "<f4", (_J, 2)), ("scores", "<f4", _J), ("box", "<f4", 4),
-    ]
-)  # fmt: skip
-_WORK: "np.dtype[Any]" = np.dtype(
-    [
-        ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J),
-        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("visible", "?"), ("filled", "?"),
-        ("inconsistent", "?", len(LIMBS)), ("root_sigma", "<f4"),
-    ]
-)  # fmt: skip
-_FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
+_PERSON: "np.dtype[Any]" = np.dtype([*row_type(Person).descr, ("box", "<f4", (4,))])
+_WORK = row_type(Work)
 _SIZE = ("bones", "height", "height_sigma", "height_given")
+_LONG_ROWS = 1000  # rows of a person, from which memory is returned between two of them
 _NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
@@ -160,11 +150,18 @@ class Works(Mapping[int, Work]):
     def add(self, number: int, work: Work) -> None:
         self._sizes[number] = {name: getattr(work, name) for name in _SIZE}
         self._rows.append(number, rows_of(work, len(work.times), _WORK))
+        if len(work.times) >= _LONG_ROWS:
+            return_freed_memory()
 
     def __getitem__(self, number: int) -> Work:
+        if self._rows.count(number) >= _LONG_ROWS:
+            return_freed_memory()
         rows = self._rows.read(number)
-        arrays: dict[str, Any] = {name: rows[name].astype(np.float64) for name in _WORK.names or ()}
-        return Work(**arrays | {name: rows[name] for name in _FLAGS} | self._sizes[number])
+        numbers = {
+            name: values if values.dtype == bool else values.astype(np.float64)
+            for name, values in views_of(Work, rows).items()
+        }
+        return Work(**numbers, **self._sizes[number])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._sizes)

@@ -4,16 +4,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pose.structures.columns import column
+from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, Flags
 from pose.world.cutoffs import Cutoffs
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
 from pose.world.size import PersonSize
 
+_J = len(H36M17)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """One person in T frames, including filled ones, in the axes of the camera or of its path.
+
+    Numbers are float64 in memory; temporary files have the declared types.
 
     Attributes:
         times: (T,) s.
@@ -35,18 +41,18 @@ class Work:
         cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
-    times: F64
-    joints: F64
-    root: F64
-    sigma: F64
-    lifted: F64
-    feet_seen: Flags
-    visible: Flags
-    filled: Flags
-    inconsistent: Flags
-    root_sigma: F64
     bones: F64
     height: float
+    times: F64 = column("", dtype="<f8")
+    joints: F64 = column("", (_J, 3))
+    root: F64 = column("", (3,))
+    sigma: F64 = column("", (_J,))
+    lifted: F64 = column("", (_J, 3))
+    feet_seen: Flags = column("", (2,), "?")
+    visible: Flags = column("", dtype="?")
+    filled: Flags = column("", dtype="?")
+    inconsistent: Flags = column("", (len(LIMBS),), "?")
+    root_sigma: F64 = column("")
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pose.analysis.gait import RUN_STRIKE_SHIFT_S
-from pose.analysis.motion import Motion
+from pose.body.gait import RUN_STRIKE_SHIFT_S
+from pose.body.segments import Motion
 from pose.structures.skeletons import H36M17
 
 THIGH, SHANK = 0.45, 0.45

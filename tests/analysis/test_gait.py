@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from stick_figures import motion, run, standing, walk
 
-from pose.analysis.gait import OFF_SHIFT_S, RUN_OFF_SHIFT_S, RUN_STRIKE_SHIFT_S, STRIKE_SHIFT_S, analyse_gait
 from pose.analysis.walking import gait_metrics
+from pose.body.gait import OFF_SHIFT_S, RUN_OFF_SHIFT_S, RUN_STRIKE_SHIFT_S, STRIKE_SHIFT_S, analyse_gait
 
 
 @pytest.mark.parametrize("rate", [15.0, 30.0, 50.0, 120.0])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from stick_figures import standing
 
-from pose.analysis.motion import Motion
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
+from pose.body.segments import Motion
 from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 4, 1 / 30)

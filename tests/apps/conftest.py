@@ -44,3 +44,9 @@ def call(weights_setting, command_line) -> Command:
         )
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def fast_networks(monkeypatch) -> None:
+    """The preset fast is the default in this process: the commands are the same, and load and run one network less."""
+    monkeypatch.setattr("pose.config.default_preset", lambda device: "fast")

@@ -7,12 +7,13 @@ import pytest
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
-from pose import run as run_module
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, with_threads
 from pose.errors import PoseError
 from pose.functions import several
+from pose.multiview import run as run_module
+from pose.multiview.run import RecordedCameras, camera_workers, known_setup
 from pose.pipeline import Pipeline
-from pose.run import RecordedCameras, camera_workers, known_setup, unreported, with_threads
+from pose.results.run import unreported
 
 
 @pytest.fixture
@@ -82,14 +83,15 @@ def test_duplicate_camera_videos_are_rejected(clips, pipeline, tmp_path):
     [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
 )
 def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
-    monkeypatch.setattr("pose.run.available_cores", lambda: cores)
-    monkeypatch.setattr("pose.run.available_megabytes", lambda: megabytes)
+    for module in ("pose.multiview.run", "pose.config"):
+        monkeypatch.setattr(f"{module}.available_cores", lambda: cores)
+    monkeypatch.setattr("pose.multiview.run.available_megabytes", lambda: megabytes)
     assert camera_workers(3, "cpu") == workers
     assert with_threads(PipelineConfig(threads=2), workers).threads == threads
 
 
 def test_gpu_uses_one_camera_worker(monkeypatch):
-    monkeypatch.setattr("pose.run.resolve_device", lambda device: "cuda")
+    monkeypatch.setattr("pose.multiview.run.resolve_device", lambda device: "cuda")
     assert camera_workers(4, "auto") == 1
 
 

@@ -4,9 +4,13 @@ import shutil
 import subprocess
 
 import pytest
+from pose_apps import run, weights
+from pose_apps.evaluate import command as evaluate
+from pose_apps.webcam import command as webcam
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 
+COMMANDS = {"run": run.main, "eval": evaluate.main, "weights": weights.main, "webcam": webcam.main}
 # Sources a script and calls the function that it registers; the reply is printed, a word a line.
 TAB = """
 source "$1"; shift
@@ -18,22 +22,27 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    return {}
+@pytest.fixture
+def script(capsys):
+    """What a command prints for a shell."""
+
+    def printed(name: str, shell: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            COMMANDS[name](["--print-completion", shell])
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    return printed
 
 
 @pytest.fixture
-def tab(call, scripts, tmp_path):
+def tab(script, tmp_path):
     """What bash offers for the last of some words."""
 
     def offered(*words: str) -> set[str]:
-        if words[0] not in scripts:
-            printed = call(words[0].removeprefix("pose-"), "--print-completion", "bash")
-            assert printed.returncode == 0, printed.stderr
-            scripts[words[0]] = printed.stdout
-        path = tmp_path / "completion"
-        path.write_text(scripts[words[0]])
+        path = tmp_path / f"{words[0]}-completion"
+        if not path.exists():
+            path.write_text(script(words[0].removeprefix("pose-"), "bash"))
         reply = subprocess.run(
             ["bash", "--norc", "-c", TAB, "bash", str(path), *words],
             capture_output=True, text=True, check=True, timeout=200, cwd=tmp_path,
@@ -69,8 +78,7 @@ def test_bash_completes_subcommands(tab):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_zsh_and_fish_scripts_name_the_options(call, shell):
-    printed = call("webcam", "--print-completion", shell)
-    assert printed.returncode == 0, printed.stderr
-    assert "max-people" in printed.stdout
-    assert "blazepose" in printed.stdout
+def test_zsh_and_fish_scripts_name_the_options(script, shell):
+    printed = script("webcam", shell)
+    assert "max-people" in printed
+    assert "blazepose" in printed

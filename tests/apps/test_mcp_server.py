@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from command_errors import error_line
-from mcp import Client
 from pose_apps.mcp_server import main, make_server
 from pose_fakes import STANDING, run_info, seen_result
 
@@ -26,6 +25,8 @@ def folder(tmp_path):
 
 
 def called(folder, name, **arguments):
+    from mcp import Client
+
     async def call():
         async with Client(make_server(folder)) as client:
             return await client.call_tool(name, arguments)
@@ -36,6 +37,8 @@ def called(folder, name, **arguments):
 
 
 def test_there_are_five_tools_with_descriptions(folder):
+    from mcp import Client
+
     async def listed():
         async with Client(make_server(folder)) as client:
             return (await client.list_tools()).tools

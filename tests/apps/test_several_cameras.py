@@ -12,9 +12,9 @@ from pose_apps.run import main
 from pose_apps.support.summary import Tally
 
 from pose.errors import PoseError, UsageError
+from pose.multiview.run import check_static
 from pose.multiview.videos import camera_names
 from pose.results import load_poses
-from pose.run import check_static
 from pose.world.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
 
 

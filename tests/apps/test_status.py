@@ -99,7 +99,7 @@ def test_help_imports_no_heavy_module(command_line, missing, names):
     [
         (("run", "nothing.mp4"), "loading the networks"),
         (("lift", "in.npz"), "lifting"),
-        (("webcam", "--headless", "--source", "nothing.mp4"), "loading"),
+        pytest.param(("webcam", "--headless", "--source", "nothing.mp4"), "loading", marks=pytest.mark.slow),
         pytest.param(("webcam", "--source", "nothing.mp4"), "loading", marks=pytest.mark.slow),
         (("webcam", "--web", "--source", "nothing.mp4", "--lifter", "nothing"), "loading the networks"),
         pytest.param(
@@ -116,7 +116,7 @@ def test_help_imports_no_heavy_module(command_line, missing, names):
             "loading torch",
             marks=pytest.mark.slow,
         ),
-        (("convert", "in.npz", "--to", "csv"), "converting"),
+        pytest.param(("convert", "in.npz", "--to", "csv"), "converting", marks=pytest.mark.slow),
     ],
     ids=lambda value: "-".join(value[:2]).replace("--", "") if isinstance(value, tuple) else "",
 )

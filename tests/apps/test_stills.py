@@ -81,7 +81,7 @@ def test_still_result_does_not_depend_on_other_images(photos, run, tmp_path, cap
 def test_still_has_larger_sigma_than_video(photos, tiny_lifter):
     from pose.config import PipelineConfig
     from pose.pipeline import Pipeline
-    from pose.run import PASSES, SIGMA_FACTOR, record_still
+    from pose.results.run import PASSES, SIGMA_FACTOR, record_still
     from pose.structures.types import Frame
 
     pipeline = Pipeline(PipelineConfig(lifter=str(tiny_lifter)))

@@ -47,7 +47,12 @@ def _refusal(capsys, *arguments):
     ("error", "advice", "options"),
     [
         ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-run[view3d]"', []),
-        ("ImportError('libusb-1.0.so.0: cannot open shared object file')", "apt-get install libusb-1.0-0", []),
+        pytest.param(
+            "ImportError('libusb-1.0.so.0: cannot open shared object file')",
+            "apt-get install libusb-1.0-0",
+            [],
+            marks=pytest.mark.slow,
+        ),
         ("OSError('libGL.so.1: cannot open shared object file')", "libusb-1.0-0 libgl1", ["--save", "clip.mp4"]),
     ],
 )

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from pose_apps.support.interrupts import interrupt_on_hangup
 from pose_apps.webcam.command import main
-from pose_apps.webcam.web import _run_until_signal
+from pose_apps.webcam.web import run_until_signal
 
 TOKEN = "correct-horse-battery-staple"
 
@@ -111,7 +111,7 @@ def test_signals_end_the_server_after_its_cleanup(name):
 
     def serve():
         interrupt_on_hangup()
-        asyncio.run(_run_until_signal(server()))
+        asyncio.run(run_until_signal(server()))
 
     if name == "SIGINT":
         with pytest.raises(KeyboardInterrupt):

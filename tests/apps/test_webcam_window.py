@@ -16,12 +16,13 @@ from pose_apps.webcam.window import LiveWindow
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
 from pose.body.fitted_bodies import LIVE_PEOPLE
-from pose.config import PipelineConfig, preset_names
+from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, LiveResult, PushedFrames
 from pose.live.result import Stream
 from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17
+from pose.utils.presets import preset_names
 from pose.view.mesh_overlay import BodyMeshes
 
 ROOT = np.array([[0, 0, 4.0]], np.float32)

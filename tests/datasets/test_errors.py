@@ -8,7 +8,7 @@ import yaml
 from motion import waving_clip
 from pose_datasets import errors
 
-from pose.config import presets_folder
+from pose.utils.presets import presets_folder
 
 NONE = errors.ErrorConfig(
     jitter=0, drift=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0

@@ -15,7 +15,7 @@ from pose.body.skeleton import joint_positions
 from pose.body.tracks import Selection
 from pose.export import export
 from pose.export.html import MOVING_NOTE
-from pose.result import Result
+from pose.export.result import Result
 from pose.results import JsonWriter, MotionInfo, NpzWriter, load_poses
 from pose.results.json import SCHEMA_PATH
 from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion

@@ -77,6 +77,17 @@ def test_sigma_grows_between_samples():
         assert (each.poses.sigma.max() > 20) == between
 
 
+def test_sigma_of_keypoints_grows_between_samples_where_they_are_seen():
+    frames = film(21)
+    for each in frames:
+        each.people.keypoint_sigma[:] = 4
+        each.people.keypoint_sigma[:, 3] = each.people.scores[:, 3] = 0
+    for each in fill_between(frames):
+        others = np.delete(each.people.keypoint_sigma[0], 3)
+        assert (others > 4).all() == (each.index % 4 != 0)
+        assert each.people.keypoint_sigma[0, 3] == 0
+
+
 def test_nobody_is_added_before_after_and_across_a_sample_without_the_person():
     frames = film(41)
     for k in (0, 40, 20):

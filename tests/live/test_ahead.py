@@ -34,13 +34,7 @@ def walker(time, speed=SPEED, start=(-0.5, 0.0, 4.0), index=0):
 def without(result, *ids):
     """The same frame, but these people were not found."""
     rows = ~np.isin(result.people.ids, ids)
-    parts = ("ids", "boxes", "box_scores", "keypoints", "scores", "interpolated")
-    people = replace(result.people, **{name: getattr(result.people, name)[rows] for name in parts})
-    poses = replace(
-        result.poses,
-        **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "swapped", "ahead", "seen_by")},
-    )
-    return FrameResult(people, poses)
+    return FrameResult(result.people[rows], result.poses[rows])
 
 
 def played(ahead, frames, seconds):

@@ -52,6 +52,22 @@ def test_oldest_waiting_frame_is_dropped():
     assert numbers(mailbox) == [0, *range(20 - BACKLOG, 20)]
 
 
+def test_one_large_image_waits(monkeypatch):
+    monkeypatch.setattr("pose.live.loop.MAX_BACKLOG_BYTES", picture(0).nbytes)
+    pipeline, source = FakePipeline(), PushedFrames("test", capacity=100)
+    pipeline.gate.clear()
+    with LiveLoop(pipeline, source) as loop:
+        mailbox = loop.subscribe(maxlen=100)
+        source.push(picture(0))
+        wait_until(lambda: pipeline.begun == 1)
+        for number in range(1, 9):
+            source.push(picture(number))
+        wait_until(lambda: loop.status().dropped == 7)
+        pipeline.gate.set()
+        settled(loop, 9)
+    assert numbers(mailbox) == [0, 8]
+
+
 def test_slow_networks_drop_frames_to_stay_current():
     """Six frames come while the networks have time for one."""
     came, rounds = 6, 20

@@ -61,3 +61,7 @@ def test_a_smaller_capacity_drops_the_oldest_items():
     mailbox.put(8)
     assert [mailbox.take() for _ in range(4)] == [6, 7, 8, None]
     assert mailbox.dropped == 6
+    mailbox.limit(100)  # not above the first limit
+    for number in range(9):
+        mailbox.put(number)
+    assert mailbox.take() == 1

@@ -9,10 +9,10 @@ import pytest
 import scenes
 
 from pose.export import export, open_selection
+from pose.export.result import load
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.hands import SeenHands, fuse_hands
 from pose.multiview.results import MultiviewResults
-from pose.result import load
 from pose.results import JsonWriter, NpzWriter, load_poses
 from pose.results.json import SCHEMA_PATH
 from pose.structures.face_points import Faces

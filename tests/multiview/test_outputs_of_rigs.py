@@ -12,8 +12,8 @@ from pose.analysis import analyse
 from pose.analysis.report import write_report
 from pose.errors import PoseError
 from pose.export import export, open_selection
+from pose.export.result import Result, load
 from pose.export.table import observer_names
-from pose.result import Result, load
 from pose.results import NpzWriter, Recording, load_poses
 from pose.results.cameras import result_cameras, result_title
 from pose.view.open3d_scene import labels

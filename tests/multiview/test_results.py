@@ -1,6 +1,7 @@
 """What several cameras found as results of frames: on one time line, in the file format, in other programs' formats."""
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -11,6 +12,7 @@ from pose.errors import PoseError
 from pose.export import export, open_selection
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
+from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
 from pose.results import JsonWriter, NpzWriter, load_poses
@@ -35,6 +37,27 @@ def test_timeline_starts_with_the_earliest_camera(scene):
     assert all((result.people.scores == 0).all() for result in alone)
     assert all((result.poses.seen_by[0] & 1 == 0).all() for result in alone)
     assert (every[-1].poses.seen_by[0] == 3).mean() > 0.8
+
+
+def test_interpolated_frames_and_sigma_of_the_first_camera_are_kept(scene):
+    _, _, rig, line, motions, results, info = scene
+    own = [
+        replace(
+            seen,
+            people=replace(
+                seen.people, interpolated=np.full(len(seen.people), index % 2 == 1),
+                keypoint_sigma=np.where(seen.people.scores > 0, index + 1, 0).astype(np.float32),
+            ),
+        )
+        for index, seen in enumerate(results._own[0])
+    ]  # fmt: skip
+    every = [one.people for one in MultiviewResults(rig, motions, line, results._world, [own], info)]
+    seen = [people for people in every if people.scores.any()]
+    for people in seen:
+        (index,) = np.unique(people.keypoint_sigma[people.scores > 0])
+        assert people.interpolated[0] == (index % 2 == 0)
+    assert {bool(people.interpolated[0]) for people in seen} == {False, True}
+    assert not any(people.interpolated[0] for people in every if not people.scores.any())
 
 
 def test_results_round_trip_npz_and_json(scene, tmp_path):

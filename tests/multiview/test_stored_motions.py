@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.fused_motion import FusedMotion, row_type, scaled_motions, stored_motions
 from pose.multiview.motions import FusedTimes, contacts_of, find_motions, find_world, stature_of
 from pose.multiview.rig import Accuracy, Rig
+from pose.multiview.stored import FusedMotion, motion_row, scaled_motions, stored_motions
 from pose.world.gravity import BodyMotion, find_gravity
 
 FRAMES = 60_000  # 33 minutes
@@ -37,7 +37,7 @@ def in_files(monkeypatch):
     """Put even the smallest motion into a file, in small portions."""
     monkeypatch.setattr("pose.multiview.stored.MAX_ROWS_IN_MEMORY", 0)
     monkeypatch.setattr("pose.multiview.motions.MAX_ROWS_IN_MEMORY", 0)
-    for module in ("stored", "motions", "fused_motion"):
+    for module in ("stored", "motions"):
         monkeypatch.setattr(f"pose.multiview.{module}.BATCH_ROWS", 50)
 
 
@@ -53,13 +53,13 @@ def long_motion():
 
     def portions():
         for first in range(0, FRAMES, 1000):
-            rows = np.zeros(1000, row_type(2))
+            rows = np.zeros(1000, motion_row(2))
             rows["frames"] = np.arange(first, first + 1000)
             rows["joints"] = seen[rows["frames"] % len(seen)]
             rows["sigma"] = rng.uniform(10, 40, (1000, 17))
             yield rows
 
-    return stored_motions(portions(), [FRAMES], row_type(2))[0]
+    return stored_motions(portions(), [FRAMES], motion_row(2))[0]
 
 
 def peak_megabytes(work):

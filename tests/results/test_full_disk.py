@@ -8,7 +8,7 @@ from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError
 from pose.results import NpzWriter
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.structures.types import People
+from pose.structures.keypoint_sigma import RADIUS_68_2D
+from pose.structures.types import Keypoints2D, People, Regions
 from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.sampling import TrackedFrame
 from pose.utils.times import StageTimes
@@ -14,7 +15,7 @@ FPS, JOINTS = 30, 4
 
 
 class Further:
-    """Moves everyone by 10 px per second of the time that the image shows, and halves the scores."""
+    """Moves everyone by 10 px per second of the time that the image shows, by the same distance, and halves scores."""
 
     def __init__(self):
         self.runs = []
@@ -22,7 +23,9 @@ class Further:
     def improved(self, image, xy, scores):
         index = int(image[0, 0, 0])
         self.runs.append(index)
-        return xy + np.float32(10 * index / FPS), scores * np.float32(0.5)
+        regions = Regions(xy[:, 0], xy[:, 0], xy[:, 0, 0])
+        moved = np.float32(10 * index / FPS)
+        return Keypoints2D(xy + moved, scores * np.float32(0.5), scores[:, 0], regions, np.full_like(scores, moved))
 
 
 def frame(index, ids=(1,), sampled=None, **changes):
@@ -30,7 +33,7 @@ def frame(index, ids=(1,), sampled=None, **changes):
     people = People(
         index, index / FPS, np.array(ids, np.int64), np.zeros((count, 4), np.float32), np.ones(count, np.float32),
         np.full((count, JOINTS, 2), 100, np.float32), np.full((count, JOINTS), 0.8, np.float32),
-        sampled=index % 2 == 0 if sampled is None else sampled,
+        np.full((count, JOINTS), 3, np.float32), sampled=index % 2 == 0 if sampled is None else sampled,
     )  # fmt: skip
     return TrackedFrame(np.full((1, 1, 3), index, np.uint8), replace(people, **changes), people)
 
@@ -58,6 +61,10 @@ def test_corrections_are_interpolated_between_measurements_and_kept_after_the_la
         expected = 10 * min(each.time, 28 / FPS)
         np.testing.assert_allclose(each.keypoints[0] - 100, expected, atol=1e-4)
         np.testing.assert_allclose(each.scores, 0.4)
+        assert (each.keypoint_sigma >= 3).all()
+        extra = np.sqrt(each.keypoint_sigma**2 - 9)  # grows with the distance of the networks
+        np.testing.assert_allclose(extra, extra[0, 0], rtol=1e-4)
+        assert extra[0, 0] == pytest.approx(RADIUS_68_2D * 0.5 * expected, abs=1e-2)
 
 
 def test_new_people_and_new_scenes_are_measured_at_once():

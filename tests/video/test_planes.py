@@ -32,6 +32,17 @@ def as_rgb(planes: Planes) -> np.ndarray:
     return rgb_of(even)[:height, :width]
 
 
+@pytest.mark.parametrize("size", [(64, 48), (31, 515), (18, 513), (17, 256)])
+def test_strips_of_rgb_equal_the_whole_image(size):
+    (image,) = waves(*size, 1)
+    for got, expected in zip(*((p.y, p.u, p.v) for p in (Planes.of_rgb(image), whole(image))), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def whole(image: np.ndarray) -> Planes:
+    return Planes.of_coded(Colours().coded(image), Colours())
+
+
 @pytest.mark.parametrize(
     ("pix_fmt", "codec", "size", "more"),
     [

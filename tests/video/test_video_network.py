@@ -88,18 +88,19 @@ def test_downloaded_non_video_leaves_no_copy(videos, serve, tmp_path, monkeypatc
 
 
 class Trickling(BaseHTTPRequestHandler):
-    """Sends one byte in each response, and counts the requests."""
+    """Sends a few bytes in each response, and counts the requests."""
 
-    requests = 0
+    requests, data, portion = 0, bytes(1_000_000), 1
 
     def do_GET(self) -> None:
-        Trickling.requests += 1
+        type(self).requests += 1
         first = int(self.headers.get("Range", "bytes=0-").partition("=")[2].partition("-")[0])
+        part = self.data[first : first + self.portion]
         self.send_response(206)
-        self.send_header("Content-Range", f"bytes {first}-{first}/1000000")
-        self.send_header("Content-Length", "1")
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(self.data)}")
+        self.send_header("Content-Length", str(len(part)))
         self.end_headers()
-        self.wfile.write(b"G")
+        self.wfile.write(part)
 
     def log_message(self, *_args: object) -> None:
         """Nothing on the terminal."""
@@ -109,6 +110,15 @@ def test_a_server_that_sends_one_byte_per_request_is_left_alone(serve):
     with pytest.raises(PoseError, match="its server sends too little per request"):
         open_source(f"{serve(Trickling)}/a.mp4")
     assert Trickling.requests < 10
+
+
+@pytest.mark.parametrize("portion", [1, 1500])
+def test_such_a_server_is_left_alone_without_a_suffix(make_video, serve, monkeypatch, portion):
+    monkeypatch.setattr("pose.video.container.TIMEOUT", 0.3)  # one byte at a time, the file is not open after this
+    path = make_video(numbered(500))
+    handler = type("Few", (Trickling,), {"data": path.read_bytes(), "portion": portion})
+    with pytest.raises(PoseError, match="its server sends too little per request"):
+        open_source(f"{serve(handler)}/video")
 
 
 def test_playlist_cannot_reach_local_files(make_video, serve, tmp_path):

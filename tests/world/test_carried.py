@@ -81,14 +81,14 @@ def test_translating_camera_gives_the_world_of_a_static_one(walk):
     path = path_of(PLACES, TURNS)
     with PlacedRun(results_of({1: walk}, TURNS, PLACES), H36M17, CAMERA, Steps(path=path)) as run:
         moving, found = list(run), run.world
-    assert np.degrees(np.arccos(min(1, world.up @ found.up))) < 0.3
+    assert np.degrees(np.arccos(min(1, world.up @ found.up))) < 0.5
     off = np.linalg.norm(joints_of(moving) - true, axis=-1)
     assert np.median(off) < 0.02
     assert off.max() < 0.1
     for before, after in zip(results_of({1: walk}, TURNS, PLACES), moving, strict=True):
         pixels = project(after.poses.joints[0].astype(np.float64) + after.poses.root[0], LENS)
         assert np.abs(pixels - before.people.keypoints[0]).mean() < 8
-        np.testing.assert_allclose(after.view.position, PLACES[before.index], atol=0.02)
+        np.testing.assert_allclose(after.view.position, PLACES[before.index], rtol=0.05, atol=0.02)
 
 
 def test_standing_feet_give_the_scale_of_the_path(walk):

@@ -15,8 +15,10 @@ from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
 from pose.world.height import scale_to, stature
 from pose.world.person import Person
-from pose.world.scene.model import ADULT_LOG_SIGMA, DISTANCE_LOG_SIGMA
+from pose.world.scene.model import ADULT_LOG_SIGMA, ADULT_M, DISTANCE_LOG_SIGMA
 
+_WALKER = seen_person(walking(1.0))
+WALKER_M = stature(lengths_of(_WALKER.joints, _WALKER.sigma))
 CAMERA = {"pitch": -10.0, "roll": 2.0, "turn": 25.0, "distance": 7.0}
 
 
@@ -60,7 +62,7 @@ def test_consistent_body_keeps_its_bones(noisy):
     for person in (one, two):
         cleaned = clean({1: person}, noisy.times)[1][1]
         factor = scale_to(cleaned.height, stature(lengths_of(one.joints, one.sigma)))
-        assert factor == pytest.approx(1, abs=0.01)
+        assert 0.9 < factor < 1.1  # towards the average adult
         np.testing.assert_allclose(bones(cleaned.joints), factor * expected, rtol=1e-3)
 
 
@@ -86,15 +88,17 @@ def test_given_vertical_and_height_are_used(noisy):
     assert people[2].height != 1.9
     assert people[2].height_sigma > 0
     # their feet are at one place of the image and on one floor, so at one distance
-    assert people[1].root[:, 2].mean() == pytest.approx(people[2].root[:, 2].mean(), rel=0.03)
+    assert people[1].root[:, 2].mean() == pytest.approx(people[2].root[:, 2].mean(), rel=0.05)
 
 
 def test_distance_sigma_is_calibrated(rng):
-    """People of other sizes than the lifter believes, seen with noise."""
+    """Adults of all heights, whom the lifter takes for about average ones, seen with noise."""
     inside = []
-    for _ in range(12):
-        walker = seen_person(walking(2.0), turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
-        size = math.exp(math.hypot(ADULT_LOG_SIGMA, DISTANCE_LOG_SIGMA) * rng.standard_normal())
+    for _ in range(24):
+        height = ADULT_M * math.exp(ADULT_LOG_SIGMA * rng.standard_normal())
+        body = height / WALKER_M * walking(2.0)
+        walker = seen_person(body, turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
+        size = ADULT_M / height * math.exp(DISTANCE_LOG_SIGMA * rng.standard_normal())
         noise = 0.01 * rng.standard_normal(walker.joints.shape) * (np.arange(17) > 0)[:, None]
         taken = replace(walker, joints=size * walker.joints + noise, root=size * walker.root)
         one = clean({1: taken}, taken.times)[1][1]

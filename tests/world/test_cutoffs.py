@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pose_apps.support.world import WorldConfig, steps_of
+from pose_apps.support.world import steps_of
 from walker import seen_person, walking
 
+from pose.config import WorldConfig
 from pose.errors import UsageError
 from pose.structures.smooth import zero_phase
 from pose.world.clean import Steps, clean

@@ -9,7 +9,7 @@ from pose_datasets.rotations import from_vector
 from pose_fakes import STANDING, run_info
 
 from pose.errors import UsageError
-from pose.result import load
+from pose.export.result import load
 from pose.results import NpzWriter
 from pose.structures.camera import Camera, project
 from pose.structures.skeletons import COCO17

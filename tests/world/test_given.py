@@ -3,11 +3,10 @@
 import math
 
 import pytest
-from pose_apps.support.world import read_heights
 
 from pose import Pipeline, lift
 from pose.errors import UsageError
-from pose.world.given import check_heights, checked_up
+from pose.world.given import check_heights, checked_up, read_heights
 
 
 @pytest.mark.parametrize("height", [99, 0, -1, math.inf, math.nan, "1.8", True, None])

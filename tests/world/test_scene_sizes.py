@@ -14,8 +14,8 @@ from pose.world.frame import up_of
 from pose.world.gravity import ANKLES
 from pose.world.ground import find_world
 from pose.world.height import stature
-from pose.world.scene.evidence import child_probability
-from pose.world.scene.model import ANKLE_HEIGHT_M, FOCAL_SIGMA, SIZE, SceneModel
+from pose.world.scene.evidence import child_probability, evidence_of
+from pose.world.scene.model import ANKLE_HEIGHT_M, FAR_LOG_BIAS, FOCAL_SIGMA, SIZE, SceneModel
 from pose.world.scene.solve import solve
 from pose.world.scene.types import PersonEvidence
 
@@ -48,9 +48,12 @@ def test_camera_and_sizes_of_adults_on_one_floor_are_found():
 
 
 def test_person_lifted_too_small_gets_the_size_that_the_floor_shows():
-    found = solve([person(-1, 4), person(0.5, 6), person(2, 12, lifted=1.1)], 0.0)
+    far = person(2, 12, lifted=1.1)
+    nearer = math.exp(-FAR_LOG_BIAS)  # of people whom the lifter takes for a child
+    far = replace(far, feet=nearer * far.feet, centres=nearer * far.centres)
+    found = solve([person(-1, 4), person(0.5, 6), far], 0.0)
     assert found.people[2].height == pytest.approx(1.7, rel=0.06)
-    assert found.people[2].distance_scale == pytest.approx(1.7 / 1.1, rel=0.06)
+    assert found.people[2].distance_scale == pytest.approx(1.7 / 1.1 / nearer, rel=0.06)
 
 
 def test_person_on_a_platform_is_not_resized():
@@ -76,12 +79,33 @@ def test_single_person_has_a_wide_interval():
 def test_wrong_focal_length_is_found_from_people_on_a_floor():
     up = up_of(-30, 0)
     people = [person(x, away, camera=4.0, up=up, focal=1.8) for x, away in ((-2, 5), (1, 7), (0, 10), (3, 12), (-3, 9))]
-    assert solve(people, FOCAL_SIGMA).focal > 1.2
+    assert solve(people, FOCAL_SIGMA).focal > 1.15
 
 
 def test_scene_without_people_is_the_prior():
     found = solve([], 0.0)
     assert math.degrees(found.up_sigma) > 12
+
+
+def test_floor_shows_that_a_small_woman_is_not_an_average_adult():
+    """Both are lifted as average adults; only their feet on one floor show that her height is 0.84 of his."""
+    man, woman = person(0, 3.5, camera=2.1, height=1.76), person(-1, 4.5, camera=2.1, height=1.48, lifted=1.72)
+    found = solve([man, woman], 0.0, UP)
+    assert found.people[1].height < 0.92 * found.people[0].height
+    scales = [one.distance_scale for one in found.people]
+    assert scales[1] / scales[0] == pytest.approx(1.48 / 1.72 / (1.76 / 1.7), rel=0.05)
+    low, high = found.people[1].interval
+    assert low - 0.06 < 1.48 < high
+
+
+def test_long_walk_shows_the_floor_better_than_a_short_one():
+    """Each second of standing feet is evidence."""
+
+    def walk(seconds):
+        walker = seen_person(walking(seconds), pitch=-12, turn=35, distance=3 + 1.2 * seconds, height=1.6)
+        return solve([evidence_of(prepare(1, walker, None, Steps()))], 0.0)
+
+    assert walk(12.0).up_sigma < 0.9 * walk(3.0).up_sigma
 
 
 def test_one_leaning_body_does_not_turn_gravity():

@@ -73,6 +73,7 @@ def test_two_real_people_stand_on_one_floor(results, name):
 def test_distances_agree_with_triangulation(results, cameras, name):
     result = results[name]
     distance = np.median(np.linalg.norm(result.root[result.id == WOMAN], axis=1))
-    assert distance == pytest.approx(distances(results, cameras, WOMAN)[name], rel=0.07)
+    # Within what her height, 2.4 standard deviations below the average adult's, and the man's treadmill leave open.
+    assert distance == pytest.approx(distances(results, cameras, WOMAN)[name], rel=0.1)
     height, sigma = result.world_info.heights[WOMAN]
     assert abs(height - 1.48) < sigma

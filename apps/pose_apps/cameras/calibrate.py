@@ -66,7 +66,8 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     target = target / CAMERAS_FILE if target.is_dir() else target
     check_target(target, videos, overwrite=config.overwrite)
-    from pose.run import camera_workers, with_threads
+    from pose.config import with_threads
+    from pose.multiview.run import camera_workers
 
     workers = camera_workers(len(videos), networks.device)
     setup = setup_of(videos, config, config.height, refine=True)

@@ -13,6 +13,7 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.multiview.videos import camera_names
 from pose.structures.defaults import CAMERAS_FILE
+from pose.world.given import read_heights
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder, read_distance, read_offsets
 from pose_apps.clip import RunConfig, derive, planned_outputs
 from pose_apps.support.interrupts import Interrupts
@@ -20,14 +21,14 @@ from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
 from pose_apps.support.summary import Tally, print_wrapped
-from pose_apps.support.world import read_heights, read_up, world_line
+from pose_apps.support.world import read_up, world_line
 
 if TYPE_CHECKING:
+    from pose.multiview.run import RecordedCameras
     from pose.multiview.scene import Given, RigScene
     from pose.pipeline import Pipeline
     from pose.results.cache.run import Found
     from pose.results.cameras import ResultCamera
-    from pose.run import RecordedCameras
     from pose.structures.skeletons import Skeleton
     from pose.structures.types import FrameResult
     from pose.video import Source
@@ -58,7 +59,8 @@ def run_several(
     check_several(config)
     chosen = camera_videos(videos, cameras.cameras)
     config = replace(config, out=config.out or str(joint_folder(videos)))
-    from pose.run import camera_workers, with_threads  # loads NumPy
+    from pose.config import with_threads
+    from pose.multiview.run import camera_workers  # loads NumPy
 
     workers = camera_workers(len(chosen), pipeline_config.device)
     threads = with_threads(pipeline_config, workers)
@@ -136,7 +138,7 @@ def tracked_cameras(
     workers: int = 1,
 ) -> "Iterator[RecordedCameras]":
     """Run the pipeline on the videos, with progress bars, statistics by camera and warnings; yield the run to fuse."""
-    from pose.run import RecordedCameras
+    from pose.multiview.run import RecordedCameras
 
     def watched(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         for result in context.with_progress(results, source, what):
@@ -157,7 +159,7 @@ def tracked_cameras(
 
 def setup_of(videos: Sequence[str], cameras: CamerasConfig, height: str | None, *, refine: bool = False) -> "Given":
     """Check before any work that options and videos fit together, and return what is known about the cameras."""
-    from pose.run import known_setup
+    from pose.multiview.run import known_setup
 
     distance = None if cameras.distance is None else read_distance(cameras.distance, camera_names(videos))
     offsets = read_offsets(cameras.offsets)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from jsonargparse import ArgumentParser
 
-from pose.config import presets_folder
 from pose.errors import UsageError
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.presets import presets_folder
 from pose.utils.written_files import check_target
 from pose_apps.lab.options import LogOptions, RunOptions
 from pose_apps.support.command import parse_arguments, run_command

@@ -73,6 +73,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "pose-calibrate left.mp4 right.mp4 --height 1.82",
         "pose-calibrate recording --out cameras.json",
     ),
+    "pose-studio": ("pose-studio", "pose-studio sessions"),
     "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),

@@ -1,6 +1,5 @@
 """`pose-lift` with recordings of inertial sensors."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,31 +44,16 @@ def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tupl
     import numpy as np
 
     from pose.body.imu import read_imus, solve_imus
-    from pose.results import WorldInfo
-    from pose.results.npz import world_arrays
-    from pose.world.frame import World
+    from pose_apps.support.sensors import placed_arrays
 
     metres = DEFAULT_HEIGHT_M if height is None else height
     motion = solve_imus(read_imus(path), metres, heading=None if heading is None else np.radians(heading))
     frames = len(motion.times)
-    # The person faces an assumed level camera on the floor: x to its right, y down, z forward.
-    rotation = np.diag([1.0, -1, -1])
+    # The person faces an assumed level camera on the floor.
     placed = motion.joints - [0, 0, _DISTANCE_M + motion.joints[:, 0, 2].max()]
-    camera = placed @ rotation
-    info = WorldInfo(World(rotation, 0.0, "given", 0.0), {1: (metres, 0.0)})
     names = list(motion.angles)
-    arrays: dict[str, Array] = {
-        "joints3d": (camera - camera[:, :1]).astype(np.float32),
-        "root": camera[:, 0].astype(np.float32),
-        "sigma": np.tile(motion.sigma, (frames, 1)).astype(np.float32),
-        "timestamps": motion.times - motion.times[0],
-        "world": placed.astype(np.float32),
+    arrays = placed_arrays(placed, 0.0, motion.times, np.tile(motion.sigma, (frames, 1)), metres) | {
         "contacts": motion.contacts.astype(np.float32),
-        "root_sigma": np.full(frames, np.nan, np.float32),
-        "moved": np.full(frames, np.nan, np.float32),
-        "filled": np.zeros(frames, np.bool_),
-        **world_arrays(info.world),
-        "world_info": np.array(json.dumps(info.to_dict(), allow_nan=False)),
         "angles": np.stack([motion.angles[name] for name in names], axis=1).astype(np.float32)
         if names
         else np.zeros((frames, 0), np.float32),

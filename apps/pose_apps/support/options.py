@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, g
 import yaml
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
 
-from pose.config import preset_names, presets_folder
 from pose.errors import UsageError
+from pose.utils.presets import preset_names, presets_folder
 from pose_apps.support.values import Value, unknown
 
 if TYPE_CHECKING:

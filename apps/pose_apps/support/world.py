@@ -1,12 +1,11 @@
 """Options for world coordinates, and their conversion to settings of `pose.world`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan, log
 from typing import TYPE_CHECKING
 
-from pose.errors import UsageError
-from pose.utils.options import check_options, option
-from pose.utils.shown import shown
+from pose.config import LiveWorldConfig, WorldConfig
+from pose.world.given import read_heights
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,72 +19,6 @@ SPACE_HELP = "coordinate frame of the exported files; default: world if the resu
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
 
 MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveWorldConfig:
-    """Options for world coordinates in live processing."""
-
-    world: bool = option(True, "estimate gravity and floor, and write world coordinates")
-    pitch: float | None = option(
-        None,
-        "pitch of the camera in degrees, positive if it looks up; default: estimated",
-        minimum=-90,
-        maximum=90,
-    )
-    roll: float | None = option(
-        None, "roll of the camera in degrees, clockwise; default: estimated", minimum=-180, maximum=180
-    )
-    height: str | None = option(None, "body height in m, for the scale; for all people (1.82) or by id (1:1.82,2:1.65)")
-    smooth: bool = option(True, "smooth the motion")
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        read_heights(self.height)
-        if getattr(self, "cutoff", None) is not None and not self.smooth:
-            raise UsageError("cutoff: is that of the smoothing, which --no-smooth turns off")
-        if not self.world:
-            for name in ("pitch", "roll", "height"):
-                if getattr(self, name) is not None:
-                    raise UsageError(f"{name}: requires world coordinates; give --world")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorldConfig(LiveWorldConfig):
-    """Options for world coordinates in offline processing."""
-
-    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
-    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
-    cutoff: float | None = option(
-        None,
-        "cut-off frequency of the smoothing in Hz; default: by residual analysis, 6 to 12",
-        minimum=0.5,
-        maximum=100,
-    )
-    foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
-
-
-def read_heights(text: str | None) -> dict[int | None, float]:
-    """Parse body heights in m, `1.82` (key None: all people) or `1:1.82,2:1.65` by id."""
-    from pose.world.given import check_heights
-
-    heights: dict[int | None, float] = {}
-    for word in [] if text is None else str(text).split(","):
-        number, colon, value = word.strip().rpartition(":")
-        try:
-            person = int(number) if colon else None
-            metres = float(value)
-        except ValueError:
-            raise UsageError(
-                "height: expected metres, such as 1.82, or by id of the person, such as 1:1.82,2:1.65; "
-                f"got {shown(text, 60)!r}"
-            ) from None
-        check_heights({person: metres})
-        if person in heights:
-            whose = "all people" if person is None else person
-            raise UsageError(f"height: {shown(text, 60)!r} contains two heights for {whose}")
-        heights[person] = metres
-    return heights
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
@@ -187,7 +120,7 @@ def scenes_line(info: "WorldInfo") -> str:
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
     """Summarise in one line how gravity and the floor were found."""
-    from pose.world.frame import FEET, GIVEN, UNKNOWN
+    from pose.world.frame import FEET, GIVEN, LINES, UNKNOWN
 
     world = info.world
     if world.found_by == UNKNOWN:
@@ -195,13 +128,13 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
     elif world.found_by == GIVEN:
         text = "world: gravity from --pitch and --roll"
     else:
-        by = "standing feet" if world.found_by == FEET else "upright bodies"
-        text = f"world: gravity from {by} (+- {world.sigma_degrees:.0f} degrees)"
+        by = {LINES: "straight lines and people", FEET: "standing feet"}.get(world.found_by, "upright bodies")
+        text = f"world: gravity from {by} (+- {world.sigma_degrees:.{int(world.sigma_degrees < 1)}f} degrees)"
     if world.floor_known:
         text += f"; the camera is {-world.floor:.1f} m above the floor"
     if world.focal != 1.0:
         text += f"; focal length {world.focal:.2f} x the assumed one (+- {100 * world.focal_sigma:.0f} %), from people"
-        text += " (--intrinsics sets it)"
+        text += f"{' and lines' if world.found_by == LINES else ''} (--intrinsics sets it)"
     if filled:
         text += f"; {filled} {'frame' if filled == 1 else 'frames'} of people filled in"
     return text

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import LiveConfig, PipelineConfig
+from pose.config import LiveConfig, LiveWorldConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.live.web.settings import WebOptions
 from pose.multiview.videos import MAX_CAMERAS, repeated, source_names
 from pose.utils.options import option
-from pose_apps.support.world import LiveWorldConfig, read_heights
+from pose.world.given import read_heights
 from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:

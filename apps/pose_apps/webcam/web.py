@@ -58,7 +58,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     started = partial(_announce, settings=settings, own_cameras=source is None)
     recorded = partial(_print_recorded, keep_hours=config.keep_hours)
     try:
-        asyncio.run(_run_until_signal(server.run(started, config.seconds, recorded)))
+        asyncio.run(run_until_signal(server.run(started, config.seconds, recorded)))
     finally:
         if names := [recording.folder.name for recording in server.finished_recordings()]:
             _print_line(f"recordings in {config.out}: {', '.join(names)}")
@@ -78,7 +78,7 @@ def _print_line(line: str) -> None:
         print(line, flush=True)
 
 
-async def _run_until_signal(work: Coroutine[object, None, None]) -> None:
+async def run_until_signal(work: Coroutine[object, None, None]) -> None:
     """Run a coroutine to its end, and cancel it on SIGTERM or SIGHUP. For Ctrl-C, asyncio cancels it itself."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":

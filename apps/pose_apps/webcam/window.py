@@ -5,11 +5,12 @@ import threading
 import time
 from pathlib import Path
 
-from pose.config import PipelineConfig, preset_names, with_networks_of
+from pose.config import PipelineConfig, with_networks_of
 from pose.errors import PoseError
 from pose.live import LiveResult, Loop
 from pose.live.meter import Meter
 from pose.structures.types import U8
+from pose.utils.presets import preset_names
 from pose.utils.whole_file import file_errors, write_whole
 from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display

@@ -176,8 +176,12 @@ def _opensense(content: bytes, label: str) -> list[ImuSensor]:
     return sensors
 
 
-def _mvnx(content: bytes, label: str) -> list[ImuSensor]:
-    """Read the segments' orientations of an MVNX file; the axes of a segment stand for those of its sensor."""
+def mvnx_subject(content: bytes, label: str) -> ElementTree.Element:
+    """Return the element of the person of an MVNX file.
+
+    Raises:
+        PoseError: If the file is not MVNX, or has a document type or entities.
+    """
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise PoseError(f"{label}: contains a document type or entities, which are not read")
     try:
@@ -186,6 +190,12 @@ def _mvnx(content: bytes, label: str) -> list[ImuSensor]:
         raise PoseError(f"{label}: not an XML file ({in_brief(error)})") from error
     if subject is None:
         raise PoseError(f"{label}: not an MVNX file: the element 'subject' is missing")
+    return subject
+
+
+def _mvnx(content: bytes, label: str) -> list[ImuSensor]:
+    """Read the segments' orientations of an MVNX file; the axes of a segment stand for those of its sensor."""
+    subject = mvnx_subject(content, label)
     names = [segment.get("label", "") for segment in subject.iterfind(f"{_MVN}segments/{_MVN}segment")]
     times, rows = [], []
     for frame in subject.iterfind(f"{_MVN}frames/{_MVN}frame[@type='normal']"):

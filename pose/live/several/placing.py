@@ -74,7 +74,7 @@ def _people(now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time
     camera_people, count = shown.result.people, len(now)
     rows = {number: row for row, number in enumerate(camera_people.ids.tolist())}
     boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
-    keypoints, scores = np.zeros((count, joints, 2), np.float32), np.zeros((count, joints), np.float32)
+    keypoints, (scores, sigma) = np.zeros((count, joints, 2), np.float32), np.zeros((2, count, joints), np.float32)
     for at, pose in enumerate(now):
         row = rows.get(pose.tracks.get(shown.index, -1))
         if row is None:
@@ -83,5 +83,6 @@ def _people(now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time
         else:
             boxes[at], box_scores[at] = camera_people.boxes[row], camera_people.box_scores[row]
             keypoints[at], scores[at] = camera_people.keypoints[row], camera_people.scores[row]
+            sigma[at] = camera_people.keypoint_sigma[row]
     ids = np.array([pose.number for pose in now], np.int64)
-    return People(index, time, ids, boxes, box_scores, keypoints, scores)
+    return People(index, time, ids, boxes, box_scores, keypoints, scores, sigma)

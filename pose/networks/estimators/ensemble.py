@@ -7,6 +7,7 @@ repair, the lifter, the fit and several cameras weight it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -75,13 +76,12 @@ class FurtherNetworks:
                 found.append((estimator.skeleton, _mirrored(estimator, [image], regions)[0]))
         return found
 
-    def improved(self, image: U8, xy: F32, scores: F32) -> tuple[F32, F32]:
-        """Return joints (P, J, 2) px and scores (P, J) of all estimators together."""
+    def improved(self, image: U8, xy: F32, scores: F32) -> Keypoints2D:
+        """Return the keypoints of all estimators together for joints (P, J, 2) px of the first one and its scores."""
         box = _boxes_around(xy, scores)
         regions = crops.square_regions(box.xyxy, 1)
         first = Keypoints2D(xy, scores, box.scores, regions)
-        together = combine(self._skeleton, first, self.opinions(image, xy, scores))
-        return together.xy, together.scores
+        return combine(self._skeleton, first, self.opinions(image, xy, scores))
 
 
 def combine(skeleton: Skeleton, first: Keypoints2D, others: Sequence[tuple[Skeleton, Keypoints2D]]) -> Keypoints2D:
@@ -103,7 +103,7 @@ def combine(skeleton: Skeleton, first: Keypoints2D, others: Sequence[tuple[Skele
     mean, distance = robust_mean(np.stack(xy), np.stack(scores), heights)
     agreement = 1 / (1 + (distance / (HALF_SCORE * heights)) ** 2)
     certain = np.where(first.scores > 0, first.scores, np.max(scores, axis=0)) * agreement
-    return Keypoints2D(mean, certain.astype(np.float32), first.presence, first.next_regions)
+    return replace(first, xy=mean, scores=certain.astype(np.float32), distance=np.hypot(first.distance, distance))
 
 
 def robust_mean(xy: F32, scores: F32, heights: F32) -> tuple[F32, F32]:

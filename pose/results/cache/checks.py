@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from pose.results.cache.store import Entry
-from pose.structures.frame_store import Place, ResultStore, part_types
+from pose.structures.result_store import Place, ResultStore, part_types
 from pose.structures.skeletons import Skeleton
 from pose.utils.json_types import check_type
 from pose.utils.row_file import Rows

@@ -1,16 +1,18 @@
 """Run of the pipeline over a source, with cached people in 2D and cached 3D poses where available."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pose.errors import PoseError
 from pose.lifting.between import fill_between
+from pose.lifting.sides import GivenSides
 from pose.results.cache.checks import check_people, check_poses, entry_parts
 from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry
-from pose.structures.frame_store import Place, ResultStore
+from pose.structures.result_store import Place, ResultStore
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import FrameResult, People
 from pose.utils.times import StageTimes
@@ -25,6 +27,9 @@ class CachedStream(Protocol):
 
     def lift_end(self) -> list[FrameResult]:
         """End the 3D of the stream; return all remaining frames."""
+
+    def take_sides(self, sides: Sequence[GivenSides]) -> None:
+        """Set the sides of limbs that a user gives, before the first frame is lifted."""
 
 
 class CachedPipeline(Computes, Protocol):
@@ -93,18 +98,53 @@ class CachedRun:
             self._entries.append(entry)
             self._stored, self.found, places = stored, part, new
 
+    def observed(
+        self, folder: Path | None, progress: Callable[[Iterator[FrameResult]], Iterable[FrameResult]]
+    ) -> ResultStore:
+        """Return all frames with their 2D, from the cache or computed; the caller closes the store, then this run.
+
+        Args:
+            folder: Folder for unnamed temporary files; None for the system's temporary folder.
+            progress: Function that passes computed results on, and may report them.
+        """
+        if self._stored is not None:
+            self._restore_problems(self._entries[0].metadata)
+            return self._stored
+        stored = ResultStore(folder, self._pipeline.skeleton)
+        for result in progress(self.results()):
+            stored.write(result)
+        self.keep(stored)
+        return stored
+
+    def lifted(self, people: Iterable[People], sides: Sequence[GivenSides] = ()) -> Iterator[FrameResult]:
+        """Yield the 3D of frames whose 2D is known, in order.
+
+        Args:
+            people: People of all frames, without those that were interpolated between samples.
+            sides: Sides of limbs that a user gives.
+        """
+        session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
+        if sides:
+            session.take_sides(sides)
+        yield from fill_between(self._lifted(people, session))
+
+    def close(self) -> None:
+        """Close the entries of the cache."""
+        for entry in self._entries:
+            entry.close()
+
     def results(self) -> Iterator[FrameResult]:
         """Yield the result of every frame, in order. Call this method only once."""
         if self._stored is None:
             yield from self._pipeline.run(self._source, stop=self._stop)
             return
-        with ExitStack() as stack:
-            for entry in self._entries:
-                stack.callback(entry.close)
+        with closing(self):
             if self.found == "everything":
                 yield from self._cached(self._stored)
             else:
-                yield from fill_between(self._lifted(self._stored))
+                yield from self.lifted(
+                    one[~one.interpolated] if one.interpolated.any() else one for one in self._stored.people()
+                )
             if not self._stop.is_set():
                 self._restore_problems(self._entries[0].metadata)
 
@@ -117,12 +157,11 @@ class CachedRun:
                 return
             yield result
 
-    def _lifted(self, stored: ResultStore) -> Iterator[FrameResult]:
-        session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
-        for people in stored.people():
+    def _lifted(self, frames: Iterable[People], session: CachedStream) -> Iterator[FrameResult]:
+        for people in frames:
             if self._stop.is_set():
                 break
-            yield from session.lift(people[~people.interpolated] if people.interpolated.any() else people)
+            yield from session.lift(people)
         yield from session.lift_end()
 
     def _restore_problems(self, metadata: Mapping[str, Any]) -> None:

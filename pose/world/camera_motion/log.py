@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.structures.types import Background, People
+from pose.structures.types import F64, Background, People
 from pose.world.camera_motion.focal import focal_ratios, rescaled
 from pose.world.camera_motion.path import CameraPath, find_path
 from pose.world.camera_motion.verdict import CameraMotion, classify
@@ -39,6 +39,16 @@ class MotionLog:
     def peopled(self) -> bool:
         """Whether any frame contains people."""
         return any(self._peopled)
+
+    @property
+    def times(self) -> F64:
+        """Times (F,) of the frames, s."""
+        return np.array(self._times)
+
+    @property
+    def begins(self) -> list[float]:
+        """Start of each scene, s."""
+        return [self._times[row] for row in dict.fromkeys([0, *self._cuts])] if self._times else []
 
     def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
         """Estimate the camera path over all frames, at least one, and classify the camera motion."""

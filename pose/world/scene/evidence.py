@@ -13,7 +13,7 @@ from pose.world.scene.types import PersonEvidence
 from pose.world.work import Work
 
 _GROUPS = 6  # groups of frames in which body directions are averaged
-_FEET = 12  # groups of frames in which positions of standing feet are averaged
+_FEET_PER_S, _MAX_FEET = 3.0, 36  # groups of frames per second, and at most, in which standing feet are averaged
 _MIN_LEG_EXTENSION = 0.92  # minimum distance from hip to ankle, relative to thigh and shank, of a straight leg
 _MIN_COSINE = 0.85  # minimum cosine between trunk and straight leg of a standing body
 _MAX_FOOT_SPEED_MPS = 0.5  # maximum speed of a standing foot
@@ -81,7 +81,7 @@ def _standing_feet(work: Work, axes: F64) -> tuple[F64, F64]:
     rows = np.flatnonzero(usable.any(axis=1))
     if len(rows) < _MIN_FRAMES:
         return np.zeros((0, 3)), np.zeros((0, 3))
-    groups = _groups(rows, _FEET)
+    groups = _groups(rows, min(_MAX_FEET, math.ceil(_FEET_PER_S * float(np.ptp(work.times)))))
     means = np.array([axes[part].mean(axis=0) for part in groups])
     feet = np.array([np.median(ankles[part, lower[part]], axis=0) for part in groups])
     return feet, means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)

@@ -1,7 +1,8 @@
 """Posterior density of a scene, for many candidate scenes at once.
 
-A candidate is a row of five numbers: pitch and roll (rad), logarithm of the focal length relative to the assumed one,
-camera height (through `camera_heights`), and the common error of body directions along the line of sight (rad). The
+A candidate is a row of six numbers: pitch and roll (rad), logarithm of the focal length relative to the assumed one,
+camera height (through `camera_heights`), the common error of body directions along the line of sight (rad), and the
+heading of horizontal lines (rad). The
 sizes of people are integrated out in closed form: given a candidate, feet on the floor are linear in a person's scale
 and in the height of the ground under the person, which both have normal priors. Each person is an adult or a child, on
 the floor or on something else, or unrelated to the scene; these are the components of a mixture. A person who does not
@@ -16,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.structures.types import F64
+from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.scene.types import PersonEvidence
 
-PITCH, ROLL, FOCAL, HEIGHT, BIAS = range(5)
-SIZE = 5  # numbers of a candidate
+PITCH, ROLL, FOCAL, HEIGHT, BIAS, HEADING = range(6)
+SIZE = 6  # numbers of a candidate
 
 # Prior of the camera. Phones and webcams have horizontal fields of view of 50 to 80 degrees, broadcast cameras 5 to 40.
 PITCH_MEAN, PITCH_SIGMA = np.radians([-12.0, 25.0])
@@ -38,15 +40,17 @@ _FREEDOM = 4.0  # degrees of freedom of the t distribution of body directions
 ADULT_M, ADULT_LOG_SIGMA = 1.70, 0.058
 CHILD_M, CHILD_LOG_SIGMA = 1.25, 0.12
 # Standard deviation over people of the logarithm of the lifted distance, relative to the true distance, of a person of
-# known height; measured on training subjects.
-DISTANCE_LOG_SIGMA = 0.05
-# Largest difference between the logarithms of a lifted height and that of the average adult at which the person is
-# taken to have the lifted height. Beyond it the lifter errs, mostly for people far away.
+# known height; measured on training subjects. If the logarithm of an adult's lifted height is off by more than
+# `LIFTED_LIMIT`, the lifter erred, and the person is further away by `FAR_LOG_BIAS`.
+DISTANCE_LOG_SIGMA, FAR_LOG_BIAS = 0.04, 0.125
 LIFTED_LIMIT = 0.12
+LIFTED_SLOPE = 0.1  # regression of an adult's height on the lifted one within the limit, in logarithms
 ANKLE_HEIGHT_M = 0.08  # height of the ankle above the sole
 # Errors of one group of feet relative to the person's others: of the logarithm of the distance, and of the height.
 DEPTH_LOG_SIGMA, FOOT_SIGMA_M = 0.025, 0.02
-_INDEPENDENT = 0.1  # fraction of the groups of feet that counts as independent
+# The scatter of one person's feet is unknown: as many observations as `_SCATTER_FREEDOM` support the errors above, and
+# a group of feet counts as a fraction of an observation. Squared deviations approach `_MAX_SQUARE` variances.
+_SCATTER_FREEDOM, _INDEPENDENT, _MAX_SQUARE = 2.0, 0.1, 16.0
 _MIN_LEVEL_M = 0.1  # smallest distance of feet from the camera's height that counts
 FLOOR_SIGMA_M = 0.03  # of the ground under one person who stands on the floor
 RAISED_M, RAISED_SIGMA_M = 0.8, 0.8  # height of the ground under people who stand on something
@@ -89,11 +93,17 @@ class SizePosterior:
 
 
 class SceneModel:
-    """Posterior density of scenes, from the evidence of N people."""
+    """Posterior density of scenes, from the evidence of N people and of lines."""
 
-    def __init__(self, people: Sequence[PersonEvidence], focal_sigma: float = FOCAL_SIGMA, up: F64 | None = None):
+    def __init__(
+        self,
+        people: Sequence[PersonEvidence],
+        focal_sigma: float = FOCAL_SIGMA,
+        up: F64 | None = None,
+        lines: LineEvidence = NO_LINES,
+    ) -> None:
         """Prepare padded arrays; `focal_sigma` 0 fixes the focal length, and `up` (3,) the vertical."""
-        self.people, self.up, self.focal_sigma = people, up, focal_sigma
+        self.people, self.up, self.focal_sigma, self.lines = people, up, focal_sigma, lines
         self._local, self._centres, self._direction_weights = _padded(people, "directions", "centres")
         self._feet, axes, self._foot_weights = _padded(people, "feet", "axes")
         self._foot_rays = self._feet / np.maximum(np.abs(self._feet[..., 2:]), 1e-6) + (self._foot_weights == 0)[
@@ -127,13 +137,14 @@ class SceneModel:
 
     def log_posterior(self, candidates: F64) -> F64:
         """Return the logarithm (B,) of the unnormalised posterior density."""
-        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], 1))
+        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], len(self.lines), 1))
         parts = [self._log_posterior(candidates[at : at + most]) for at in range(0, len(candidates), most)]
         return np.concatenate(parts)
 
     def _log_posterior(self, candidates: F64) -> F64:
         ups = self.ups(candidates)
         result = self.log_prior(candidates) + self._log_directions(candidates, ups)
+        result += self.lines.log_likelihood(ups, np.exp(candidates[:, FOCAL]), candidates[:, HEADING])
         sizes = self.sizes(candidates, ups)
         highest = sizes.log_weights.max(axis=-1)
         return np.asarray(
@@ -188,8 +199,11 @@ class SceneModel:
         size = np.maximum(np.abs(middle), _MIN_LEVEL_M)
         off = (level - middle[..., None]) / size[..., None]
         # The feet of one person are on one level; a few are in the air, or wrong.
-        tails = np.log1p(off**2 / (_FREEDOM * self._foot_variances))
-        scatter = -(_FREEDOM + 1) / 2 * _INDEPENDENT * (tails * weights).sum(axis=2)
+        square = off**2 / self._foot_variances
+        square = square / (1 + square / _MAX_SQUARE)
+        number = _INDEPENDENT * weights.sum(axis=1)
+        mean = (square * weights).sum(axis=2) / np.maximum(weights.sum(axis=1), 1e-9)
+        scatter = -(_SCATTER_FREEDOM + number) / 2 * np.log1p(number * mean / _SCATTER_FREEDOM)
         certain = (weights.sum(axis=1) > 0) / (self._foot_variances.mean(axis=1) * size**2)
         sums = certain, certain * middle, certain * middle**2
         heights = camera_heights(candidates)[:, None]
@@ -238,10 +252,11 @@ def _components(people: Sequence[PersonEvidence]) -> list[Component]:
     for is_child, metres, log_sigma in ((False, ADULT_M, ADULT_LOG_SIGMA), (True, CHILD_M, CHILD_LOG_SIGMA)):
         chance = np.where(given, float(not is_child), child if is_child else 1 - child)
         apart = np.log(heights / metres)
-        as_lifted = given | ((np.abs(apart) < LIFTED_LIMIT) & (not is_child))
-        log_height = np.where(as_lifted, np.log(heights), np.log(metres))
+        near = given | ((np.abs(apart) < LIFTED_LIMIT) & (not is_child))
+        log_height = np.log(metres) + np.where(given, 1.0, np.where(near, LIFTED_SLOPE, 0.0)) * apart
         log_height_sigma = np.where(given, 1e-3, log_sigma)
-        inverse = heights * np.exp(-log_height)
+        bias = np.where(near | is_child | (apart > 0), 0.0, FAR_LOG_BIAS)
+        inverse = heights * np.exp(-log_height - bias)
         sigma = inverse * np.hypot(log_height_sigma, DISTANCE_LOG_SIGMA)
         for weight, ground, ground_sigma, on_floor in (
             (1 - RAISED - UNRELATED, 0.0, FLOOR_SIGMA_M, True),

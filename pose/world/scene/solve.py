@@ -8,12 +8,14 @@ therefore survive where the evidence allows several, and the spread of the candi
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
 from pose.structures.types import F64
 from pose.world.scene import model
-from pose.world.scene.model import FOCAL, PITCH, ROLL, SceneModel
+from pose.world.scene.lines import NO_LINES, LineEvidence
+from pose.world.scene.model import FOCAL, HEADING, HEIGHT, PITCH, ROLL, SceneModel
 from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 
@@ -21,11 +23,14 @@ _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
+_QUARTER = np.pi / 2  # rad; headings of lines repeat after a quarter turn
+_MODE_RAD = np.radians(5.0)  # of verticals that belong to one solution
 _MAX_STEPS = 40
-_SIZED = 100  # candidates that give the uncertainty of sizes
 _NEWTON_STEPS, _DERIVATIVE_STEP = 20, 0.01  # steps at most, and step of numerical derivatives in standard deviations
+_QUANTILES = np.array([NormalDist().inv_cdf((n + 0.5) / 40) for n in range(40)])  # of the normal distribution
 _LINE_SEARCH = 0.5 ** np.arange(8)
-_MIN_FOCAL_SIGMAS = 1.5  # smallest change of the focal length that is applied, in standard deviations
+# Smallest change of the focal length that is applied: in standard deviations, and of the logarithm.
+_MIN_FOCAL_SIGMAS, _MIN_FOCAL_CHANGE = 1.5, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,15 @@ class SolvedScene:
     @property
     def focal_differs(self) -> bool:
         """Whether the assumed focal length is unlikely."""
-        return abs(math.log(self.focal)) > _MIN_FOCAL_SIGMAS * self.focal_sigma > 0
+        return abs(math.log(self.focal)) > max(_MIN_FOCAL_SIGMAS * self.focal_sigma, _MIN_FOCAL_CHANGE)
 
 
 def solve(
-    people: Sequence[PersonEvidence], focal_sigma: float = model.FOCAL_SIGMA, up: F64 | None = None, seed: int = 0
+    people: Sequence[PersonEvidence],
+    focal_sigma: float = model.FOCAL_SIGMA,
+    up: F64 | None = None,
+    lines: LineEvidence = NO_LINES,
+    seed: int = 0,
 ) -> SolvedScene:
     """Estimate a scene from the evidence of its people.
 
@@ -54,26 +63,39 @@ def solve(
         people: Evidence of each person, at the lifted size.
         focal_sigma: Standard deviation of the logarithm of the assumed focal length; 0 if the intrinsics are known.
         up: (3,) vertical, if it is known.
+        lines: Line segments of the background.
         seed: Seed of the candidates; the same evidence gives the same result.
     """
-    scene = SceneModel(people, focal_sigma, up)
+    scene = SceneModel(people, focal_sigma, up, lines)
     rng = np.random.default_rng(seed)
     candidates = _sampled(scene, _starts(scene, rng), rng)
     ups = scene.ups(candidates)
     mean = ups.mean(axis=0)
     best = mean / np.linalg.norm(mean)
-    angles = np.arccos(np.clip(ups @ best, -1, 1))
     centre = candidates.mean(axis=0)
+    if len(lines):
+        highest = candidates[scene.log_posterior(candidates).argmax()]
+        near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
+        centre = candidates[near].mean(axis=0)
+        mean = ups[near].mean(axis=0)
+        best = mean / np.linalg.norm(mean)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
-    centre = _refined(scene, centre, candidates.std(axis=0))
+    # The scale has several modes if a person may be a child: its median lies between them, its maximum in one.
+    centre[HEIGHT] = np.median(candidates[:, HEIGHT])
+    centre = _refined(scene, centre, np.where(np.arange(model.SIZE) == HEIGHT, 0.0, candidates.std(axis=0)))
     best = scene.ups(centre[None])[0]
+    angles = np.arccos(np.clip(ups @ best, -1, 1))
     return SolvedScene(
-        best, 0.0 if up is not None else math.hypot(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
-        math.exp(centre[FOCAL]),
-        math.hypot(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA) if focal_sigma else 0.0,
+        best, 0.0 if up is not None else _with_common(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
+        math.exp(centre[FOCAL]), _with_common(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA),
         float(model.camera_heights(centre[None])[0]), _sizes(scene, centre, candidates, rng),
     )  # fmt: skip
+
+
+def _with_common(sigma: float, common: float) -> float:
+    """Return a standard deviation with the errors that all people have in common; lines, if they decide, have none."""
+    return math.hypot(sigma, min(common, sigma))
 
 
 def _refined(scene: SceneModel, centre: F64, sigmas: F64) -> F64:
@@ -105,7 +127,6 @@ def _refined(scene: SceneModel, centre: F64, sigmas: F64) -> F64:
 def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Generator) -> tuple[PersonSize, ...]:
     """Return the sizes of people at the central candidate, with intervals from all candidates."""
     here = scene.sizes(centre[None], scene.ups(centre[None]))
-    candidates = candidates[:: len(candidates) // _SIZED]
     there = scene.sizes(candidates, scene.ups(candidates))
     on_floor = np.array([part.on_floor for part in scene.components])
     result = []
@@ -117,8 +138,8 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
         drawn = drawn + there.log_height_sigmas[rows, n, part] * rng.standard_normal(len(share))
         at = _normalised(here.log_weights[:1, n])[0]
         low, high = np.exp(np.percentile(drawn, [16, 84])).tolist()
-        best = int(at.argmax())
-        height, distance = math.exp(here.log_heights[0, n, best]), 1 / float(here.inverse[0, n, best])
+        height = math.exp(_median(at, here.log_heights[0, n], here.log_height_sigmas[0, n]))
+        distance = 1 / _median(at, here.inverse[0, n], here.inverse_sigmas[0, n])
         before = max(scene.components, key=lambda component: component.log_weight[n])
         alone = math.exp(before.log_height[n])
         far = np.log(there.inverse[rows, n, part])
@@ -130,6 +151,14 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
     return tuple(result)
 
 
+def _median(weights: F64, means: F64, sigmas: F64) -> float:
+    """Return the median of a mixture of C normal distributions; between adult and child if neither is certain."""
+    values = (means[:, None] + sigmas[:, None] * _QUANTILES).ravel()
+    order = values.argsort()
+    shares = np.repeat(weights / len(_QUANTILES), len(_QUANTILES))[order].cumsum()
+    return float(np.interp(0.5, shares, values[order]))
+
+
 def _normalised(logs: F64) -> F64:
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
@@ -139,13 +168,17 @@ def _starts(scene: SceneModel, rng: np.random.Generator) -> F64:
     """Draw the first candidates: verticals about the mean body, the rest from the prior."""
     x, y, z = scene.start.tolist()
     pitch, roll = math.asin(max(-1.0, min(1.0, z))), math.atan2(-x, -y)
-    centre = np.array([pitch, roll, 0.0, model.HEIGHT_MEAN, model.BIAS_MEAN])
-    return np.asarray(centre + _start_sigmas(scene) * rng.standard_normal((_CANDIDATES, model.SIZE)))
+    centre = np.array([pitch, roll, 0.0, model.HEIGHT_MEAN, model.BIAS_MEAN, 0.0])
+    starts = centre + _start_sigmas(scene) * rng.standard_normal((_CANDIDATES, model.SIZE))
+    if len(scene.lines):
+        starts[:, HEADING] = rng.uniform(-_QUARTER / 2, _QUARTER / 2, _CANDIDATES)
+    return np.asarray(starts)
 
 
 def _start_sigmas(scene: SceneModel) -> F64:
     tilt = _START_SIGMA if scene.up is None else 0.0
-    return np.array([tilt, tilt, 1.2 * scene.focal_sigma, 1.2 * model.HEIGHT_SIGMA, 1.2 * model.BIAS_SIGMA])
+    heading = _QUARTER if len(scene.lines) else 0.0
+    return np.array([tilt, tilt, 1.2 * scene.focal_sigma, 1.2 * model.HEIGHT_SIGMA, 1.2 * model.BIAS_SIGMA, heading])
 
 
 def _sampled(scene: SceneModel, candidates: F64, rng: np.random.Generator) -> F64:
@@ -155,7 +188,8 @@ def _sampled(scene: SceneModel, candidates: F64, rng: np.random.Generator) -> F6
     centre = candidates.mean(axis=0)
 
     def first(rows: F64) -> F64:
-        return np.asarray(-0.5 * (((rows - centre)[:, used] / sigmas[used]) ** 2).sum(axis=1))
+        parts = (rows - centre)[:, :HEADING] / np.where(used, sigmas, 1.0)[:HEADING]
+        return np.asarray(-0.5 * (parts[:, used[:HEADING]] ** 2).sum(axis=1))
 
     share, before, after = 0.0, first(candidates), scene.log_posterior(candidates)
     for _ in range(_MAX_STEPS):
@@ -163,6 +197,10 @@ def _sampled(scene: SceneModel, candidates: F64, rng: np.random.Generator) -> F6
         share += step
         chosen = _resampled(step * (after - before), rng)
         candidates, before, after = candidates[chosen], before[chosen], after[chosen]
+        if used[HEADING]:
+            turns = np.exp(2j * np.pi / _QUARTER * candidates[:, HEADING])
+            middle = float(np.angle(turns.mean())) * _QUARTER / (2 * np.pi)
+            candidates[:, HEADING] -= _QUARTER * np.round((candidates[:, HEADING] - middle) / _QUARTER)
         for move in range(_MOVES):
             spread = np.cov(candidates[:, used].T) + 1e-12 * np.eye(int(used.sum()))
             factor = (0.9, 0.5, 0.25)[move % 3]

@@ -20,7 +20,7 @@ from pose.results import load_poses
 from pose.results.cache import Cache
 from pose.results.cache.keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
 from pose.results.cache.run import CachedRun
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 from pose.structures.types import People, Poses3D
 from pose.video import open_source

@@ -9,7 +9,7 @@ from pose.errors import PoseError
 from pose.results.cache.checks import check_people, check_poses, entry_parts
 from pose.results.cache.run import PEOPLE_PARTS, POSES_PARTS
 from pose.results.cache.store import MAGIC, Cache
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 
 KEY, OTHER = "ab" * 32, "cd" * 32

@@ -14,7 +14,7 @@ from pose.errors import UsageError
 from pose.export import open_selection
 from pose.results import NpzWriter, load_poses
 from pose.structures.face_points import MEASURES, POINTS, Faces, head_angles, head_turns, measures
-from pose.structures.frame_store import ResultStore
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import H36M17
 from pose.view.overlay import Overlay
 

@@ -12,11 +12,10 @@ from pose_fakes import run_info, seen_result
 import pose
 from pose.body.fingers import FINGER_NAMES, FINGER_PARENTS, hand_quaternions
 from pose.errors import UsageError
-from pose.result import Result
+from pose.export.result import Result
 from pose.results import JsonWriter, NpzWriter, load_poses
 from pose.results.json import SCHEMA_PATH
 from pose.structures import rotations
-from pose.structures.frame_store import ResultStore
 from pose.structures.hand_points import (
     ELBOWS,
     HAND_PER_FOREARM,
@@ -27,6 +26,7 @@ from pose.structures.hand_points import (
     lengths,
     sized_to_body,
 )
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import H36M17
 
 

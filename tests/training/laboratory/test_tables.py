@@ -7,7 +7,6 @@ import pytest
 from command_errors import error_line
 from pose_apps.lab.command import main
 
-from pose.config import presets_folder
 from pose.errors import UsageError
 from pose.training.laboratory.experiment import Experiment, Plot, Published, experiments
 from pose.training.laboratory.kinds import kind_of, settings_of
@@ -19,6 +18,7 @@ from pose.training.laboratory.table import (
     records_by_condition,
     update_page,
 )
+from pose.utils.presets import presets_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 EXPERIMENT = Experiment(

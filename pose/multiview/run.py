@@ -1,21 +1,16 @@
-"""One run: a video, several cameras that film the same moment, or a single image.
+"""One run of several cameras that film the same moment: each in its own pipeline, fused to one result."""
 
-Commands and the Python API call these functions; `pose.functions.lift` is the run of keypoints.
-"""
-
-import math
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
-from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.collect import collect_tracks
@@ -25,156 +20,22 @@ from pose.multiview.types import ViewTrack
 from pose.multiview.videos import camera_names
 from pose.results import RunInfo
 from pose.results.cache import Cache
-from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream, Found
-from pose.results.recorded import RecordedRun, record
-from pose.structures.frame_store import ResultStore
-from pose.structures.types import F64, U8, Frame, FrameResult, People
+from pose.results.cache.run import CachedRun, Found
+from pose.results.run import Progress, RunPipeline, unreported
+from pose.structures.result_store import ResultStore
+from pose.structures.types import F64
 from pose.utils.device import resolve_device
-from pose.utils.json_values import Json
 from pose.utils.resources import WORKER_MEGABYTES, available_cores, available_megabytes
-from pose.video import Source, open_source
+from pose.video import open_source
 from pose.video.container import Target
 from pose.video.recorded import recorded_at
 from pose.video.waveform import read_waveform
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.verdict import TRANSLATING, CameraMotion
-from pose.world.clean import Steps
 from pose.world.given import check_heights
 
 MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
 MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
-
-# Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
-Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]
-
-
-class RunStream(CachedStream, Protocol):
-    """One stream of frames in a pipeline, such as `pose.session.Session`."""
-
-    def track(self, frame: Frame) -> People:
-        """Detect and track the people of the next frame in 2D."""
-
-    def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames."""
-
-
-class RunPipeline(CachedPipeline, Protocol):
-    """Pipeline that runs on videos, such as `pose.pipeline.Pipeline`."""
-
-    def run_info(
-        self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
-    ) -> RunInfo:
-        """Return the metadata for result files."""
-
-    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> RunStream:
-        """Start a stream of images of one size."""
-
-    def copy_for_thread(self) -> "RunPipeline | None":
-        """Return a copy for another thread; None if there can be none."""
-
-
-def unreported(results: Iterable[FrameResult], source: Source, what: str) -> Iterable[FrameResult]:
-    """Pass results on unchanged."""
-    return results
-
-
-def counted(report: Callable[[int, int | None], None] | None) -> Progress:
-    """Return a `Progress` that calls `report` with the number of frames so far, and of all frames if it is known."""
-    if report is None:
-        return unreported
-
-    def reported(results: Iterable[FrameResult], source: Source, what: str) -> Iterator[FrameResult]:
-        for count, result in enumerate(results, 1):
-            yield result
-            report(count, source.info.frame_count)
-
-    return reported
-
-
-def record_video(
-    pipeline: RunPipeline,
-    source: Source,
-    steps: Steps | None,
-    *,
-    join: bool = True,
-    span: tuple[float, float] = (0.0, math.inf),
-    settings: Mapping[str, Json],
-    cache: Cache | None = None,
-    stop: threading.Event | None = None,
-    progress: Progress = unreported,
-    images: bool = True,
-    folder: Path | None = None,
-    keep: bool = False,
-) -> RecordedRun:
-    """Process a video and transform its people to the world; the caller closes the run.
-
-    Args:
-        pipeline: Pipeline that tracks and lifts the people.
-        source: Video, not read yet.
-        steps: Settings of the transformation; None keeps camera coordinates. Whether bones are constant and the camera
-            is known follows from the pipeline.
-        join: Whether to join tracks of one person and drop those that show no person.
-        span: Start and end of the part of the video that `source` returns, s, for the metadata.
-        settings: Further settings of the run, for the metadata.
-        cache: Cache of earlier results; None computes everything.
-        stop: Event that ends the run after the current frame.
-        progress: Function that passes the results on, and may report them.
-        images: Whether the source can be read again, to estimate the translation of a carried camera.
-        folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
-
-    Raises:
-        PoseError: If the source cannot be read, or the disk is full.
-    """
-    stop = stop or threading.Event()
-    info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
-    part = {"start": span[0], "end": span[1] if math.isfinite(span[1]) else None}
-    info = replace(info, settings={**part, **info.settings, **settings})
-    if steps is not None:
-        steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
-
-    run = CachedRun(pipeline, source, cache, stop)
-
-    def results() -> Iterator[FrameResult]:
-        with pipeline.times.rest("threads of networks and codecs"):
-            yield from progress(run.results(), source, "poses")
-
-    recorded = record(
-        results(), info, steps, join=join, images=source.replay if images else None, stop=stop, times=pipeline.times,
-        folder=folder, keep=keep, collected=run.keep,
-    )  # fmt: skip
-    recorded.cached, recorded.cut_short = run.found, source.cut_short
-    return recorded
-
-
-PASSES = 2  # estimations per image: the first crops people by the detector's boxes, the second by the joints found
-# Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
-# sigma instead of 68 % (measured at commit aeebe8c6).
-SIGMA_FACTOR = 1.11
-
-
-def record_still(
-    pipeline: RunPipeline, image: U8, name: str, focal_35mm: float | None = None
-) -> tuple[FrameResult, RunInfo]:
-    """Estimate the 2D and 3D keypoints of the people in one image.
-
-    Args:
-        image: (H, W, 3) uint8 RGB.
-        name: Name of the image for the metadata.
-        focal_35mm: 35 mm equivalent focal length in mm; None if unknown.
-
-    Returns:
-        People in pixels and in the camera frame, and the metadata.
-    """
-    size = (image.shape[1], image.shape[0])
-    session = pipeline.session(size, focal_35mm)
-    for look in range(PASSES):
-        people = session.track(Frame(image, look, look / 30))
-    (result,) = session.lift(replace(people, index=0, time=0.0)) + session.flush()
-    info = pipeline.run_info(name, 1.0, size, focal_35mm)
-    settings = {"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings}
-    wider = replace(result.poses, sigma=result.poses.sigma * SIGMA_FACTOR)
-    return FrameResult(result.people, wider), replace(info, settings=settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +57,6 @@ def camera_workers(count: int, device: str) -> int:
     memory = available_megabytes()
     room = count if memory is None else int(memory // WORKER_MEGABYTES)
     return max(1, min(count, available_cores(), room))
-
-
-def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
-    """Return `config` with the CPU threads limited to an equal share of the cores for each of `workers` workers."""
-    return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
 class RecordedCameras:

@@ -28,8 +28,8 @@ from pose.world.contacts import point_contacts
 if TYPE_CHECKING:
     import pandas
 
+    from pose.multiview.run import RecordedCameras
     from pose.results.recorded import RecordedRun
-    from pose.run import RecordedCameras
 
 
 class Result:

@@ -20,8 +20,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pose.analysis.extrema import refined_time, turning_points
-from pose.analysis.motion import SIDES, Motion
+from pose.body.segments import SIDES, Motion
+from pose.structures.extrema import refined_time, turning_points
 from pose.structures.types import F64
 
 STRIKE_SHIFT_S = 0.015

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pose.analysis.extrema import refined_time, turning_points
+from pose.structures.extrema import refined_time, turning_points
 
 SIGNALS = st.lists(st.floats(-10, 10), min_size=2, max_size=60).map(np.array)
 

@@ -125,7 +125,11 @@ class ResultStore:
 
     def people(self) -> Iterator[People]:
         """Yield the people of all frames in 2D."""
-        return (self._people_of(self._frames.part(position, 1)[0]) for position in range(len(self)))
+        return map(self.people_at, range(len(self)))
+
+    def people_at(self, position: int) -> People:
+        """Return the people of the frame at `position`, from 0 on, in 2D."""
+        return self._people_of(self._frames.part(position, 1)[0])
 
     def _people_of(self, stored: np.void) -> People:
         frame, count = stored["frame"], int(stored["frame"]["people"])

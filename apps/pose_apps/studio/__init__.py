@@ -1,0 +1,1 @@
+"""`pose-studio`: a local page to watch, correct and export results."""

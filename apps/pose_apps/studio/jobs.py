@@ -1,0 +1,139 @@
+"""Worker processes of the studio: a queue of runs, each in its own process, and one warm process for edits."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from pose.errors import PoseError
+from pose_apps.studio.projects import CANCELLED, DONE, FAILED, FIRST, QUEUED, RUNNING, Project
+
+MAX_LINE_BYTES = 1 << 20
+Progress = Callable[[dict[str, Any]], None]
+
+
+class WorkerProcess:
+    """One worker process, which is started when it is needed; it answers one request at a time."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._lock = asyncio.Lock()
+
+    async def ask(self, request: Mapping[str, Any], progress: Progress = lambda content: None) -> dict[str, Any]:
+        """Send a request and return the answer.
+
+        Raises:
+            PoseError: If the request fails, or the process ends.
+        """
+        async with self._lock:
+            if self._process is None or self._process.returncode is not None:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-m", "pose_apps.studio.worker", stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, limit=MAX_LINE_BYTES,
+                )  # fmt: skip
+            process = self._process
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                await process.stdin.drain()
+                while line := await process.stdout.readline():
+                    answer = json.loads(line)
+                    if "error" in answer:
+                        raise PoseError(answer["error"])
+                    if "done" in answer:
+                        done: dict[str, Any] = answer["done"]
+                        return done
+                    progress(answer["progress"])
+            except asyncio.CancelledError:
+                await self.stop()  # half an answer would be taken for that of the next request
+                raise
+            except OSError as error:
+                raise PoseError("the worker ended") from error
+        raise PoseError("the worker ended unexpectedly; out of memory?")
+
+    async def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+class Jobs:
+    """The queue of runs, and the process that solves edits."""
+
+    def __init__(self, cache: str) -> None:
+        self._cache = cache
+        self._wake = asyncio.Event()
+        self._waiting: list[Project] = []
+        self._current: Project | None = None
+        self._task: asyncio.Task[dict[str, Any]] | None = None
+        self.progress: dict[str, dict[str, Any]] = {}  # by id of the project
+        self.solver = WorkerProcess()
+
+    def add(self, project: Project) -> None:
+        """Put a project at the end of the queue."""
+        project.state, project.problem = QUEUED, ""
+        project.save()
+        if project not in self._waiting and project is not self._current:
+            self._waiting.append(project)
+        self._wake.set()
+
+    def cancel(self, project: Project) -> None:
+        """Take a project out of the queue, or end its run."""
+        if project in self._waiting:
+            self._waiting.remove(project)
+            self._settle(project, CANCELLED)
+        elif project is self._current and self._task is not None:
+            self._task.cancel()
+
+    def request(self, project: Project, edits: Mapping[str, Any], target: str) -> dict[str, Any]:
+        """Return the request of a run."""
+        height = None if project.height is None else f"{project.height:g}"
+        return {
+            "do": "run", "video": str(project.clip), "preset": project.preset, "height": height, "edits": edits,
+            "target": target, "cache": self._cache,
+        }  # fmt: skip
+
+    async def run(self) -> None:
+        """Run the projects of the queue, one after another, until cancelled."""
+        while True:
+            while self._waiting:
+                await self._run_one(self._waiting.pop(0))
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _run_one(self, project: Project) -> None:
+        worker, self._current = WorkerProcess(), project
+        project.state = RUNNING
+        project.save()
+        request = self.request(project, _NO_EDITS, str(project.result(FIRST)))
+        self._task = asyncio.create_task(
+            worker.ask(request, lambda content: self.progress.__setitem__(project.id, content))
+        )
+        try:
+            done = await self._task
+            self._settle(project, DONE, "; ".join(done["problems"]))
+        except asyncio.CancelledError:
+            this = asyncio.current_task()
+            if this is not None and this.cancelling():
+                raise  # the studio ends; the project stays RUNNING on disk and is queued by the next one
+            self._settle(project, CANCELLED)
+        except PoseError as error:
+            self._settle(project, FAILED, str(error))
+        finally:
+            await worker.stop()
+            self._current = self._task = None
+            self.progress.pop(project.id, None)
+
+    @staticmethod
+    def _settle(project: Project, state: str, problem: str = "") -> None:
+        project.state, project.problem = state, problem
+        project.save()
+
+
+_NO_EDITS = {"format": "pose-edits", "version": 1, "edits": []}

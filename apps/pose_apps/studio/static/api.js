@@ -1,0 +1,68 @@
+// The HTTP interface of the studio, version 1.
+
+const BASE = "/api/v1";
+
+export class RefusedError extends Error {
+  constructor(status, text) {
+    super(text || `The server answered ${status}.`);
+    this.status = status;
+  }
+}
+
+async function answer(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new RefusedError(0, "The studio does not answer. Is pose-studio still running?");
+  }
+  if (!response.ok) {
+    throw new RefusedError(response.status, (await response.text()).slice(0, 300));
+  }
+  return response.status === 204 ? null : response.json();
+}
+
+const post = (path, body) => answer(`${BASE}${path}`, {
+  method: "POST", body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json" },
+});
+
+// Exchanges the token of the address for a cookie, and removes it from the address.
+export async function signIn() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const token = given.get("token");
+  if (token !== null) {
+    given.delete("token");
+    history.replaceState(null, "", `#${given}`);
+    await answer("/session", { method: "POST", body: JSON.stringify({ token }) });
+  }
+}
+
+export const file = (edits) => ({ format: "pose-edits", version: 1, edits });
+export const about = () => answer(BASE);
+export const projects = () => answer(`${BASE}/projects`);
+export const project = (id) => answer(`${BASE}/projects/${id}`);
+export const cancel = (id) => post(`/projects/${id}/cancel`);
+export const run = (id, preset) => post(`/projects/${id}/run`, { preset });
+export const solve = (id, edits) => post(`/projects/${id}/solve`, file(edits));
+export const append = (id, revision, edits) => post(`/projects/${id}/edits`, { revision, edits: file(edits) });
+export const move = (id, revision, position) => post(`/projects/${id}/edits`, { revision, position });
+export const result = (id, name) => answer(`${BASE}/projects/${id}/results/${name}`);
+export const frames = (id, name, first, count) => (
+  answer(`${BASE}/projects/${id}/results/${name}/frames?first=${first}&count=${count}`));
+export const events = (id, name) => answer(`${BASE}/projects/${id}/results/${name}/events`);
+export const address = (id, rest) => `${BASE}/projects/${id}/${rest}`;
+
+// Sends a video; progress is called with the share that was sent.
+export function upload(video, name, preset, height, progress) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const query = new URLSearchParams({ name, preset, height });
+    request.open("POST", `${BASE}/projects?${query}`);
+    request.upload.addEventListener("progress", (event) => progress(event.loaded / Math.max(event.total, 1)));
+    request.addEventListener("load", () => (
+      request.status === 201 ? resolve(JSON.parse(request.responseText))
+        : reject(new RefusedError(request.status, request.responseText.slice(0, 300)))));
+    request.addEventListener("error", () => reject(new RefusedError(0, "The video could not be sent.")));
+    request.send(video);
+  });
+}

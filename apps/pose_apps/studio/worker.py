@@ -1,0 +1,155 @@
+"""Worker process of the studio: reads requests from standard input, one JSON object a line, and answers likewise.
+
+A run writes one result file. The networks stay loaded, and results in 2D come from the cache of the studio's folder, so
+that a request with other edits computes only 3D and world.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from pose.config import WorldConfig
+from pose.errors import PoseError
+from pose.pipeline import Pipeline
+from pose.utils.shown import in_brief
+from pose_apps.support.world import steps_of
+
+MAX_EVENTS = 5000  # maximum number of events of the analysis
+REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
+Report = Callable[[Mapping[str, Any]], None]
+
+
+class StudioWorker:
+    """Runs of one process, which keeps the pipeline of the last preset."""
+
+    def __init__(self) -> None:
+        self._pipeline: tuple[str, Pipeline] | None = None
+
+    def process(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        """Run a video or write files, as `request["do"]` says; return the answer."""
+        if request["do"] == "run":
+            return self._run(request, report)
+        return _export(request) if request["do"] == "export" else _events(request)
+
+    def _loaded(self, preset: str) -> Pipeline:
+        if self._pipeline is None or self._pipeline[0] != preset:
+            from pose.config import load_preset
+
+            self._pipeline = preset, Pipeline(load_preset(preset), lazy=True)
+        return self._pipeline[1]
+
+    def _run(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        from pose.edits import parse_edits
+        from pose.results.cache import open_cache
+        from pose.results.recorded import write_results
+        from pose.results.run import counted, record_video
+        from pose.video import open_source
+
+        config, target, begun = WorldConfig(height=request.get("height")), Path(request["target"]), time.perf_counter()
+        settings = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
+        last = 0.0
+
+        def progress(count: int, total: int | None) -> None:
+            nonlocal last
+            if time.monotonic() - last >= REPORT_INTERVAL_S:
+                last = time.monotonic()
+                report({"frames": count, "of": total, "seconds": time.perf_counter() - begun})
+
+        with (
+            open_source(request["video"], keep=bool(request.get("overlay"))) as source,
+            open_cache(request["cache"]) as cache,
+            record_video(
+                self._loaded(request["preset"]), source, steps_of(config), settings=settings, cache=cache,
+                progress=counted(progress), edits=parse_edits(request["edits"]),
+            ) as recorded,
+        ):  # fmt: skip
+            if not len(recorded):
+                raise PoseError("the video has no readable frame")
+            if request.get("overlay"):
+                _draw(source, recorded, Path(request["overlay"]), self._loaded(request["preset"]))
+            else:
+                write_results(recorded.results, recorded.info, {"npz": target}, complete=source.cut_short is None)
+            problems = [*recorded.problems, *([source.cut_short] if source.cut_short else [])]
+        return {"problems": problems, "seconds": time.perf_counter() - begun}
+
+
+def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
+    from pose.view.insets import INSETS
+    from pose_apps.support.drawn_overlay import draw_overlay
+    from pose_apps.support.run_context import RunContext
+
+    context = RunContext(lambda results, *_: iter(results), lambda problems: None)
+    doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
+    draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+
+
+def _events(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the events that the analysis finds, such as foot strikes; none without world coordinates."""
+    from pose.analysis import analyse
+    from pose.results import load_poses
+
+    table = load_poses(Path(request["poses"]))
+    events = [] if table.placed is None else analyse(table).events
+    return {"events": [asdict(event) for event in events[:MAX_EVENTS]]}
+
+
+def _export(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a result in one format into an empty folder."""
+    folder, poses, video = Path(request["folder"]), Path(request["poses"]), Path(request["video"])
+    if request["format"] == "report":
+        from pose_apps.support.analysis import write_analysis
+
+        write_analysis(poses, folder, ["html", "csv"], video=video)
+    elif request["format"] == "compare":
+        from pose.analysis import DEFAULT_GROUPS
+        from pose_apps.support.analysis import write_compared
+
+        one, two = request["people"] or (None, None)
+        write_compared((poses, Path(request["other"])), (one, two), folder, DEFAULT_GROUPS, overwrite=True)
+    else:
+        from pose.export import export_all, open_selection
+
+        selection = open_selection(poses, video=video)
+        name = request["format"]
+        problems = export_all(selection, [name], selection.people, folder, request["stem"], lambda written: None)
+        if problems:
+            raise PoseError("; ".join(problems))
+    return {"files": sorted(path.name for path in folder.iterdir())}
+
+
+def main() -> None:
+    """Answer requests until standard input ends, which also ends a run in progress."""
+    warnings.simplefilter("ignore")
+    answers, requests = os.fdopen(os.dup(1), "w", encoding="utf-8"), queue.SimpleQueue[str | None]()
+    os.dup2(2, 1)  # other prints do not mix with the answers
+
+    def read() -> None:
+        for line in sys.stdin:
+            requests.put(line)
+        os._exit(0)  # the studio ended
+
+    def answer(content: Mapping[str, Any]) -> None:
+        print(json.dumps(content), file=answers, flush=True)
+
+    threading.Thread(target=read, daemon=True).start()
+    worker = StudioWorker()
+    while (line := requests.get()) is not None:
+        try:
+            answer({"done": worker.process(json.loads(line), lambda content: answer({"progress": content}))})
+        except (PoseError, OSError) as error:
+            answer({"error": in_brief(error)})
+        except Exception as error:
+            answer({"error": f"unexpected error: {type(error).__name__}: {in_brief(error)}"})
+            raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Processor time for each further person, beside MediaPipe Tasks and rtmlib's loop, on the same clip.
+
+    python -m benchmarks.people [--mediapipe ENV/bin/python] [--detector rtmdet-nano-person-320.onnx] [--people 1 4 10]
+                                [--frames 90] [--clip ../shared/videos/dance.mp4]
+
+The clip shows N copies of the dancer in an image of always the same size (1536 x 1488). Every program is a whole
+process; printed is its processor time for each frame after the first third, so without start-up. MediaPipe Tasks
+(PoseLandmarker 0.10.21, video mode, `num_poses` N) gets a model bundle made of `blazepose-detector` and
+`blazepose-landmark-full`. rtmlib (`pip install --no-deps rtmlib`, with --detector) runs RTMDet-nano and RTMPose-t with
+random weights, which take the time of the published ones; its boxes are those of the copies. Also printed: people found
+per frame.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+TILES, TILE = (3, 4), (496, 384)  # rows and columns of copies; height and width of the clip
+START = 120  # first frame of the clip
+
+Spent = tuple[float, float]  # processor time in ms for each frame, people found for each frame
+
+
+def draw(clip: Path, people: int, frames: int) -> list[NDArray[np.uint8]]:
+    """Return images with copies of the clip, each some frames later than the one before."""
+    with av.open(str(clip)) as container:
+        needed = START + frames + 3 * TILES[0] * TILES[1]
+        decoded = [f.to_ndarray(format="rgb24") for f, _ in zip(container.decode(video=0), range(needed), strict=False)]
+    images = []
+    for frame in range(frames):
+        image = np.full((TILES[0] * TILE[0], TILES[1] * TILE[1], 3), 114, np.uint8)
+        for copy in range(people):
+            row, column = divmod(copy, TILES[1])
+            place = slice(row * TILE[0], (row + 1) * TILE[0]), slice(column * TILE[1], (column + 1) * TILE[1])
+            image[place] = decoded[START + frame + 3 * copy]
+        images.append(image)
+    return images
+
+
+def write_clip(images: list[NDArray[np.uint8]], path: Path) -> None:
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"crf": "18", "preset": "ultrafast"})
+        stream.height, stream.width, stream.pix_fmt = *images[0].shape[:2], "yuv420p"
+        for image in images:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
+
+
+def tasks_loop(clip: str, models: str, people: int) -> None:
+    """Print the people found by MediaPipe Tasks; runs in MediaPipe's environment."""
+    import mediapipe
+    from mediapipe.tasks.python import BaseOptions, vision
+    from mediapipe.tasks.python.metadata.metadata_writers.metadata_writer import MetadataWriter
+
+    bundle = Path(clip).with_suffix(".task")
+    parts = {"pose_detector": "blazepose-detector", "pose_landmarks_detector": "blazepose-landmark-full"}
+    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
+        for name, file in parts.items():
+            writer = MetadataWriter.create(bytearray((Path(models) / f"{file}.tflite").read_bytes()))
+            archive.writestr(f"{name}.tflite", writer.add_image_input([0.0], [1.0]).populate()[0])
+    options = vision.PoseLandmarkerOptions(
+        base_options=BaseOptions(model_asset_path=str(bundle)), running_mode=vision.RunningMode.VIDEO, num_poses=people
+    )
+    found = []
+    with vision.PoseLandmarker.create_from_options(options) as landmarker, av.open(clip) as container:
+        for number, frame in enumerate(container.decode(video=0)):
+            image = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=frame.to_ndarray(format="rgb24"))
+            found.append(len(landmarker.detect_for_video(image, number * 33).pose_landmarks))
+    print(json.dumps(float(np.mean(found))))
+
+
+def rtmlib_loop(clip: str, detector: str, people: int) -> None:
+    """Print the people whose keypoints rtmlib estimated."""
+    from rtmlib import RTMDet, RTMPose
+
+    from benchmarks.peers import keypoint_networks, with_threads
+
+    corners = [divmod(copy, TILES[1]) for copy in range(people)]
+    boxes = np.array([[c * TILE[1] + 110, r * TILE[0] + 50, c * TILE[1] + 270, r * TILE[0] + 430] for r, c in corners])
+    with tempfile.TemporaryDirectory() as folder:
+        _, file = next(keypoint_networks(None, Path(folder)))
+        detect = with_threads(lambda: RTMDet(detector, (320, 320)), 2)
+        estimate = with_threads(lambda: RTMPose(str(file), (192, 256)), 2)
+        with av.open(clip) as container:
+            for frame in container.decode(video=0):
+                image = frame.to_ndarray(format="bgr24")
+                detect(image)
+                estimate(image, boxes)
+    print(json.dumps(people))
+
+
+def pose_run(clip: Path, preset: str, people: int) -> float:
+    """Run `pose-run`; return the people found for each frame."""
+    from benchmarks.runs import run
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = run(clip, f"--config {preset} --max-people {people}", Path(folder))[0]
+    return len(found["id"]) / len(found["timestamps"])
+
+
+def main() -> None:
+    if sys.argv[1:2] in (["tasks-loop"], ["rtmlib-loop"]):
+        {"tasks-loop": tasks_loop, "rtmlib-loop": rtmlib_loop}[sys.argv[1]](*sys.argv[2:4], int(sys.argv[4]))
+        return
+    from benchmarks.peers import processor_seconds, timed
+    from pose.networks.weights import locate
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
+    parser.add_argument("--detector", type=Path, help="RTMDet for people, ONNX, 320 px, for rtmlib")
+    parser.add_argument("--clip", type=Path, default=Path("../shared/videos/dance.mp4"))
+    parser.add_argument("--people", type=int, nargs="+", default=[1, 4, 10])
+    parser.add_argument("--frames", type=int, default=90)
+    options = parser.parse_args()
+    models = locate("blazepose-detector").parent
+
+    def loop(*program: str) -> Callable[[Path, int], float]:
+        name, *rest = program[-2:]
+        return lambda clip, count: json.loads(timed([*program[:-2], name, str(clip), *rest, str(count)])[1])
+
+    programs: dict[str, Callable[[Path, int], float]] = {
+        preset: lambda clip, count, preset=preset: pose_run(clip, preset, count) for preset in ("fast", "standard")
+    }
+    if options.mediapipe:
+        programs["MediaPipe Tasks"] = loop(str(options.mediapipe), __file__, "tasks-loop", str(models))
+    if options.detector:
+        programs["rtmlib"] = loop(sys.executable, "-m", "benchmarks.people", "rtmlib-loop", str(options.detector))
+    spent: dict[str, list[float]] = {name: [] for name in programs}
+    print(f"| people | {' | '.join(programs)} |\n|---{'|---' * len(programs)}|")
+    with tempfile.TemporaryDirectory() as folder:
+        for count in options.people:
+            images, cells = draw(options.clip, count, options.frames), []
+            short, whole = Path(folder) / "short.mp4", Path(folder) / "whole.mp4"
+            write_clip(images[: options.frames // 3], short)
+            write_clip(images, whole)
+            for name, program in programs.items():
+                marks, found = [processor_seconds()], 0.0
+                for clip in (short, whole):
+                    found = program(clip, count)
+                    marks.append(processor_seconds())
+                first, second = np.diff(marks)
+                spent[name].append(1000 * (second - first) / (options.frames - options.frames // 3))
+                cells.append(f"{spent[name][-1]:.1f} ms, {found:.1f} people")
+            print(f"| {count} | {' | '.join(cells)} |", flush=True)
+    slopes = [np.polyfit(options.people, times, 1)[0] for times in spent.values()]
+    print("| each further person | " + " | ".join(f"{slope:.1f} ms" for slope in slopes) + " |")
+
+
+if __name__ == "__main__":
+    main()

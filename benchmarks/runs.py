@@ -1,0 +1,25 @@
+"""Whole runs of `pose-run` on a clip, for `benchmarks.presets` and `benchmarks.two_views`."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.peers import POSE_RUN, processor_seconds
+
+Result = dict[str, NDArray[Any]]
+
+
+def run(clip: Path, options: str, folder: Path) -> tuple[Result, float, float]:
+    """Run `pose-run` on a clip; return its result, its time and its processor time in s."""
+    fixed = ["--cache", "off", "--no-overlay", "--quiet", "--formats", "npz", "--overwrite", "--no-world"]
+    words = [sys.executable, "-c", POSE_RUN, str(clip), *fixed, *options.split(), "--out", str(folder / "out")]
+    before, start = processor_seconds(), time.perf_counter()
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seconds, processor = time.perf_counter() - start, processor_seconds() - before
+    with np.load(folder / "out" / "poses.npz") as arrays:
+        return dict(arrays), seconds, processor

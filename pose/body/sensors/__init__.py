@@ -1,0 +1,1 @@
+"""Skeletons that depth cameras and suits deliver, read from their files."""

@@ -1,0 +1,1 @@
+"""Network that removes jitter, outliers, swaps and gaps from 3D skeletons of depth cameras."""

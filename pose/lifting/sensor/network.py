@@ -1,0 +1,66 @@
+"""The sensor network: the lifter's transformer, with 3D joints in and corrections of these joints out."""
+
+import torch
+from torch import Tensor, nn
+
+from pose.lifting.attention import Context, rotary_phases
+from pose.lifting.blocks import PreciseLinear
+from pose.lifting.config import LifterConfig
+from pose.lifting.initialization import initialize
+from pose.lifting.model import attention_blocks, attention_knows_time
+from pose.lifting.sensor.format import FEATURES, FORMAT, JOINTS, OUTPUTS
+from pose.networks.checkpoint import CheckpointKind
+
+TYPICAL_SIGMA_M = 0.03
+
+
+class SensorNetwork(nn.Module):
+    """Network that corrects the joints of people over time, all frames of a window at once.
+
+    Attributes:
+        definition: (51,) m, mean correction of the joints of a Kinect v2, set before training.
+        calibration: (2, 17) slope and offset of log sigma, set on held-out people.
+    """
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        if config.streaming or config.form != "frames":
+            raise ValueError("model: a sensor network is a transformer over frames, which does not stream")
+        self.config = config
+        self.embed = PreciseLinear(FEATURES, config.dim)
+        blocks = attention_blocks(config)
+        self.blocks = nn.ModuleList(blocks)
+        self.clock = None if attention_knows_time(blocks) else PreciseLinear(config.dim // 2 * 2, config.dim)
+        self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" and config.last_norm else nn.Identity()
+        self.head = PreciseLinear(config.dim, OUTPUTS)
+        self.definition: Tensor
+        self.register_buffer("definition", torch.zeros(3 * JOINTS))
+        self.calibration: Tensor
+        self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS))
+        initialize(self, config.init)
+        nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, features: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
+        """Return corrections (B, T, 51) m and calibrated sigma (B, T, 17) m; that of joint 0 is of the pelvis's path.
+
+        Args:
+            features: (B, T, F) from `pose.lifting.sensor.features.describe`.
+            times: (B, T) float64 s.
+        """
+        corrections, log_sigma = self.predict(features, times)
+        return corrections, (self.calibration[0] * log_sigma + self.calibration[1]).exp() * TYPICAL_SIGMA_M
+
+    def predict(self, features: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
+        """Return corrections (B, T, 51) m, and the logarithm of sigma (B, T, 17) in units of 0.03 m, not calibrated."""
+        x = self.embed(features)
+        if self.clock is not None:
+            x = x + self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
+        context = Context.from_times(times, self.config.dim // self.config.heads)
+        for block in self.blocks:
+            x = block(x, context)
+        corrections, log_sigma = self.head(self.norm(x)).float().split([3 * JOINTS, JOINTS], dim=-1)
+        return corrections + features[..., -1:] * self.definition, log_sigma.clamp(-4, 3)
+
+
+SENSOR = CheckpointKind("sensor network", FORMAT, LifterConfig.from_dict, SensorNetwork)

@@ -1,0 +1,148 @@
+"""Recordings of depth images: folders of 16-bit PNG, and Stray Scanner.
+
+- Open3D and Redwood: `depth/*.png`, 16 bit; `intrinsic.json` or `camera_intrinsic.json` with `intrinsic_matrix` in
+  columns, `width`, `height`, and optionally `depth_scale` and `fps`. Times are in names such as
+  `0000001-000000033369.png` (us), or follow from the rate.
+- Stray Scanner: the same images, 256 x 192, mm; `camera_matrix.csv` at the size of the colour image; times in
+  `odometry.csv`.
+
+Depth is registered to the colour camera: both have one viewpoint, and may differ in size and rate.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pose.errors import PoseError, UsageError
+from pose.structures.types import F32, F64
+from pose.utils.json_types import read_text_file
+from pose.utils.json_values import items, member, number, strict_json
+from pose.utils.shown import in_brief
+
+FPS = 30.0
+DEPTH_SCALE = 1000.0  # values per m
+MAX_IMAGES = 1_000_000
+MAX_DEPTH_M = 20.0
+_CAMERAS = ("intrinsic.json", "camera_intrinsic.json")
+_TIMED = re.compile(r"\d+-(\d{6,})")
+_NOT_READ = {
+    ".bag": "RealSense bags are not read yet; export them as PNG with Open3D's or Intel's converter",
+    ".mkv": "Kinect and Azure recordings need a decoder that no maintained package has; export them as PNG first",
+    ".r3d": "Record3D files are not read yet; export them as PNG folders in the app",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DepthVideo:
+    """Depth images with times, seen by the camera of the colour images.
+
+    Attributes:
+        times: (N,) s, increasing; the first is that of the first colour image, unless `offset` is given.
+        matrix: (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera.
+        size: (width, height) in px to which `matrix` belongs.
+        read: Function that returns image i (H, W) in m, 0 where nothing was measured.
+    """
+
+    times: F64
+    matrix: F64 | None
+    size: tuple[int, int] | None
+    read: Callable[[int], F32]
+
+    def at(self, time: float, tolerance: float = 0.05) -> int | None:
+        """Return the index of the image nearest to a time in s; None if none is within the tolerance."""
+        after = int(np.searchsorted(self.times, time))
+        near = min((i for i in (after - 1, after) if 0 <= i < len(self.times)), key=lambda i: abs(self.times[i] - time))
+        return near if abs(self.times[near] - time) <= tolerance else None
+
+
+def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> DepthVideo:
+    """Open a recording of depth images; they are read when they are needed.
+
+    Args:
+        path: Folder of the recording, or of the PNG files.
+        offset: Time of the colour video in s at which the depth images begin.
+        fps: Frames a second, if neither names nor files state times; None: that of the camera file, or 30.
+
+    Raises:
+        UsageError: If the format is not read.
+        PoseError: If the folder has no depth images, or its camera file is damaged.
+    """
+    if (why := _NOT_READ.get(path.suffix.lower())) is not None:
+        raise UsageError(f"--depth {path}: {why}")
+    if not path.is_dir():
+        raise UsageError(f"--depth {path}: expected a folder with 16-bit PNG files")
+    folder = path / "depth" if (path / "depth").is_dir() else path
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")[:MAX_IMAGES]
+    if not files:
+        raise PoseError(f"{folder}: contains no PNG files")
+    matrix, size, scale, rate = _camera(path)
+    times = _times(path, files, fps or rate)
+    times = times - times[0] + offset
+    if not (np.diff(times) > 0).all():
+        raise PoseError(f"{path}: the times of the depth images do not increase")
+    _image(files[0], scale)
+    return DepthVideo(times, matrix, size, lambda index: _image(files[index], scale))
+
+
+def _camera(path: Path) -> tuple[F64 | None, tuple[int, int] | None, float, float]:
+    """Return the camera matrix, its image size, values per m and frames/s of a folder."""
+    for name in _CAMERAS:
+        if (path / name).is_file():
+            try:
+                content = strict_json(read_text_file(path / name))
+                values = [number(value) for value in items(member(content, "intrinsic_matrix"))]
+                matrix = np.array(values).reshape(3, 3).T
+                size = (int(number(member(content, "width"))), int(number(member(content, "height"))))
+                given = content if isinstance(content, dict) else {}
+                scale = number(given.get("depth_scale", DEPTH_SCALE))
+                rate = number(given.get("fps", FPS))
+                if not (matrix[0, 0] > 0 and matrix[1, 1] > 0 and min(size) > 0 and scale > 0 and rate > 0):
+                    raise ValueError("focal length, size, depth_scale and fps must be above 0")
+            except (ValueError, OverflowError) as error:
+                raise PoseError(f"{path / name}: not a camera file of Open3D ({in_brief(error)})") from error
+            return matrix, size, scale, rate
+    if (path / "camera_matrix.csv").is_file():
+        file = path / "camera_matrix.csv"
+        try:
+            text = read_text_file(file).decode(errors="replace")
+            matrix = np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2)
+            if matrix.shape != (3, 3) or not np.isfinite(matrix).all() or not (np.diag(matrix) > 0).all():
+                raise ValueError("expected 3 x 3 numbers")
+        except ValueError as error:
+            raise PoseError(f"{file}: not a camera matrix ({in_brief(error)})") from error
+        # The principal point is near the centre of the colour image, whose size the file does not state.
+        return matrix, (round(2 * matrix[0, 2]), round(2 * matrix[1, 2])), DEPTH_SCALE, FPS
+    return None, None, DEPTH_SCALE, FPS
+
+
+def _times(path: Path, files: list[Path], fps: float) -> F64:
+    odometry = path / "odometry.csv"
+    if odometry.is_file():
+        try:
+            rows = list(csv.reader(read_text_file(odometry).decode(errors="replace").splitlines()))
+            times = np.array([row[0] for row in rows[1:]], np.float64)
+            if len(times) < len(files) or not np.isfinite(times).all():
+                raise ValueError(f"{len(times)} times for {len(files)} images")
+        except (ValueError, IndexError) as error:
+            raise PoseError(f"{odometry}: expected a timestamp for each image ({in_brief(error)})") from error
+        return times[: len(files)]
+    found = [_TIMED.fullmatch(file.stem) for file in files]
+    if all(found):
+        return np.array([float(match[1]) for match in found if match]) / 1e6
+    return np.arange(len(files)) / fps
+
+
+def _image(file: Path, scale: float) -> F32:
+    import cv2
+
+    image = cv2.imdecode(np.frombuffer(read_text_file(file), np.uint8), cv2.IMREAD_UNCHANGED)
+    if image is None or image.ndim != 2 or image.dtype != np.uint16:
+        raise PoseError(f"{file}: not a 16-bit grey PNG")
+    depth: F32 = image.astype(np.float32) / np.float32(scale)
+    depth[depth > MAX_DEPTH_M] = 0
+    return depth

@@ -1,0 +1,174 @@
+"""Straight lines of the background as evidence of gravity and focal length.
+
+Segments are found outside people (R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV).
+Each one is vertical, horizontal in one of two perpendicular directions, or unrelated: a mixture, as in J. M. Coughlan
+and A. L. Yuille, "Manhattan World", ICCV 1999.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from pose.structures.camera import Camera
+from pose.structures.skeletons import Skeleton
+from pose.structures.types import F64, U8, Frame, FrameResult, People
+from pose.world.camera_motion.path import CameraPath, scene_numbers
+from pose.world.camera_motion.reduced import people_mask
+
+_SIDE_PX = 1280  # longer side of the image in which segments are found, at most
+_MIN_LENGTH = 0.04  # minimum length of a segment relative to the longer side
+_MAX_SEGMENTS = 60  # longest segments of a frame that are used
+_MIN_SEGMENTS = 6  # of a scene
+_BORDER_PX = 3  # distance from the border of the image within which a segment is the border
+_END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
+_STEADY_TIMES_S = (0.0, 1.0, 2.0)  # of the frames of a static camera, s from the start of a scene
+_MOVING_INTERVAL_S, _MOVING_FRAMES = 1.0, 12  # s between the frames of a moving camera, and most of them
+
+# Fractions of vertical, horizontal and other segments; minimum standard deviations of the direction of a segment and
+# of the plane through the camera and the segment, rad.
+_VERTICAL, _HORIZONTAL, _OTHER = 0.3, 0.35, 0.35
+_DIRECTION_SIGMA, _PLANE_SIGMA = np.radians([0.4, 0.15])
+# Segments of one wall or frame err together: the likelihood counts as that of so many independent segments at most.
+_INDEPENDENT, _MAX_INDEPENDENT = 0.4, 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLines:
+    """Line segments of one frame."""
+
+    time: float  # s
+    ends: F64  # (L, 2, 2) ends in image coordinates of the camera at depth 1, without distortion
+    sigmas: F64  # (L,) rad, standard deviation of the direction in the image
+
+
+@dataclass(frozen=True, slots=True)
+class LineEvidence:
+    """Line segments of one scene, in the axes of the camera's path."""
+
+    ends: F64  # (L, 2, 2) as in `FrameLines`, at the focal length of the frame
+    sigmas: F64  # (L,) rad
+    rotations: F64  # (L, 3, 3) from the axes of the frame to those of the path
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def log_likelihood(self, ups: F64, focals: F64, headings: F64) -> F64:
+        """Return the logarithm (B,) of the likelihood of verticals (B, 3), focal lengths (B,) and headings (B,) rad.
+
+        Focal lengths are relative to the camera's, headings are those of one horizontal direction.
+        """
+        if not len(self):
+            return np.zeros(len(ups))
+        level = np.cross(ups, [0.0, 0.0, 1.0])
+        level /= np.maximum(np.linalg.norm(level, axis=-1, keepdims=True), 1e-6)
+        ahead = np.cross(level, ups)
+        cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
+        axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
+        rays = np.ones((len(ups), 2, len(self), 3))
+        rays[..., :2] = np.swapaxes(self.ends, 0, 1) / focals[:, None, None, None]
+        normal = _unit(np.cross(rays[:, 0], rays[:, 1]))
+        across = np.cross(_unit(rays[:, 0] + rays[:, 1]), normal)
+        normal, across = (np.einsum("lij,blj->bli", self.rotations, part) for part in (normal, across))
+        off, along = (np.einsum("bli,bki->blk", part, axes) for part in (normal, across))
+        # The vanishing point is at the angle `angle` from the segment, seen from the middle of the segment.
+        along = np.maximum(np.abs(along), 1e-3)
+        angle = np.arctan2(np.abs(off), along)
+        sigma = np.hypot(self.sigmas[:, None], _PLANE_SIGMA / along)
+        density = np.exp(-0.5 * (angle / sigma) ** 2) / (np.sqrt(2 * np.pi) * sigma)
+        mixed = density @ np.array([_VERTICAL, _HORIZONTAL / 2, _HORIZONTAL / 2]) + _OTHER / np.pi
+        share = min(_INDEPENDENT, _MAX_INDEPENDENT / len(self))
+        return np.asarray(share * np.log(mixed).sum(axis=1))
+
+
+NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
+
+
+def find_lines(image: U8, people: People, skeleton: Skeleton, camera: Camera) -> FrameLines:
+    """Find the longest line segments of an RGB image (H, W, 3) outside its people."""
+    side = max(image.shape[:2])
+    scale = min(1.0, _SIDE_PX / side)
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    if scale < 1:
+        grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    found = cv2.createLineSegmentDetector().detect(grey)[0]
+    ends = np.zeros((0, 2, 2)) if found is None else found.reshape(-1, 2, 2).astype(np.float64)
+    mask = people_mask(grey.shape, scale, people, skeleton)
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
+    height, width = grey.shape
+    middles = ends.mean(axis=1).astype(int).clip(0, [width - 1, height - 1])
+    inside = np.concatenate([ends, [width - 1, height - 1] - ends], axis=2)  # px from the four borders
+    border = (inside < _BORDER_PX).all(axis=1).any(axis=1)  # both ends at the same border of the image
+    kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~border
+    rows = np.flatnonzero(kept)[np.argsort(-lengths[kept], kind="stable")[:_MAX_SEGMENTS]]
+    original = (ends[rows] + 0.5) / scale - 0.5
+    rays = camera.unproject(original.reshape(-1, 2)).reshape(-1, 2, 2)
+    sigmas = np.hypot(np.sqrt(2) * _END_SIGMA_PX / np.maximum(lengths[rows], 1.0), _DIRECTION_SIGMA)
+    return FrameLines(people.time, rays, sigmas)
+
+
+def lines_of_run(
+    images: Callable[[], Iterator[Frame]],
+    results: Iterable[FrameResult],
+    skeleton: Skeleton,
+    camera: Camera,
+    wanted: Sequence[float],
+) -> tuple[FrameLines, ...]:
+    """Find lines in the first frame at or after each of the times `wanted` (s), which must increase."""
+    lines, coming = [], list(reversed(wanted))
+    frames = images()
+    try:
+        for frame, result in zip(frames, results, strict=False):
+            if not coming:
+                break
+            if frame.time >= coming[-1] - 1e-6:
+                lines.append(find_lines(frame.image, result.people, skeleton, camera))
+            while coming and frame.time >= coming[-1] - 1e-6:
+                coming.pop()
+    finally:
+        if close := getattr(frames, "close", None):
+            close()
+    return tuple(lines)
+
+
+def wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float]:
+    """Return the times (s) at which lines are measured, for frames at `times` (F,) s."""
+    ends = [*begins[1:], float(times[-1]) + 1e-3]
+    if not moves:
+        return [
+            begin + later
+            for begin, end in zip(begins, ends, strict=True)
+            for later in _STEADY_TIMES_S
+            if begin + later < end
+        ]
+    most = max(1, _MOVING_FRAMES // len(begins))
+    spans = zip(begins, ends, strict=True)
+    return [
+        begin + number * max(_MOVING_INTERVAL_S, (end - begin) / most)
+        for begin, end in spans
+        for number in range(max(1, min(most, math.ceil((end - begin) / _MOVING_INTERVAL_S))))
+    ]
+
+
+def evidence_from(
+    lines: Sequence[FrameLines], begins: Sequence[float], scene: int, path: CameraPath | None
+) -> LineEvidence:
+    """Return the evidence of the lines of one scene; none if there are few."""
+    own = [one for one in lines if int(scene_numbers(begins, np.array([one.time]))[0]) == scene]
+    ends, rotations = [one.ends for one in own], [np.tile(np.eye(3), (len(one.ends), 1, 1)) for one in own]
+    if path is not None:
+        rows = path.rows(np.array([one.time for one in own]))
+        usable = np.isfinite(path.sigmas[rows])
+        own = [one for one, use in zip(own, usable, strict=True) if use]
+        rows = rows[usable]
+        ends = [one.ends / path.zooms[row] for one, row in zip(own, rows, strict=True)]
+        rotations = [np.tile(path.rotations[row], (len(one.ends), 1, 1)) for one, row in zip(own, rows, strict=True)]
+    if sum(map(len, ends)) < _MIN_SEGMENTS:
+        return NO_LINES
+    return LineEvidence(np.concatenate(ends), np.concatenate([one.sigmas for one in own]), np.concatenate(rotations))
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))

@@ -1,0 +1,295 @@
+"""The HTTP interface of the studio: tokens, uploads, results, the history of edits, and hostile requests."""
+
+import asyncio
+import base64
+import json
+from contextlib import suppress
+
+import aiohttp
+import numpy as np
+import pytest
+from mutations import one_line
+from pose_apps.studio.command import main
+from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
+from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
+from pose_apps.studio.server import Studio, StudioSettings
+from pose_fakes import random_result, run_info
+
+from pose.errors import PoseError
+from pose.live.web.settings import WebSettings
+from pose.results import load_poses
+from pose.results.recorded import write_results
+
+TOKEN = "a token of more than sixteen letters"
+FRAMES = 700
+DELETE = {"edit": "delete", "person": {"time": 0.0, "x": 1, "y": 2}}
+
+
+def entry(**changes):
+    return DELETE | changes
+
+
+def edits_of(*entries):
+    return {"format": "pose-edits", "version": 1, "edits": list(entries)}
+
+
+@pytest.fixture
+def projects(tmp_path, rng) -> Projects:
+    """A folder with one clip that is ready."""
+    known = Projects(tmp_path / "studio")
+    project = known.create("Squats of Ærø.mp4", "fast", None)
+    project.clip.write_bytes(bytes(range(256)) * 8)
+    results = [random_result(rng, index, index % 3) for index in range(FRAMES)]
+    write_results(results, run_info(), {"npz": project.result(FIRST)})
+    project.state = DONE
+    known.add(project)
+    return known
+
+
+def served(projects, ask, **limits):
+    """What `ask` returns, given a function that requests a path as a program with the token does."""
+
+    async def run():
+        settings = WebSettings(port=0, token=TOKEN)
+        studio = Studio(StudioSettings(settings=settings, max_gigabytes=limits.get("max_gigabytes", 1)), projects)
+        bound = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(studio.run(bound.set_result))
+        try:
+            port = await asyncio.wait_for(bound, 60)
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+
+                async def request(method, path, **options):
+                    headers = {"Authorization": f"Bearer {TOKEN}"} | options.pop("headers", {})
+                    async with session.request(method, path, headers=headers, **options) as response:
+                        body = await response.read()
+                        is_json = response.content_type == "application/json"
+                        return response.status, json.loads(body) if is_json else body
+
+                return await ask(request)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    return asyncio.run(run())
+
+
+def only(projects) -> Project:
+    (project,) = projects
+    return project
+
+
+def of(projects, rest=""):
+    return f"/api/v1/projects/{only(projects).id}{rest}"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}]
+)
+def test_nothing_is_told_without_the_token(projects, headers):
+    async def ask(request):
+        paths = ["/api/v1", "/api/v1/projects", of(projects), of(projects, "/video"), of(projects, "/edits")]
+        answers = [await request("GET", path, headers=headers) for path in paths]
+        answers.append(
+            await request("POST", of(projects, "/edits"), json={"revision": 0, "position": 0}, headers=headers)
+        )
+        return [status for status, _ in answers]
+
+    assert served(projects, ask) == [403] * 6
+
+
+def test_other_pages_and_names_are_refused(projects):
+    async def ask(request):
+        other = await request("GET", "/", headers={"Host": "evil.example"})
+        page = {"Authorization": "", "Origin": "http://evil.example"}
+        signed = await request("POST", "/session", json={"token": TOKEN}, headers=page)
+        return other[0], signed[0]
+
+    assert served(projects, ask) == (421, 403)
+
+
+def test_frames_are_those_of_the_result(projects):
+    table = load_poses(only(projects).result(FIRST))
+
+    async def ask(request):
+        meta = (await request("GET", of(projects, "/results/first")))[1]
+        part = (await request("GET", of(projects, "/results/first/frames?first=600&count=9999")))[1]
+        return meta, part
+
+    meta, part = served(projects, ask)
+    assert meta["frames"] == FRAMES
+    assert [person["id"] for person in meta["people"]] == list(table.people)
+    assert all(len(base64.b64decode(person["bins"])) == min(BINS, FRAMES) for person in meta["people"])
+    assert (part["first"], part["count"]) == (600, FRAMES - 600)
+    for person in part["people"]:
+        points = np.frombuffer(base64.b64decode(person["points"]), "<i2").reshape(part["count"], -1, 2)
+        for row in table.rows_of(person["id"]):
+            position = int(np.searchsorted(table.frames, table.frame_index[row])) - 600
+            if position < 0 or table.swapped[row].any():
+                continue
+            seen = table.scores[row] > 0
+            assert np.abs(points[position][seen] / PIXEL_PARTS - table.keypoints[row][seen]).max() <= 0.5 / PIXEL_PARTS
+            assert (points[position][~seen] == MISSING).all()
+
+
+def test_a_portion_has_a_limit(projects):
+    async def ask(request):
+        part = (await request("GET", of(projects, "/results/first/frames?first=0&count=999999")))[1]
+        beyond = (await request("GET", of(projects, "/results/first/frames?first=99999")))[1]
+        return part["count"], beyond["count"]
+
+    assert served(projects, ask) == (MAX_FRAMES, 0)
+
+
+def test_the_history_keeps_every_step_and_refuses_an_outdated_change(projects, tmp_path):
+    async def ask(request):
+        async def change(**body):
+            return await request("POST", of(projects, "/edits"), json=body)
+
+        states = [
+            await change(revision=0, edits=edits_of(entry())),
+            await change(revision=1, edits=edits_of(entry(until=2))),
+        ]
+        states.append(await change(revision=1, edits=edits_of(entry())))  # another tab, which has not seen the second
+        states += [await change(revision=2, position=1), await change(revision=3, position=2)]
+        states += [await change(revision=4, position=0), await change(revision=5, edits=edits_of(entry(until=3)))]
+        states.append(await change(revision=6, position=2))
+        return states
+
+    states = served(projects, ask)
+    assert [status for status, _ in states] == [200, 200, 409, 200, 200, 200, 200, 400]
+    counts = [len(state["edits"]) for status, state in states if status == 200]
+    assert counts == [1, 2, 1, 2, 0, 1]
+    again = Projects(projects.folder)
+    assert only(again).shown() == only(projects).shown()
+    assert json.loads((only(projects).folder / "edits.json").read_text())["edits"] == states[6][1]["edits"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"revision": 0, "edits": edits_of({"edit": "rename", "person": DELETE["person"], "name": "<script>"})},
+        {"revision": 0, "edits": edits_of(entry(until=-1))},
+        {"revision": 0, "edits": edits_of(*[DELETE] * 10_001)},
+        {"revision": 0, "edits": [DELETE]},
+        {"revision": True, "position": 0},
+        {"revision": 0, "position": 10**30},
+        {"revision": 0, "position": 0, "run": "x"},
+        [],
+        "x",
+    ],
+)
+def test_hostile_edits_are_refused_in_one_line_and_change_nothing(projects, body):
+    before = only(projects).shown()
+
+    async def ask(request):
+        return await request("POST", of(projects, "/edits"), json=body)
+
+    status, said = served(projects, ask)
+    assert status == 400
+    one_line(PoseError(said.decode()))
+    assert only(projects).shown() == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/results/..%2f..%2fx", "/results/first.npz", "/results/0123456789abcdef", "/results/first/exports/sh",
+     "/results/first/frames?first=-1", "/results/first/frames?first=1e9", "/thumbnail"],
+)  # fmt: skip
+def test_no_other_file_or_value_is_reached(projects, path):
+    async def ask(request):
+        return await request("GET", of(projects, path))
+
+    status, said = served(projects, ask)
+    assert status in (400, 404)
+    assert len(said.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("name", ["../x.mp4", "x.sh", "a\nb.mp4", "", "x" * 300 + ".mp4", "<b>.mp4", ".mp4/.."])
+def test_a_hostile_name_of_a_video_is_refused(projects, name):
+    async def ask(request):
+        return await request("POST", "/api/v1/projects", params={"name": name}, data=b"x")
+
+    status, said = served(projects, ask)
+    assert status == 400
+    one_line(PoseError(said.decode()))
+    assert len(list(projects.folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "data", "said"),
+    [
+        ({"name": "x.mp4"}, b"not a video", "x.mp4"),
+        ({"name": "x.mp4"}, b"x" * 3000, "larger than"),
+        ({"name": "x.mp4", "preset": "evil"}, b"x", "preset"),
+        ({"name": "x.mp4", "height": "nan"}, b"x", "height"),
+        ({"name": "x.mp4", "height": "tall"}, b"x", "height"),
+    ],
+)
+def test_what_is_no_video_leaves_no_trace(projects, query, data, said):
+    async def ask(request):
+        return await request("POST", "/api/v1/projects", params=query, data=data)
+
+    status, text = served(projects, ask, max_gigabytes=2e-6)
+    assert status == 400
+    assert said in text.decode()
+    one_line(PoseError(text.decode()))
+    assert len(list(projects.folder.iterdir())) == 1
+
+
+def test_a_run_that_was_not_finished_is_queued_again(projects):
+    project = only(projects)
+    project.state = RUNNING
+    project.save()
+    assert only(Projects(projects.folder)).state == "queued"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"format": "pose-studio", "version": 1}', '{"format": "other", "version": 1}',
+     '{"format":"pose-studio","version":1,"name":"x","video":"../../etc/passwd","preset":"fast","height":null,'
+     '"state":"done","problem":"","steps":[],"position":0,"revision":0}'],
+)  # fmt: skip
+def test_a_damaged_project_is_named_in_one_line(projects, content, capsys):
+    (only(projects).folder / "project.json").write_text(content)
+    assert main([str(projects.folder), "--no-browser"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "project.json" in error
+
+
+def test_old_results_of_edits_are_deleted_but_never_the_first(projects, monkeypatch):
+    monkeypatch.setattr("pose_apps.studio.projects.MAX_RESULTS", 2)
+    project, user = only(projects), only(projects).folder / "notes.npz"
+    user.write_bytes(b"the user's")
+    names = [f"{number:016x}" for number in range(4)]
+    for name in names:
+        project.result(name).write_bytes(b"x")
+    project.trim_results(names[0])
+    left = {path.stem for path in project.folder.glob("*.npz")}
+    assert {FIRST, "notes", names[0]} <= left
+    assert len(left) <= 5
+
+
+def test_the_result_is_sent_as_it_is(projects):
+    async def ask(request):
+        return await request("GET", of(projects, "/results/first/exports/npz"))
+
+    assert served(projects, ask) == (200, only(projects).result(FIRST).read_bytes())
+
+
+@pytest.mark.slow
+def test_exports_and_events_come_from_a_worker_and_its_errors_are_one_line(projects):
+    async def ask(request):
+        names = ("angles", "csv", "bvh", "compare?people=0,1")
+        exports = [await request("GET", of(projects, f"/results/first/exports/{name}")) for name in names]
+        unknown = await request("GET", of(projects, "/results/first/exports/compare?people=0,99"))
+        return exports, unknown, await request("GET", of(projects, "/results/first/events"))
+
+    exports, unknown, events = served(projects, ask)
+    assert [status for status, _ in exports[:3]] == [200] * 3
+    assert exports[0][1].startswith(b"frame,time,person,")
+    assert exports[2][1][:2] == b"PK"  # one file for each person
+    assert unknown[0] == 422
+    one_line(PoseError(unknown[1].decode()))
+    assert events[0] in (200, 422)

@@ -1,0 +1,110 @@
+"""Gravity and focal length from straight lines of rendered rooms, with known truth."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_scene_sizes import person
+
+from benchmarks.rooms import image_of
+from pose.structures.camera import Camera, intrinsics_from_fov
+from pose.structures.skeletons import COCO17
+from pose.structures.types import Frame, FrameResult, People, Poses3D
+from pose.world.camera_motion.path import static_path
+from pose.world.frame import rotation_of, up_of
+from pose.world.scene.lines import evidence_from, find_lines, lines_of_run, wanted_times
+from pose.world.scene.model import FOCAL_SIGMA
+from pose.world.scene.solve import solve
+
+SIZE, HEIGHT = (1280, 720), 1.6
+JOINTS = len(COCO17.names)
+
+
+def people(boxes, keypoints, index=0, time=0.0):
+    count = len(boxes)
+    ones = np.ones((count, JOINTS), np.float32)
+    boxes, keypoints = np.array(boxes, np.float32).reshape(-1, 4), np.array(keypoints, np.float32)
+    return People(index, time, np.arange(count) + 1, boxes, ones[:, 0], keypoints.reshape(-1, JOINTS, 2), ones)
+
+
+NOBODY = people([], [])
+IDENTITY = np.eye(3)
+
+
+def seen(up, fov=55.0, seed=0, turned=IDENTITY):
+    """Lines of a room as a camera with the vertical `up` sees it after it was turned, read at 55 degrees."""
+    matrix = intrinsics_from_fov(SIZE, fov)
+    image = image_of(np.random.default_rng(seed), "room", turned.T @ rotation_of(up).T, HEIGHT, matrix, SIZE)
+    return find_lines(image, NOBODY, COCO17, Camera.of(SIZE))
+
+
+def off(found, up):
+    return math.degrees(math.acos(min(1.0, float(found.up @ up))))
+
+
+@pytest.mark.parametrize(("pitch", "roll"), [(-25.0, 5.0), (3.0, -8.0)])
+def test_lines_of_a_room_show_the_vertical_better_than_bodies(pitch, roll):
+    up = up_of(pitch, roll)
+    leaning = replace(person(0, 5), directions=np.tile(up_of(pitch + 5, roll), (4, 1)))
+    found = solve([leaning], 0.0, lines=evidence_from([seen(up)], [0.0], 0, None))
+    assert off(found, up) < 1 < 2 < off(solve([leaning], 0.0), up)
+
+
+@pytest.mark.parametrize("fov", [40.0, 75.0])
+def test_lines_of_a_room_show_the_focal_length(fov):
+    found = solve([], FOCAL_SIGMA, lines=evidence_from([seen(up_of(-20, 3), fov, seed=3)], [0.0], 0, None))
+    true = intrinsics_from_fov(SIZE, fov)[0, 0] / intrinsics_from_fov(SIZE)[0, 0]
+    assert found.focal_differs
+    assert found.focal == pytest.approx(true, rel=0.03)
+
+
+def test_lines_of_a_turning_camera_have_one_vertical():
+    up, angle = up_of(-10, 2), np.radians(20)
+    turned = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]])
+    frames = [seen(up), replace(seen(up, turned=turned), time=1.0)]
+    path = static_path(np.array([0.0, 1.0]), np.zeros(1))
+    path = replace(path, rotations=np.stack([np.eye(3), turned]))
+    assert off(solve([], 0.0, lines=evidence_from(frames, [0.0], 0, path)), up) < 0.5
+
+
+def test_lines_in_random_directions_do_not_turn_gravity(rng):
+    starts = rng.uniform(-0.5, 0.5, (40, 1, 2))
+    ends = np.concatenate([starts, starts + rng.normal(0, 0.1, (40, 1, 2))], axis=1)
+    lines = evidence_from([replace(seen(up_of(0, 0)), ends=ends, sigmas=np.full(40, 0.01))], [0.0], 0, None)
+    three = [person(-1, 4), person(0.5, 6), person(2, 9)]
+    assert off(solve(three, 0.0, lines=lines), solve(three, 0.0).up) < 2.5
+
+
+def test_few_lines_are_no_evidence():
+    lines = seen(up_of(0, 0))
+    few = replace(lines, ends=lines.ends[:3], sigmas=lines.sigmas[:3])
+    assert not len(evidence_from([few], [0.0], 0, None))
+    assert not len(evidence_from([lines], [0.0, 5.0], 1, None))  # another scene
+
+
+def test_lines_on_people_are_left_out():
+    image = np.full((720, 1280, 3), 120, np.uint8)
+    image[100:600, 600:640] = 255
+    joints = np.tile([620.0, 350.0], (JOINTS, 1))
+    joints[:, 1] = np.linspace(100, 600, JOINTS)
+    found = find_lines(image, NOBODY, COCO17, Camera.of(SIZE))
+    somebody = people([[560, 90, 680, 610]], joints)
+    assert len(found.ends) == 2
+    assert len(find_lines(image, somebody, COCO17, Camera.of(SIZE)).ends) == 0
+
+
+def test_frames_with_lines_are_read_once_and_only_as_far_as_needed():
+    read = []
+
+    def images():
+        for index in range(100):
+            read.append(index)
+            yield Frame(np.zeros((72, 128, 3), np.uint8), index, index / 10)
+
+    results = [FrameResult(replace(NOBODY, index=n, time=n / 10), Poses3D.unknown(0)) for n in range(100)]
+    times = np.arange(100) / 10
+    lines = lines_of_run(images, results, COCO17, Camera.of((128, 72)), wanted_times(times, [0.0], moves=False))
+    assert [one.time for one in lines] == [0.0, 1.0, 2.0]
+    assert len(read) < 25
+    assert len(wanted_times(times, [0.0, 5.0], moves=True)) == 10
