@@ -37,7 +37,7 @@ def repeated():
         yield type(table[0])(replace(people, index=index, time=index / table.fps, ids=ids), poses)
 
 info = replace(table.run, world=None, motion=None, doubtful=())
-with record(repeated(), info, Steps() if world else None, folder=out) as recorded:
+with record(repeated(), info, Steps() if world else None, join=False, folder=out) as recorded:
     write_results(recorded.results, recorded.info, {name: out / f"poses.{name}" for name in ("json", "npz")})
 """
 

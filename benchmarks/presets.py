@@ -242,21 +242,22 @@ def with_table(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def plot(rows: Sequence[dict[str, Any]], clip: str, file: Path) -> None:
-    """Draw the error over the processor time, and the combinations that no other one beats in both."""
+def plot(rows: Sequence[dict[str, Any]], clips: Sequence[str], file: Path) -> None:
+    """Draw the error over the processor time, and the combinations that no other one beats in both, for each clip."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4.2))
-    points = [(row[clip]["ms"], row[clip]["mm"], row["name"]) for row in rows]
-    front = [point for point in sorted(points) if all(o[0] > point[0] or o[1] >= point[1] for o in points)]
-    axes.plot(*zip(*[point[:2] for point in front], strict=True), color="0.7")
-    for ms, mm, name in points:
-        axes.plot(ms, mm, "o", color="C1" if name in PRESETS else "C0")
-        axes.annotate(name, (ms, mm), xytext=(4, 4), textcoords="offset points", fontsize=8)
-    axes.set(xlabel="processor time, ms a frame", ylabel="distance from the reference, mm", title=clip)
+    figure, panels = plt.subplots(len(clips), figsize=(7, 4.2 * len(clips)), squeeze=False)
+    for clip, axes in zip(clips, panels[:, 0], strict=True):
+        points = [(row[clip]["ms"], row[clip]["mm"], row["name"]) for row in rows]
+        front = [point for point in sorted(points) if all(o[0] > point[0] or o[1] >= point[1] for o in points)]
+        axes.plot(*zip(*[point[:2] for point in front], strict=True), color="0.7")
+        for ms, mm, name in points:
+            axes.plot(ms, mm, "o", color="C1" if name in PRESETS else "C0")
+            axes.annotate(name, (ms, mm), xytext=(4, 4), textcoords="offset points", fontsize=8)
+        axes.set(xlabel="processor time, ms a frame", ylabel="error, mm", title=clip)
     figure.tight_layout()
     figure.savefig(file)
 
@@ -277,7 +278,7 @@ def main() -> None:
     report = {"version": version("pose-run"), "commit": commit, "clips": [Path(clip).stem for clip in options.clips]}
     report |= {"start": options.start, "end": options.end, "rows": rows}
     (options.out / "presets.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    plot(rows, Path(options.clips[0]).stem, options.out.parent / "images" / "presets.svg")
+    plot(rows, report["clips"], options.out.parent / "images" / "presets.svg")
     written = table(report)
     page = options.page.read_text(encoding="utf-8")
     options.page.write_text(with_table(page, written), encoding="utf-8")

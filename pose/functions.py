@@ -12,8 +12,6 @@ import numpy as np
 
 from pose import analysis
 from pose.config import PipelineConfig, WorldConfig, with_threads
-from pose.edits import Edit, read_edits
-from pose.edits.plan import EditPlan, StoredFrames
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.export.result import Result, load
@@ -21,6 +19,8 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.results import ModelInfo, RunInfo
+from pose.results.edits import Edit, read_edits
+from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
 from pose.structures.defaults import STEM
@@ -58,7 +58,7 @@ def lift(
     fps: float | None = None,
     image_size: tuple[int, int] | None = None,
     device: str = default_of(PipelineConfig, "device"),
-    edits: Path | str | Sequence[Edit] = (),
+    edits: Path | str | Sequence[Edit] | None = None,
 ) -> Result:
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
@@ -98,7 +98,7 @@ def lift(
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
-    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
+    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
@@ -214,7 +214,7 @@ def edit_people(
         return dict(people), None
     sequences, first = list(people.values()), next(iter(people.values()))
     skeleton, rows = get_skeleton(first.skeleton), dict[int, list[tuple[F32, F32, float]]]()
-    blank = [Sequence3D(*map(np.zeros, ((len(s), 17, 3), (len(s), 3), (len(s), 17))), s.times) for s in sequences]
+    blank = [_unlifted(one) for one in sequences]
     times = np.unique(np.concatenate([one.times for one in sequences]))
     with closing(ResultStore(None, skeleton)) as stored:
         for result in _frames(list(people), sequences, blank, times):
@@ -228,6 +228,11 @@ def edit_people(
         keypoints_, scores_, times_ = (np.array(one) for one in zip(*values, strict=True))
         edited[person] = Sequence2D(keypoints_, scores_, times_, first.camera, first.skeleton)
     return edited, plan
+
+
+def _unlifted(sequence: Sequence2D) -> Sequence3D:
+    joints, root, sigma = (np.zeros((len(sequence), *shape), np.float32) for shape in ((17, 3), (3,), (17,)))
+    return Sequence3D(joints, root, sigma, sequence.times)
 
 
 def read_people(

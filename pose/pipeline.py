@@ -50,9 +50,9 @@ from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
-    from pose.edits import Edit
     from pose.export.result import Result
     from pose.lifting.predict import Lifter
+    from pose.results.edits import Edit
 
 MAX_REFINED_PIXELS = 4096 * 2304  # of live images: ten wait for their refined poses, 1 GB at 8K
 
@@ -294,7 +294,7 @@ class Pipeline:
         start: float = 0.0,
         end: float = math.inf,
         cache: str | Path | None = None,
-        edits: "Path | str | Sequence[Edit]" = (),
+        edits: "Path | str | Sequence[Edit] | None" = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
@@ -326,14 +326,14 @@ class Pipeline:
         Raises:
             PoseError: If the source cannot be read.
         """
-        from pose.edits import read_edits
         from pose.export.result import Result
+        from pose.results.edits import read_edits
         from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
-        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits
+        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,

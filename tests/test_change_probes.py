@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from collections.abc import Iterator
 from dataclasses import make_dataclass
@@ -238,3 +239,16 @@ def test_a_lens_model_is_a_class_and_a_line(tmp_path, monkeypatch):
         assert (x, y) == pytest.approx((320 + 400 * np.pi / 4, 240))
     path.write_text(json.dumps(values | {"lens": "equidistant"}))  # a single camera
     assert read_camera(path).project(np.array([1.0, 0.0, 1.0]))[0] == pytest.approx(320 + 400 * np.pi / 4)
+
+
+def test_the_page_of_the_architecture_lists_all_packages_and_modules():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `(\w+(?:/|\.py))` \|", text.partition("## Data flow")[0], re.MULTILINE)
+    packages = {f"{one.parent.name}/" for one in (ROOT / "pose").glob("*/__init__.py")}
+    modules = {one.name for one in (ROOT / "pose").glob("*.py")}
+    assert set(listed) == packages | modules
+    assert (len(packages), len(modules)) == (15, 8)
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ][0]
+    assert len(contract["layers"]) == 11

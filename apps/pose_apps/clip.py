@@ -29,6 +29,7 @@ from pose_apps.support.world import (
     inconsistent_lines,
     joins_line,
     scenes_line,
+    solutions_line,
     steps_of,
     unknown_heights,
     world_line,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pose.structures.types import FrameResult
     from pose.utils.times import StageTimes
     from pose.video import Source
+    from pose.video.depth import DepthVideo
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
@@ -80,6 +82,12 @@ class RunConfig(WorldConfig):
         None,
         "camera: fx,fy,cx,cy in px, or a file with a matrix or a calibration; default: assumed field of view",
     )
+    depth: str | None = option(
+        None, "folder of depth images of the same camera, see docs/guides/sensors.md", metavar="DIR"
+    )
+    depth_offset: float = option(
+        0.0, "second of the video at which the depth images begin", minimum=-86400.0, maximum=86400.0
+    )
     cache: str = option(
         "off",
         "folder for cached 2D and 3D results; off: no cache",
@@ -95,8 +103,20 @@ class RunConfig(WorldConfig):
         WorldConfig.__post_init__(self)
         if self.space == WORLD and not self.world:
             raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
+        if self.depth is not None and (not self.world or self.stills):
+            raise UsageError("depth: needs world coordinates of a video; leave out --no-world and --stills")
+        if self.depth is not None and self.edits is not None:
+            raise UsageError("depth: not with --edits")
+        if self.depth is None and self.depth_offset:
+            raise UsageError("depth_offset: only with --depth")
         if self.analyse and not self.world:
             raise UsageError("analyse: needs world coordinates; leave out --no-world")
+
+    def opened_depth(self) -> "DepthVideo | None":
+        """Open the depth images, if the options name any."""
+        from pose.video.depth import open_depth
+
+        return None if self.depth is None else open_depth(Path(self.depth), self.depth_offset)
 
     def opened(self, video: str, *, keep: bool = False) -> "Source":
         """Open a video as the options say."""
@@ -213,7 +233,7 @@ def _process(
     config: RunConfig, source: "Source", pipeline: "Pipeline", outputs: Outputs, context: RunContext, tally: Tally
 ) -> tuple[bool, "Found"]:
     """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
-    from pose.edits import read_edits
+    from pose.results.edits import read_edits
     from pose.results.recorded import write_results
     from pose.results.run import record_video
 
@@ -233,6 +253,7 @@ def _process(
             pipeline, source, steps_of(config) if config.world else None, join=config.join_tracks,
             span=(config.start, config.end), settings=settings, cache=context.cache, stop=stop, progress=watched,
             images=not source.info.is_live or outputs.overlay is not None, folder=outputs.folder, keep=True,
+            depth=config.opened_depth(),
             edits=read_edits(config.edits) if config.edits else (),
         ) as recorded:  # fmt: skip
             if tally.frames:
@@ -259,6 +280,8 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
     assert camera is not None
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
+    if recorded.measured is not None:
+        tally.world.append(recorded.measured.line)
     if run is None or world is None:
         if config.world:
             context.warn([camera.problem])
@@ -276,6 +299,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),
             contradictions_line(run.sizes, run.heights),
+            solutions_line(run.sizes, run.heights, run.world.second_degrees),
             unknown_heights(config, run.heights),
         ]
     tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)

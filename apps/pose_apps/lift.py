@@ -101,10 +101,10 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         log: Function that prints a line of text.
     """
     _check_used(inputs, config)
-    from pose.edits import read_edits
     from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
     from pose.lifting.fit.log import FitLog
     from pose.lifting.load import load_lifter
+    from pose.results.edits import read_edits
     from pose.utils.device import resolve_device
     from pose_apps.support.lifters import allow_research_lifters
 
@@ -114,8 +114,8 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     edits = [] if config.edits is None else read_edits(config.edits)
     read = [read_people(path, config.fps, size) for path in inputs]
     sources = [(name, *edit_people(people, edits)) for name, people in read]
-    for plan in [plan for _, _, plan in sources if plan is not None]:
-        warn(plan.problems)
+    for *_, edited in sources:
+        warn([] if edited is None else edited.problems)
     targets = plan_targets(inputs, [list(people) for _, people, _ in sources], config)
     if nobody := unknown_heights(config, {number for _, people, _ in sources for number in people}):
         raise UsageError(nobody)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
@@ -21,6 +22,9 @@ from pose_apps.support.progress import open_cache_of, print_times, warn, with_pr
 from pose_apps.support.run_context import RunContext
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped, report, report_stills
+
+if TYPE_CHECKING:
+    from pose.structures.camera import Camera
 
 
 @run_command
@@ -81,7 +85,7 @@ class _Video(argparse.Action):
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
     """Process one video and return the exit status."""
-    from pose.edits import read_edits
+    from pose.results.edits import read_edits
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:
@@ -92,9 +96,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         read_intrinsics(config.intrinsics)  # before any work
     if config.edits is not None:
         read_edits(config.edits)  # before any work
-    networks = partial(
-        make_pipeline, pipeline_config, config.cache, config.intrinsics, quiet=config.quiet, loaded=loaded
-    )
+    camera = config.intrinsics or _depth_camera(config)
+    networks = partial(make_pipeline, pipeline_config, config.cache, camera, quiet=config.quiet, loaded=loaded)
     start = time.perf_counter()
     with open_cache_of(config.cache, config.cache_size) as cache:
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
@@ -112,6 +115,16 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     if done.interruption:
         raise done.interruption
     return 0
+
+
+def _depth_camera(config: RunConfig) -> "Camera | None":
+    """Return the camera that the folder of the depth images names; they must be readable."""
+    from pose.structures.camera import Camera
+
+    depth = config.opened_depth()
+    if depth is None or depth.matrix is None or depth.size is None:
+        return None
+    return Camera(depth.matrix, True, depth.size)
 
 
 def _of_demo_clip(config: RunConfig) -> RunConfig:

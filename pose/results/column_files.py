@@ -191,7 +191,7 @@ def read_columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array
         if one.name in arrays or (one.required and one.part in parts):
             columns[one.name] = shaped(arrays, one.name, (count, *one.row_shape(keypoints)), np.dtype(one.dtype).type)
         elif one.attribute and (one.part in parts or one in columns_of(Poses3D)):
-            columns[one.name] = one.filled(count)
+            columns[one.name] = one.filled(count, keypoints)
     return columns
 
 

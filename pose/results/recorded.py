@@ -22,6 +22,7 @@ from pose.world.camera_motion.decision import AUTO, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
 from pose.world.clean import Steps
+from pose.world.measured import DepthImages, Measured, measure
 from pose.world.placing import place_run
 from pose.world.run import PlacedRun, doubtful_tracks
 
@@ -38,6 +39,7 @@ class RecordedRun:
         decision: Decision on the camera motion; None before `place`.
         world: The run in world coordinates; None if it has none.
         error: Error that ended the run early; the results contain the frames before it.
+        measured: What depth images say; None without them.
         cached: Part of the results that was read from a cache.
         cut_short: Message that the end of the video is missing; None if it is complete.
         problems: Messages about edits that do not apply to this run.
@@ -62,6 +64,7 @@ class RecordedRun:
         self.world: PlacedRun | None = None
         self.error: BaseException | None = None
         self.cached: Found = "nothing"
+        self.measured: Measured | None = None
         self.cut_short: str | None = None
         self.problems: list[str] = []
 
@@ -111,7 +114,18 @@ class RecordedRun:
             self.info = replace(self.info, doubtful=tuple(sorted(tracks)))
         else:
             self._stack.callback(self.world.close)
-            self.results, self.info = self.world, replace(self.info, world=WorldInfo.of(self.world))
+            self.results, self.info = self.world, replace(self.info, world=_described(self.world, steps))
+
+
+def _described(world: PlacedRun, steps: Steps | None) -> WorldInfo:
+    """Describe the world of a run; heights from depth images get their uncertainty."""
+    info = WorldInfo.of(world)
+    measured = {} if steps is None else steps.measured
+    heights = {
+        number: (height, height * measured[number].scale_sigma if sigma == 0 and number in measured else sigma)
+        for number, (height, sigma) in info.heights.items()
+    }
+    return replace(info, heights=heights)
 
 
 def record(
@@ -126,6 +140,7 @@ def record(
     folder: Path | None = None,
     keep: bool = False,
     collected: Callable[[ResultStore], None] = lambda results: None,
+    depth: DepthImages | None = None,
 ) -> RecordedRun:
     """Collect the results of a run and transform them to the world; the caller closes the run.
 
@@ -139,6 +154,7 @@ def record(
         times: Log of the time that each stage takes.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
         collected: Function that is called with all results before the transformation, unless an error ended them.
+        depth: Depth images from the viewpoint of a static camera; None if there are none.
         keep: Whether an error in `results` ends them like their last frame, and `RecordedRun.error` has it.
     """
     recorded, times = RecordedRun(info, folder), times or StageTimes()
@@ -156,6 +172,11 @@ def record(
                 close()
         if recorded.error is None:
             collected(recorded.lifted)
+        if depth is not None and steps is not None:
+            with times.measure("depth images"):
+                recorded.measured = measure(recorded.lifted, depth, info.camera)
+            up = steps.up if steps.up is not None else recorded.measured.up
+            steps = replace(steps, measured=recorded.measured.people, up=up)
         with times.measure("world"):
             recorded.place(steps, join=join, images=None if stop is not None and stop.is_set() else images)
     except BaseException:

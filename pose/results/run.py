@@ -11,17 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from pose.edits.plan import EditPlan, StoredFrames
-from pose.edits.types import Edit
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream
+from pose.results.edits.plan import EditPlan, StoredFrames
+from pose.results.edits.types import Edit
 from pose.results.recorded import RecordedRun, record
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
 from pose.world.carried import Images
 from pose.world.clean import Steps
+from pose.world.measured import DepthImages
 
 # Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
 Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]
@@ -84,6 +85,7 @@ def record_video(
     images: bool = True,
     folder: Path | None = None,
     keep: bool = False,
+    depth: DepthImages | None = None,
     edits: Sequence[Edit] = (),
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
@@ -101,6 +103,7 @@ def record_video(
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        depth: Depth images from the viewpoint of a static camera; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
 
@@ -128,7 +131,7 @@ def record_video(
     else:
         recorded = record(
             results(), info, steps, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder,
-            keep=keep, collected=run.keep,
+            keep=keep, collected=run.keep, depth=depth,
         )  # fmt: skip
     recorded.cached, recorded.cut_short = run.found, source.cut_short
     return recorded

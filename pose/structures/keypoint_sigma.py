@@ -1,7 +1,7 @@
 """Uncertainty of 2D keypoints: the radius that contains the true point with a probability of 68 %.
 
 The variance has a constant part, a part that falls with the score, and one from the distance between networks. The
-constants were calibrated on two calibrated real views (`docs/studies/presets.md`), for BlazePose and MoveNet Thunder;
+constants were calibrated on two calibrated real views (`docs/studies/keypoints.md`), for BlazePose and MoveNet Thunder;
 scores of other networks have other scales.
 """
 

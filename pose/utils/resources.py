@@ -1,8 +1,6 @@
 """Resources of this machine or container."""
 
 import os
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 # peak memory of a worker for a 3840 x 2160 video plus 25 % (docs/guides/batch.md)
@@ -37,12 +35,3 @@ def _words(path: Path) -> list[str]:
         return path.read_text().split()
     except OSError:
         return []
-
-
-def return_freed_memory() -> None:
-    """Return memory that was freed to the system; glibc keeps it, in pieces that arrays of other sizes do not fit."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)

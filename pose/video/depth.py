@@ -140,7 +140,10 @@ def _times(path: Path, files: list[Path], fps: float) -> F64:
 def _image(file: Path, scale: float) -> F32:
     import cv2
 
-    image = cv2.imdecode(np.frombuffer(read_text_file(file), np.uint8), cv2.IMREAD_UNCHANGED)
+    try:
+        image = cv2.imdecode(np.frombuffer(read_text_file(file), np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error:  # an empty file
+        image = None
     if image is None or image.ndim != 2 or image.dtype != np.uint16:
         raise PoseError(f"{file}: not a 16-bit grey PNG")
     depth: F32 = image.astype(np.float32) / np.float32(scale)

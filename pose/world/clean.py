@@ -33,7 +33,8 @@ from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_world, refound
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to, scaled_stature, stature
+from pose.world.measured import MeasuredPerson
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
@@ -60,6 +61,8 @@ class Steps:
     up: F64 | None = None  # (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated
     # Known body heights in m by track id. The key None gives the height of all people whose id is missing.
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    # Sizes and distances from depth images, by track id. A height in `heights` has precedence.
+    measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
     lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
@@ -102,8 +105,7 @@ class Cleaned:
         partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
             right leg, left arm, right arm.
-        foot_velocities: (N, 4) samples of the lower foot: time (s), velocity along x and z (m/s), duration (s), from
-            `lower_foot_velocities`. Empty for a static camera.
+        foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
         raw: (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames.
         cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
@@ -156,11 +158,17 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path, steps.refocused)
+    measured = steps.measured.get(number)
+    if measured is not None:
+        person = replace(person, joints=measured.tilted(person.joints, person.root))
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
     height = stature(lengths, rules.size)
     wanted = steps.heights.get(number, steps.heights.get(None))
+    if wanted is None and measured is not None:
+        whole = depths.estimate_pelvis(person, rules.depth).depth
+        wanted = scaled_stature(height, measured.scale_of(person.times, whole), rules.size)
     if wanted is not None:
         factor = scale_to(wanted, height, rules.size)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
@@ -177,6 +185,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             camera = None if steps.path.positions is None else steps.path.positions[rows]
             slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
         distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
+        if measured is not None and steps.path is None:
+            distance, variance = measured.fused(person.times, distance, variance)
         carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
@@ -203,7 +213,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     return Work(
         lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, height_given=wanted is not None, cutoffs=cutoffs,
+        inconsistent, 1000 * spread, height_given=wanted is not None,
+        size_sigma=0.0 if measured is None else measured.scale_sigma, cutoffs=cutoffs,
     )  # fmt: skip
 
 
@@ -227,7 +238,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     cameras = world.place(cameras) + raised * _UP
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
-        np.zeros((0, 4))
+        np.zeros((0, 6))
         if steps.path is None
         else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
     )

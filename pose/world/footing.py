@@ -26,11 +26,11 @@ _REMEDY = "--camera rotating ignores that"
 
 
 def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRules = RULES.footing) -> F64:
-    """Return velocities (N, 4) of the lower foot while visible, near the floor and level: time, vx, vz, duration."""
+    """Return (N, 6) of the visible lower foot near the floor: time, vx, vz, duration, line of sight (x, z)."""
     # The lower foot has the lower ankle in a frame; it is mostly in contact. Velocities are in m/s, with the component
-    # along the line of sight times `rules.along_share`.
+    # along the line of sight times `rules.along_share`; the line of sight is a unit vector.
     if len(times) < 3:
-        return np.zeros((0, 4))
+        return np.zeros((0, 6))
     ankles, rows = placed[:, ANKLES], np.arange(len(times))
     low = ankles[..., 1].argmin(axis=1)
     velocity = np.gradient(ankles, times, axis=0)[rows, low]
@@ -45,7 +45,7 @@ def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRu
     level = velocity[:, [0, 2]]
     level = level - (1 - rules.along_share) * (level * line_of_sight).sum(axis=1, keepdims=True) * line_of_sight
     step = float(np.median(np.diff(times)))
-    samples = np.column_stack([times, level, np.full(len(times), step)])
+    samples = np.column_stack([times, level, np.full(len(times), step), line_of_sight])
     return np.asarray(samples[near])
 
 
@@ -133,7 +133,7 @@ def _checked_motion(motion: CameraMotion, rows: F64, rules: FootingRules) -> tup
 
 
 def _all_rows(samples: Iterable[F64]) -> F64:
-    return np.concatenate([np.zeros((0, 4)), *samples])
+    return np.concatenate([np.zeros((0, 4)), *(rows[:, :4] for rows in samples)])
 
 
 def velocity_peak(velocities: F64, width: float) -> tuple[float, float]:

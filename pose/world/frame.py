@@ -30,6 +30,7 @@ class World:
     sigma_degrees: float  # standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown
     floor_known: bool = True  # whether feet determined the floor; otherwise `floor` is 0, the camera's own height
     focal: float = 1.0  # ratio of the focal length to that of the intrinsics; not 1 if people contradict an assumed one
+    second_degrees: float = 0.0  # angle between the vertical and that of a second solution; 0 without one
     focal_sigma: float = 0.0  # standard deviation of its logarithm; 0 if the intrinsics are given
 
     @property

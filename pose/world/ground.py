@@ -85,7 +85,9 @@ def find_world(
     logs = [math.log(sizes[n].distance_scale) for n in trusted]
     weights = [max(seconds[n], 1e-3) for n in trusted]
     path_scale = math.exp(float(np.average(logs, weights=weights))) if logs else 1.0
-    world = replace(world, focal=solution.focal, focal_sigma=solution.focal_sigma)
+    world = replace(
+        world, focal=solution.focal, focal_sigma=solution.focal_sigma, second_degrees=math.degrees(solution.second_up)
+    )
     return Ground(world, floors, sizes, path_scale)
 
 

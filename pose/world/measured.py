@@ -7,7 +7,7 @@ over the joints is robust against holes, edges, and limbs or people in front. It
 person's size, and each frame's ratio gives the distance of the pelvis, with its own sigma.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,21 +15,24 @@ import numpy as np
 
 from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, F64, FrameResult
+from pose.structures.types import F32, F64, I64, Flags, FrameResult
 
-# Distance of the joint centre behind the visible surface of an adult, m, by joint.
+# Distance of the joint centre behind the visible surface of an adult, m: seen from the side, and what is added where
+# the person faces the camera, or subtracted where the back does. Medians over rendered characters of the body model.
 _SURFACE_M = {
-    "pelvis": 0.11, "spine": 0.11, "thorax": 0.10, "neck": 0.06, "head": 0.09, "hip": 0.10, "knee": 0.055,
-    "ankle": 0.045, "shoulder": 0.06, "elbow": 0.04, "wrist": 0.03,
+    "pelvis": (0.105, 0.015), "spine": (0.095, 0.05), "thorax": (0.055, 0.01), "neck": (0.08, 0.014),
+    "head": (0.097, 0.025), "hip": (0.095, 0.01), "knee": (0.056, 0.0), "ankle": (0.044, 0.0), "shoulder": (0.055, 0.0),
 }  # fmt: skip
-_OFFSETS = np.array([_SURFACE_M[name.split("_")[-1]] for name in H36M17.names])
-_USED = np.array([name.split("_")[-1] not in ("wrist", "elbow", "ankle", "head") for name in H36M17.names])
+_USED = np.array([at for at, name in enumerate(H36M17.names) if name.split("_")[-1] in _SURFACE_M])
+_OFFSETS = np.array([_SURFACE_M[H36M17.names[at].split("_")[-1]] for at in _USED])
+_ACROSS = [(H36M17.index(f"left_{name}"), H36M17.index(f"right_{name}")) for name in ("hip", "shoulder")]
 _PATCH_M = 0.025  # half the width of the patch around a joint
 _MIN_PATCH_SHARE = 0.4  # of the pixels of a patch that must have a depth
 _MAX_EDGE_M = 0.12  # range of depths in a patch, from 10 to 90 %; more is an edge
 _MIN_JOINTS = 4
 _JOINT_SIGMA_M = 0.03  # of the offset from surface to joint
 _MIN_FRAMES = 5
+_MIN_TILT_REACH_M = 0.7  # height in the image over which joints must be seen to find the tilt
 _PLANE_TOLERANCE_M = 0.02
 _PLANE_TILT_COSINE = np.cos(np.radians(50))  # the floor's normal is at most this far from the image's vertical
 _PLANE_TRIALS = 200
@@ -40,34 +43,86 @@ _MAX_POINTS = 4000
 class DepthImages(Protocol):
     """Depth images with times (see `pose.video.depth.DepthVideo`)."""
 
-    matrix: F64 | None
-    size: tuple[int, int] | None
-    times: F64
+    @property
+    def matrix(self) -> F64 | None:
+        """Camera matrix (3, 3) in px of an image of `size`; None: that of the colour camera."""
 
-    def read(self, index: int) -> F32:
-        """Return image `index` (H, W) in m; 0 where nothing was measured."""
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Width and height in px to which `matrix` belongs."""
+
+    @property
+    def read(self) -> Callable[[int], F32]:
+        """Function that returns image i (H, W) in m, 0 where nothing was measured."""
 
     def at(self, time: float) -> int | None:
         """Return the index of the image at a time in s; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Distances:
-    """Measured distances of one person, in N frames."""
+class MeasuredPerson:
+    """What depth images say about one person, in N frames.
 
-    times: F64  # (N,) s
-    scale: F64  # (N,) factor on the lifted pose
-    sigma: F64  # (N,) m, of the depth of the pelvis
+    Attributes:
+        scale: Factor on the lifted size.
+        scale_sigma: Standard deviation of its logarithm.
+        tilt: Depth in m by which the lifted body must be moved for each m below the pelvis in the image.
+        times: (N,) s.
+        depth: (N,) m, of the pelvis.
+        sigma: (N,) m, of `depth`.
+    """
+
+    scale: float
+    scale_sigma: float
+    tilt: float
+    times: F64
+    depth: F64
+    sigma: F64
+
+    def tilted(self, joints: F64, root: F64) -> F64:
+        """Return joints (T, 17, 3) m about the pelvis (T, 3) m, moved along their lines of sight by the tilt."""
+        places = joints + root[:, None]
+        moved = places[..., 2:] + self.tilt * joints[..., 1:2]
+        result: F64 = places * np.maximum(moved / places[..., 2:], 0.1) - root[:, None]
+        return result
+
+    def scale_of(self, times: F64, depth: F64) -> float:
+        """Return the factor on the size of a body whose pelvis has the depths (T,) m at times (T,) s, from its size."""
+        near, known = self._rows(times)
+        ratios = self.depth[near[known]] / depth[known]
+        return float(np.median(ratios)) if known.any() else self.scale
+
+    def _rows(self, times: F64) -> tuple[I64, Flags]:
+        """Return the index (T,) of the measurement nearest to each time, and whether it is of this time."""
+        near = np.clip(np.searchsorted(self.times, times - 1e-6), 0, len(self.times) - 1)
+        return near, np.asarray(np.abs(self.times[near] - times) < 1e-4)
+
+    def fused(self, times: F64, depth: F64, variance: F64) -> tuple[F64, F64]:
+        """Return depths (T,) m and their variances, each the mean of an estimate and a measurement by their precisions.
+
+        Args:
+            times: (T,) s.
+            depth: (T,) m, estimated depths of the pelvis.
+            variance: (T,) m^2, of these.
+        """
+        near, known = self._rows(times)
+        weight = np.where(known, 1 / self.sigma[near] ** 2, 0.0)
+        total = 1 / variance + weight
+        return (depth / variance + weight * self.depth[near]) / total, 1 / total
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What depth images say about a run."""
 
-    scales: Mapping[int, float] = field(default_factory=dict)  # factor on the lifted size, by track id
-    scale_sigmas: Mapping[int, float] = field(default_factory=dict)  # of the logarithm of these
-    distances: Mapping[int, Distances] = field(default_factory=dict)  # by track id
+    people: Mapping[int, MeasuredPerson] = field(default_factory=dict)  # by track id
     up: F64 | None = None  # (3,) against gravity, in camera axes; None if no floor was seen
+
+    @property
+    def line(self) -> str:
+        """A line for the summary of the run."""
+        floor = "vertical from the floor in them" if self.up is not None else "no floor seen"
+        return f"depth images: {len(self.people)} people measured, {floor}"
 
 
 def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) -> Measured:
@@ -78,7 +133,7 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
         depth: Depth images from the viewpoint of the camera.
         camera: Camera of the results.
     """
-    rows: dict[int, list[tuple[float, float, float]]] = {}
+    rows: dict[int, list[tuple[float, float, float, float, float]]] = {}
     planes: list[F64] = []
     seen: set[int] = set()
     for result in results:
@@ -94,8 +149,9 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
         poses = result.poses
         for number, joints, root in zip(result.people.ids.tolist(), poses.joints, poses.root, strict=True):
             if (found := _ratio(image, matrix, (joints + root).astype(np.float64))) is not None:
-                ratio, spread = found
-                rows.setdefault(number, []).append((result.time, ratio, spread * float(root[2])))
+                ratio, spread, tilt = found
+                depth_m = ratio * float(root[2])
+                rows.setdefault(number, []).append((result.time, ratio, depth_m, spread * depth_m, tilt))
     up = None
     if len(planes) >= 3 or (planes and len(seen) < 30):
         mean = np.median(planes, axis=0)
@@ -103,17 +159,18 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
     return _of_rows(rows, up)
 
 
-def _of_rows(rows: Mapping[int, list[tuple[float, float, float]]], up: F64 | None) -> Measured:
-    scales, sigmas, distances = {}, {}, {}
+def _of_rows(rows: Mapping[int, list[tuple[float, float, float, float, float]]], up: F64 | None) -> Measured:
+    people = {}
     for number, values in rows.items():
         if len(values) < _MIN_FRAMES:
             continue
-        times, ratio, sigma = np.array(values).T
-        scales[number] = float(np.median(ratio))
+        times, ratio, depth, sigma, tilts = np.array(values).T
+        known = tilts[np.isfinite(tilts)]
+        tilt = float(np.median(known)) if len(known) >= _MIN_FRAMES else 0.0
         # Frames share the error of the offset from surface to joint, so their number does not reduce it.
-        sigmas[number] = float(np.median(sigma / np.maximum(ratio, 1e-6)) / 3.0) / 2.0
-        distances[number] = Distances(times, ratio, sigma)
-    return Measured(scales, sigmas, distances, up)
+        spread = float(np.hypot(_JOINT_SIGMA_M / 2 / np.median(depth), 1.25 * ratio.std() / np.sqrt(len(ratio))))
+        people[number] = MeasuredPerson(float(np.median(ratio)), spread, tilt, times, depth, sigma)
+    return Measured(people, up)
 
 
 def _scaled(depth: DepthImages, camera: Camera, image: F32) -> F64:
@@ -130,27 +187,34 @@ def _scaled(depth: DepthImages, camera: Camera, image: F32) -> F64:
     return result
 
 
-def _ratio(image: F32, matrix: F64, points: F64) -> tuple[float, float] | None:
-    """Return the ratio of measured and lifted depth of a pose (17, 3) m, and its standard deviation; None if unseen."""
+def _ratio(image: F32, matrix: F64, points: F64) -> tuple[float, float, float] | None:
+    """Return the ratio of measured and lifted depth of a pose (17, 3) m, its relative sigma, and the tilt or NaN."""
     found = []
-    for joint in np.flatnonzero(_USED):
+    across = points[_ACROSS[0][0]] - points[_ACROSS[0][1]] + points[_ACROSS[1][0]] - points[_ACROSS[1][1]]
+    facing = float(across[0] / max(np.hypot(across[0], across[2]), 1e-6))  # 1 towards the camera, -1 away from it
+    for joint, (middle, front) in zip(_USED, _OFFSETS, strict=True):
         x, y, z = points[joint]
         if z <= 0.2:
             continue
         u, v = matrix[0, 0] * x / z + matrix[0, 2], matrix[1, 1] * y / z + matrix[1, 2]
         surface = _patch(image, u, v, max(1, round(_PATCH_M * matrix[0, 0] / z)))
         if surface is not None:
-            found.append((surface + _OFFSETS[joint]) / z)
+            found.append(((surface + middle + facing * front) / z, y - points[0, 1], z))
     if len(found) < _MIN_JOINTS:
         return None
-    ratios = np.array(found)
+    ratios, below, lifted = np.array(found).T
     middle = float(np.median(ratios))
-    near = np.abs(ratios / middle - 1) < 0.12  # others are of the background, or of somebody in front
+    near = np.abs(ratios / middle - 1) < 0.12  # others are of the background, or of another person in front
     if near.sum() < _MIN_JOINTS:
         return None
     kept = ratios[near]
+    tilt = np.nan
+    if np.ptp(below[near]) * middle > _MIN_TILT_REACH_M:
+        off = (kept / middle - 1) * lifted[near]
+        tilt = float(np.polyfit(below[near], off, 1)[0])
     depth = float(np.median(points[_USED, 2])) * middle
-    return float(np.median(kept)), float(np.hypot(1.25 * kept.std() / np.sqrt(len(kept)), _JOINT_SIGMA_M / depth / 2))
+    spread = np.hypot(1.25 * kept.std() / middle / np.sqrt(len(kept)), _JOINT_SIGMA_M / depth / 2)
+    return float(np.median(kept)), float(spread), tilt
 
 
 def _patch(image: F32, u: float, v: float, reach: int) -> float | None:

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
+from pose.world.people_path import path_from_feet
 from pose.world.run import PlacedRun
 from pose.world.scene.lines import lines_of_run, wanted_times
 
@@ -32,6 +35,18 @@ def place_run(
     """
     first = decide(log, camera, not steps.camera_known)
     steps = _with_lines(recorded, log, first, steps)
+    run, decision = _placed_by_background(recorded, log, first, camera, steps, join)
+    if camera != AUTO or not log.peopled or (run is not None and not decision.without_world):
+        return run, decision
+    if run is not None:
+        run.close()
+    return _placed_by_people(recorded, log, decision, steps, join)
+
+
+def _placed_by_background(
+    recorded: RunData, log: MotionLog, first: Decision, camera: str, steps: Steps, join: bool
+) -> tuple[PlacedRun | None, Decision]:
+    """Transform the run where the background decides the camera's motion."""
     if not log.peopled:
         return _placed_by(recorded, replace(first, problem=""), steps, join)
     if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
@@ -54,6 +69,33 @@ def place_run(
         problem = carried.problem.removesuffix(")")
         return None, replace(carried, problem=f"{problem}; {carried.translation})")
     return _placed_by(recorded, carried, steps, join)
+
+
+def _placed_by_people(
+    recorded: RunData, log: MotionLog, before: Decision, steps: Steps, join: bool
+) -> tuple[PlacedRun | None, Decision]:
+    """Transform a run whose background does not decide the camera's motion: people give its translation."""
+    path = log.solve(not steps.camera_known)[0] if before.measured is None else before.measured
+    motion = replace(before.motion, scenes=tuple(replace(scene, world=True) for scene in before.motion.scenes))
+    decision = Decision(motion, path, measured=path)
+    run, decision = _placed_by(recorded, decision, steps, join)
+    if run is None:
+        return run, decision
+    shown = {scene.number for scene in before.motion.scenes if scene.world}  # by the background
+    scenes = [scene for scene in run.scenes if scene.number not in shown]
+    found = path_from_feet(path, scenes, run.foot_velocities)
+    lost = 1 - float(np.isfinite(path.sigmas).mean())
+    turned = f"; its rotation is unknown in {100 * lost:.0f} % of the frames and interpolated" if lost else ""
+    why, _, advice = "; ".join([before.problem, *before.notices]).strip("; ").partition(" (")
+    why, advice = why.partition(":")[0], f" ({advice}" if advice else ""
+    if found is None:
+        text = "no standing feet show it; people are placed relative to the camera"
+        return run, replace(decision, notices=(f"{why}: {text}{turned}{advice}",))
+    run.close()
+    motion = replace(motion, distance=found.distance, distance_sigma=found.sigma)
+    text = f"standing feet give its path ({found.distance:.1f} m long, +- {found.sigma:.1f} m at its end)"
+    decision = replace(decision, motion=motion, path=found.path, notices=(f"{why}: {text}{turned}{advice}",))
+    return _placed_by(recorded, decision, steps, join)
 
 
 def _with_lines(recorded: RunData, log: MotionLog, decision: Decision, steps: Steps) -> Steps:

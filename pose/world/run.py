@@ -106,7 +106,8 @@ class PlacedRun:
                     self._select_tracks(people, rules, join)
                     corrections = self._steps.corrections.renumbered(self.joined)
                     heights = dict(self._steps.heights)
-                    heights.update(corrections.heights)
+                    for number, metres in corrections.heights.items():
+                        heights[number] = metres
                     self._steps = replace(self._steps, heights=heights, corrections=corrections)
                 self._place(people, self._steps, rules, folder)
                 if self.path is not None:

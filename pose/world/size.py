@@ -12,4 +12,5 @@ class PersonSize:
     distance_scale: float  # factor on the lifted distance
     distance_sigma: float  # standard deviation of its logarithm
     height_alone: float  # m, from the person's proportions alone
+    child: float  # probability that the person is a child
     on_floor: float  # probability that the person stands on the common floor

@@ -12,15 +12,13 @@ from pose.structures.columns import row_type, views_of
 from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
-from pose.utils.resources import return_freed_memory
 from pose.utils.row_file import RowFile, Rows
 from pose.world.person import Person
 from pose.world.work import Work
 
 _PERSON: "np.dtype[Any]" = np.dtype([*row_type(Person).descr, ("box", "<f4", (4,))])
 _WORK = row_type(Work)
-_SIZE = ("bones", "height", "height_sigma", "height_given")
-_LONG_ROWS = 1000  # rows of a person, from which memory is returned between two of them
+_SIZE = ("bones", "height", "height_sigma", "height_given", "size_sigma")
 _NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
@@ -150,12 +148,8 @@ class Works(Mapping[int, Work]):
     def add(self, number: int, work: Work) -> None:
         self._sizes[number] = {name: getattr(work, name) for name in _SIZE}
         self._rows.append(number, rows_of(work, len(work.times), _WORK))
-        if len(work.times) >= _LONG_ROWS:
-            return_freed_memory()
 
     def __getitem__(self, number: int) -> Work:
-        if self._rows.count(number) >= _LONG_ROWS:
-            return_freed_memory()
         rows = self._rows.read(number)
         numbers = {
             name: values if values.dtype == bool else values.astype(np.float64)

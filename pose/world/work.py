@@ -37,7 +37,8 @@ class Work:
         height: Body height, m.
         height_sigma: Standard deviation of the height, m.
         height_interval: Shortest interval that holds the height with a probability of 68 %, m.
-        height_given: Whether the height was given instead of estimated.
+        height_given: Whether the height was given or measured instead of estimated from the scene.
+        size_sigma: Standard deviation of the logarithm of a size and distance that depth images measured; 0 without.
         cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
@@ -56,6 +57,7 @@ class Work:
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False
+    size_sigma: float = 0.0
     cutoffs: Cutoffs | None = None
 
 
@@ -64,16 +66,16 @@ def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work
     height = work.height if work.height_given else size.height
     scale = scale_to(height, work.height, rules)
     low, high = (work.height, work.height) if work.height_given else size.interval
-    root = size.distance_scale * work.root
+    # Depth images know the distance better than the scene does.
+    far, far_sigma = (1.0, work.size_sigma) if work.size_sigma else (size.distance_scale, size.distance_sigma)
+    root = far * work.root
     return replace(
         work,
         joints=scale * work.joints,
         root=root,
-        lifted=scale * (work.lifted - work.lifted[:, :1]) + size.distance_scale * work.lifted[:, :1],
+        lifted=scale * (work.lifted - work.lifted[:, :1]) + far * work.lifted[:, :1],
         bones=scale * work.bones,
-        root_sigma=np.hypot(
-            size.distance_scale * work.root_sigma, 1000 * size.distance_sigma * np.linalg.norm(root, axis=1)
-        ),
+        root_sigma=np.hypot(far * work.root_sigma, 1000 * far_sigma * np.linalg.norm(root, axis=1)),
         height=height,
         height_sigma=(high - low) / 2,
         height_interval=(low, high),

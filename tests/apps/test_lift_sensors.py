@@ -1,18 +1,14 @@
 """`pose-lift` with skeletons of depth cameras and suits, as a user calls it."""
 
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+import sensor_files as files
 from command_errors import error_line
 from pose_apps.lift import main
 
 from pose.results import load_poses
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "body/sensors"))
-import sensor_files as files
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 from contextlib import suppress
 
 import aiohttp
@@ -18,6 +19,7 @@ from pose_fakes import random_result, run_info
 from pose.errors import PoseError
 from pose.live.web.settings import WebSettings
 from pose.results import load_poses
+from pose.results.edits import parse_edits, read_edits
 from pose.results.recorded import write_results
 
 TOKEN = "a token of more than sixteen letters"
@@ -263,12 +265,22 @@ def test_old_results_of_edits_are_deleted_but_never_the_first(projects, monkeypa
     project, user = only(projects), only(projects).folder / "notes.npz"
     user.write_bytes(b"the user's")
     names = [f"{number:016x}" for number in range(4)]
-    for name in names:
+    for number, name in enumerate(names):
         project.result(name).write_bytes(b"x")
+        os.utime(project.result(name), (number, number))
     project.trim_results(names[0])
-    left = {path.stem for path in project.folder.glob("*.npz")}
-    assert {FIRST, "notes", names[0]} <= left
-    assert len(left) <= 5
+    assert {path.stem for path in project.folder.glob("*.npz")} == {FIRST, "notes", names[0], *names[2:]}
+    project.trim_results()
+    assert {path.stem for path in project.folder.glob("*.npz")} == {"notes"}
+
+
+def test_edits_that_the_user_wrote_by_hand_are_kept_under_another_name(projects, capsys):
+    project = only(projects)
+    by_hand = project.folder / "edits.json"
+    by_hand.write_text("mine")
+    project.change(0, edits=parse_edits(edits_of(entry())))
+    assert (project.folder / "edits.json.kept").read_text() == "mine"
+    assert len(read_edits(by_hand)) == 1
 
 
 def test_the_result_is_sent_as_it_is(projects):

@@ -169,12 +169,14 @@ def placed(walk, camera, images=None):
 MOVED = "the camera moved (--camera rotating ignores that)"
 
 
-def test_without_the_extra_there_is_no_world_and_the_remedy_is_named(walk, decided, monkeypatch):
+def test_without_the_extra_feet_give_the_path_and_the_remedy_is_named(walk, decided, monkeypatch):
     monkeypatch.setattr(carried, "has_colmap", lambda: False)
     decided(TRANSLATING, MOVED, path_of(turns=TURNS))
     there, decision = placed(walk, "auto")
-    assert not there
-    assert "pip install 'pose-run[slam]'" in decision.problem
+    assert there
+    assert "standing feet give its path" in decision.notices[0]
+    assert "pip install 'pose-run[slam]'" in decision.notices[0]
+    assert decision.motion.distance == pytest.approx(np.linalg.norm(PLACES[-1] - PLACES[0]), rel=0.2)
 
 
 def test_camera_free_without_the_extra_compensates_rotation(walk, decided, monkeypatch):
@@ -185,13 +187,14 @@ def test_camera_free_without_the_extra_compensates_rotation(walk, decided, monke
     assert "pip install 'pose-run[slam]'" in decision.translation
 
 
-def test_path_contradicted_by_feet_gives_no_world(walk, decided, monkeypatch):
+def test_path_contradicted_by_feet_is_replaced_by_theirs(walk, decided, monkeypatch):
     wrong = path_of(3 * PLACES, TURNS)
     monkeypatch.setattr(carried, "_travel", lambda *_: (wrong, Scale(1.0, 0.05)))
     decided(TRANSLATING, MOVED, path_of(turns=TURNS))
     there, decision = placed(walk, "auto")
-    assert not there
-    assert "standing feet contradict" in decision.problem
+    assert there
+    assert "standing feet contradict" in decision.notices[0]
+    assert decision.motion.distance < 0.5 * np.linalg.norm(3 * PLACES[-1])
 
 
 def test_path_supported_by_feet_gives_a_world(walk, decided, monkeypatch):

@@ -82,7 +82,7 @@ def test_a_constant_slow_drift_ends_the_world():
 
 def test_without_feet_the_background_must_be_certain():
     assert decided(CERTAIN, []).path is not None
-    found = decided(UNCERTAIN, [np.zeros((0, 4))])
+    found = decided(UNCERTAIN, [np.zeros((0, 6))])
     assert found.motion.kind == UNKNOWN
     assert "no feet stand" in found.problem
 
@@ -97,7 +97,7 @@ def test_reliable_backgrounds_are_recognised(change, certain):
 
 
 def test_few_frames_give_no_verdict():
-    assert lower_foot_velocities(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 4)
+    assert lower_foot_velocities(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 6)
     assert len(find_rest_densities([]).at_rest) == 0
 
 

@@ -11,11 +11,13 @@ from pose.body.tracks import Selection
 from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.structures.camera import Camera, project
 from pose.structures.camera_rotations import to_matrix
+from pose.structures.refine import lengths_of
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.verdict import ROTATING, CameraMotion
 from pose.world.clean import Steps
+from pose.world.height import stature
 from pose.world.run import PlacedRun
 
 CAMERA = Camera.of(SIZE, LENS)
@@ -55,9 +57,10 @@ def turns():
     return to_matrix(np.radians(vectors))
 
 
-def placed(results, path=None):
+def placed(results, path=None, height=None):
+    steps = Steps(path=path, heights={} if height is None else {None: height})
     with ExitStack() as stack:
-        run = stack.enter_context(PlacedRun(results, H36M17, CAMERA, steps=Steps(path=path)))
+        run = stack.enter_context(PlacedRun(results, H36M17, CAMERA, steps=steps))
         return list(run), run.world
 
 
@@ -94,7 +97,8 @@ def test_a_wide_pan_keeps_the_distance(walk, degrees):
     joints = np.einsum("tij,tkj->tki", turns, lifted.joints)
     orbiting = replace(lifted, joints=joints.astype(np.float32), root=roots.astype(np.float32))
     results = results_of(orbiting, seen, turns)
-    moving, _ = placed(results, path_of(turns))
+    height = stature(lengths_of(lifted.joints, lifted.sigma))
+    moving, _ = placed(results, path_of(turns), height)
     pairs = zip(results, moving, strict=True)
     off = [np.linalg.norm(after.poses.root - before.poses.root) for before, after in pairs]
     assert np.median(off) < 0.05

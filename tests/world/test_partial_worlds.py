@@ -111,7 +111,7 @@ def test_analysis_omits_scenes_without_a_world(written):
 def test_sliding_feet_end_the_world_of_their_scene_only():
     (good,), (bad,) = run_of(standing()), run_of(standing(), (0.4, 0, 0))
     end = float(good[-1, 0]) + 0.1
-    later = bad + np.array([end, 0, 0, 0])
+    later = bad + np.array([end, 0, 0, 0, 0, 0])
     times = np.linspace(0, 2 * end, 100)
     turns, ones, scenes = np.tile(np.eye(3), (100, 1, 1)), np.ones(100), (times >= end).astype(np.int64)
     path = CameraPath(times, turns, ones, 0.001 * ones, scenes)

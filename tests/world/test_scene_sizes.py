@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pose_apps.support.world import solutions_line
 from walker import seen_person, standing, walking
 
 from pose.structures.refine import lengths_of
@@ -157,3 +158,23 @@ def test_doubtful_tracks_do_not_affect_sizes():
     assert trusted.sizes[1] == alone.sizes[1]
     assert abs(find_world(works).world.floor - alone.world.floor) > 0.05
     assert find_world(works, doubtful={1, 2}).world.floor == find_world(works).world.floor
+
+
+def test_second_solution_is_named_with_the_option_that_decides():
+    small = replace(person(0, 5), child=0.5)
+    (unsure,), (sure,) = solve([small], 0.0).people, solve([person(0, 5)], 0.0).people
+    line = solutions_line({7: unsure, 8: sure}, {7: (1.5, 0.2), 8: (1.7, 0.1)}, 0.0)
+    assert line.startswith("two solutions remain: person 7 as adult or child (--height 7:METRES decides")
+    assert np.ptp(unsure.interval) > np.ptp(sure.interval)
+    assert solutions_line({8: sure}, {8: (1.7, 0.1)}, 0.0) == ""
+
+
+def test_two_verticals_widen_the_uncertainty():
+    """Three people lean by 22 degrees to each side: three of the six may be upright."""
+    both = [replace(person(0, 5), directions=np.tile(up_of(-12, roll), (4, 1))) for roll in (-22, 22)] * 3
+    bent = [replace(one, feet=one.feet[:0], axes=one.axes[:0]) for one in both]
+    found = solve(bent, 0.0)
+    assert found.second_up > np.radians(10)
+    assert found.up_sigma > np.radians(6)
+    assert "--pitch and --roll" in solutions_line({}, {}, math.degrees(found.second_up))
+    assert solve([person(-1, 4), person(0.5, 6), person(2, 9)], 0.0).second_up == 0

@@ -55,7 +55,7 @@ def test_cameras_of_different_tilt_and_height_share_one_floor(placed):
         assert tilt.mean() < 3
         assert np.percentile(part[:, ANKLES, 1], 10) == pytest.approx(ANKLE_HEIGHT, abs=0.03)
     heights = [scene.camera_height for scene in WorldInfo.of(run).scenes]
-    assert heights == pytest.approx([1.4, 3.0], rel=0.08)
+    assert heights == pytest.approx([1.4, 3.0], rel=0.1)  # people of unknown height give the scale
 
 
 def test_the_view_of_every_frame_leads_to_the_common_world(placed):
@@ -145,4 +145,4 @@ def test_files_round_trip_scenes_and_views(placed, tmp_path):
     assert table.world_info.scenes == WorldInfo.from_json(world.to_dict()).scenes
     assert len(table.world_info.scenes) == 2
     heights = table.world_info.world.place(table.camera_position)[:, 1]
-    assert [heights[0], heights[-1]] == pytest.approx([1.4, 3.0], rel=0.08)
+    assert [heights[0], heights[-1]] == pytest.approx([1.4, 3.0], rel=0.1)

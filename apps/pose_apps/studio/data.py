@@ -84,19 +84,20 @@ def portion(table: Recording, first: int, count: int) -> dict[str, Any]:
 
 def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) -> dict[str, Json]:
     at = np.searchsorted(table.frames, table.frame_index[rows]) - first
-    if table.placed is not None:
-        joints = np.asarray(table.placed.joints[rows], np.float64)
-        contacts, up = table.placed.contacts[rows], (0.0, 1.0, 0.0)
+    if (placed := table.placed) is not None:
+        joints: NDArray[np.float64] = placed.joints[rows].astype(np.float64)
+        contacts, up = placed.contacts[rows], (0.0, 1.0, 0.0)
     else:
-        camera = np.asarray(table.joints3d[rows] + table.root[rows][:, None], np.float64)
-        joints, contacts, up = camera * (1, -1, -1), np.zeros((len(rows), 2)), (0.0, 1.0, 0.0)
+        camera = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
+        joints, contacts, up = camera * (1.0, -1.0, -1.0), np.zeros((len(rows), 2), np.float32), (0.0, 1.0, 0.0)
     sigma = np.asarray(table.sigma[rows], np.float64)
     points, scores = np.array(table.keypoints[rows]), np.array(table.scores[rows])
     centres, seen = to_h36m17(points, scores, table.skeleton)
     weights = (seen[:, _TRUNK] > 0)[..., None].astype(np.float64)
     boxes = np.asarray(table.box[rows], np.float64).reshape(-1, 2, 2).mean(axis=1)
     found = weights.sum(axis=1)
-    centre = np.where(found > 0, (centres[:, _TRUNK] * weights).sum(axis=1) / np.maximum(found, 1), boxes)
+    trunk = np.asarray((centres[:, _TRUNK] * weights).sum(axis=1), np.float64) / np.maximum(found, 1)
+    centre = np.where(found > 0, trunk, boxes)
     centre[~(scores > 0).any(axis=1)] = np.nan
     for row, limb in np.argwhere(np.asarray(table.swapped[rows])):
         order = mirrored_orders(table.skeleton)[limb]

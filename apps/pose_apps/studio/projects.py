@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pose.edits import Edit, parse_edits, to_json, write_edits
 from pose.errors import PoseError, UsageError
+from pose.results.edits import Edit, parse_edits, to_json, write_edits
 from pose.utils.json_types import check_type, read_text_file
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
 from pose.utils.whole_file import file_errors, whole_file
+from pose.utils.written_files import writing
 
 FORMAT, VERSION = "pose-studio", 1
 PRESETS = {"fast": "Faster", "standard": "Standard", "best": "More accurate"}
@@ -73,10 +74,11 @@ class Project:
             raise UsageError(f"result: unknown name {shown(name, 40)!r}")
         return self.folder / f"{name}.npz"
 
-    def trim_results(self, kept: str) -> None:
-        """Delete the oldest results of edits beyond `MAX_RESULTS`, except the one named `kept`."""
-        found = [path for path in self.folder.glob("*.npz") if _RESULT.fullmatch(path.stem) and path.stem != FIRST]
-        for path in sorted(found, key=lambda one: one.stat().st_mtime)[: -MAX_RESULTS or None]:
+    def trim_results(self, kept: str | None = None) -> None:
+        """Delete the oldest results of edits beyond `MAX_RESULTS`, except the one named `kept`; None: delete all."""
+        found = [path for path in self.folder.glob("*.npz") if _RESULT.fullmatch(path.stem)]
+        edited = sorted((path for path in found if path.stem != FIRST), key=lambda one: one.stat().st_mtime)
+        for path in found if kept is None else edited[:-MAX_RESULTS]:
             if path.stem != kept:
                 path.unlink(missing_ok=True)
 
@@ -104,7 +106,8 @@ class Project:
         content = {key: value for key, value in asdict(self).items() if key != "folder"}
         with whole_file(self.folder / "project.json") as hidden:
             hidden.write_text(json.dumps({"format": FORMAT, "version": VERSION, **content}), encoding="utf-8")
-        write_edits(self.folder / "edits.json", self.edits())
+        with writing([self.folder / "edits.json"]):  # a file that the user changed is kept under another name
+            write_edits(self.folder / "edits.json", self.edits())
 
     def shown(self) -> dict[str, Any]:
         """Return what the HTTP interface says about the project."""

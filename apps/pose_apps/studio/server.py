@@ -15,11 +15,11 @@ from typing import Any
 
 from aiohttp import web
 
-from pose.edits import parse_edits, to_json
 from pose.errors import PoseError, UsageError
 from pose.live.listener import listening
 from pose.live.web.guard import HEADERS, Guard, add_headers
 from pose.live.web.settings import WebSettings
+from pose.results.edits import parse_edits, to_json
 from pose.utils.json_types import check_type
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
@@ -218,8 +218,7 @@ class Studio:
         if project.state in ("queued", "running"):
             raise UsageError("the clip is in the queue already")
         project.preset = preset
-        for path in project.folder.glob("*.npz"):
-            path.unlink()  # results of the other networks; all are the studio's own
+        project.trim_results()  # those of the other networks
         self._jobs.add(project)
         return web.json_response(self._shown(project))
 

@@ -47,8 +47,8 @@ class StudioWorker:
         return self._pipeline[1]
 
     def _run(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
-        from pose.edits import parse_edits
         from pose.results.cache import open_cache
+        from pose.results.edits import parse_edits
         from pose.results.recorded import write_results
         from pose.results.run import counted, record_video
         from pose.video import open_source

@@ -10,6 +10,7 @@ from pose.utils.progress import hidden_progress
 if TYPE_CHECKING:
     from pose.config import PipelineConfig
     from pose.pipeline import Pipeline
+    from pose.structures.camera import Camera
 
 
 def allow_research_lifters(lifter: str) -> None:
@@ -24,7 +25,7 @@ def allow_research_lifters(lifter: str) -> None:
 def make_pipeline(
     config: "PipelineConfig",
     cache: str,
-    intrinsics: str | None = None,
+    intrinsics: "str | Camera | None" = None,
     *,
     quiet: bool = False,
     loaded: Callable[[], None] = lambda: None,
@@ -33,7 +34,7 @@ def make_pipeline(
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
 
-    matrix = None if intrinsics is None else read_intrinsics(intrinsics)
+    matrix = read_intrinsics(intrinsics) if isinstance(intrinsics, str) else intrinsics
     allow_research_lifters(config.lifter)
     with hidden_progress(quiet):
         pipeline = Pipeline(config, intrinsics=matrix, lazy=cache != "off")

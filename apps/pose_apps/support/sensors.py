@@ -57,7 +57,7 @@ def read_sensors(path: Path) -> "dict[int, SensorSkeleton]":
     """Read the skeletons of a file by person; their numbers are those of the file, or count from 1.
 
     Raises:
-        PoseError: If it cannot be read, or contains nobody.
+        PoseError: If it cannot be read, or contains no skeleton.
     """
     suffix = path.suffix.lower()
     if suffix == ".txt":

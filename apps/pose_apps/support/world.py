@@ -19,6 +19,7 @@ SPACE_HELP = "coordinate frame of the exported files; default: world if the resu
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"
 
 MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
+MIN_UNSURE = 0.25  # smallest probability of each of child and adult that is reported
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
@@ -75,6 +76,23 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
         + " (2D bone lengths contradict the person's own; sigma is enlarged)"
         for number, limbs in sorted(inconsistent.items())
     ]
+
+
+def solutions_line(
+    sizes: "Mapping[int, PersonSize]", heights: "Mapping[int, tuple[float, float]]", second_degrees: float
+) -> str:
+    """Return a message about two scenes that explain the images, with the options that decide; empty if one does."""
+    parts = []
+    if second_degrees:
+        parts.append(f"a vertical {second_degrees:.0f} degrees from this one (--pitch and --roll decide)")
+    unsure = [n for n, size in sorted(sizes.items()) if MIN_UNSURE < size.child < 1 - MIN_UNSURE and heights[n][1]]
+    if unsure:
+        low, high = sizes[unsure[0]].interval
+        parts.append(
+            f"{'people' if len(unsure) > 1 else 'person'} {', '.join(map(str, unsure))} as adult or child "
+            f"(--height {unsure[0]}:METRES decides; {low:.2f} to {high:.2f} m)"
+        )
+    return f"two solutions remain: {'; '.join(parts)}" if parts else ""
 
 
 def contradictions_line(sizes: "Mapping[int, PersonSize]", heights: "Mapping[int, tuple[float, float]]") -> str:

@@ -37,7 +37,7 @@ def read_azure_json(path: Path) -> dict[int, SensorSkeleton]:
     """Read the JSON file of the sample `offline_processor`: a skeleton for each body id.
 
     Raises:
-        PoseError: If the file is damaged or contains nobody.
+        PoseError: If the file is damaged or contains no body.
     """
     rows: Rows = {}
     try:
@@ -63,7 +63,7 @@ def read_ros_bag(path: Path) -> dict[int, SensorSkeleton]:
     """Read the bodies of a ROS 1 bag, or of a ROS 2 bag (its folder).
 
     Raises:
-        PoseError: If the package `rosbags` is missing, or the bag is damaged or contains nobody.
+        PoseError: If the package `rosbags` is missing, or the bag is damaged or contains no body.
     """
     try:
         from rosbags.highlevel import AnyReader

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pose.lifting.sensor.features import View
+from pose.lifting.sensor.features import PersonView
 from pose.structures.types import F32, F64, Flags
 
 
@@ -13,6 +13,6 @@ class SensorBatch(NamedTuple):
     times: F64  # (B, T) s
     corrections: F32  # (B, T, 51) m, true corrections along the person's axes
     valid: Flags  # (B, T) frames with ground truth
-    view: View  # what restores joints from corrections
+    view: PersonView  # what restores joints from corrections
     sensor: F32  # (B, T, 17, 3) m, noisy joints
     truth: F32  # (B, T, 17, 3) m, true joints

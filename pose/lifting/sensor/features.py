@@ -21,7 +21,7 @@ _STEP_S = 1 / 30
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PersonView:
     """What turns a network's corrections into a skeleton."""
 
     base: F32  # (B, T, 17, 3) m, the smoothed skeleton along the person's axes: pelvis, and joints about it
@@ -29,7 +29,7 @@ class View:
     turn: F64  # (B, 3, 3) from the person's axes to those of the input, for row vectors
 
 
-def describe(joints: Values, scores: Values, times: F64, kinect: Flags) -> tuple[F32, View]:
+def describe(joints: Values, scores: Values, times: F64, kinect: Flags) -> tuple[F32, PersonView]:
     """Return network inputs (B, T, F) and the view that `restore` needs.
 
     Args:
@@ -58,10 +58,10 @@ def describe(joints: Values, scores: Values, times: F64, kinect: Flags) -> tuple
     features = np.concatenate(parts, axis=-1).astype(np.float32)
     assert features.shape[-1] == FEATURES
     about[:, :, 0] = own[:, :, 0]
-    return features, View(about.astype(np.float32), centre, turn)
+    return features, PersonView(about.astype(np.float32), centre, turn)
 
 
-def restore(view: View, corrections: F32) -> F64:
+def restore(view: PersonView, corrections: F32) -> F64:
     """Return joints (B, T, 17, 3) m in the axes of the input, from corrections (B, T, 51) m along the person's axes."""
     points = view.base + corrections.reshape(view.base.shape).astype(np.float64)
     joints = points.copy()
@@ -70,7 +70,7 @@ def restore(view: View, corrections: F32) -> F64:
     return result
 
 
-def as_targets(view: View, truth: Values) -> F32:
+def as_targets(view: PersonView, truth: Values) -> F32:
     """Return the corrections (B, T, 51) m that restore true joints (B, T, 17, 3) m, the inverse of `restore`."""
     own = (truth - view.centre[:, :, None]) @ np.swapaxes(view.turn, 1, 2)[:, None]
     points = _about_pelvis(own)

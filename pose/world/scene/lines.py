@@ -100,7 +100,7 @@ def find_lines(image: U8, people: People, skeleton: Skeleton, camera: Camera) ->
     height, width = grey.shape
     middles = ends.mean(axis=1).astype(int).clip(0, [width - 1, height - 1])
     inside = np.concatenate([ends, [width - 1, height - 1] - ends], axis=2)  # px from the four borders
-    border = (inside < _BORDER_PX).all(axis=1).any(axis=1)  # both ends at the same border of the image
+    border = np.any(np.all(inside < _BORDER_PX, axis=1), axis=1)  # both ends at the same border of the image
     kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~border
     rows = np.flatnonzero(kept)[np.argsort(-lengths[kept], kind="stable")[:_MAX_SEGMENTS]]
     original = (ends[rows] + 0.5) / scale - 0.5

@@ -72,6 +72,7 @@ class Component:
     ground: float  # m
     ground_sigma: float  # m
     on_floor: bool
+    is_child: bool
 
     def log_heights(self, inverse: F64, sigma: F64) -> tuple[F64, F64]:
         """Return mean and sigma of the logarithm of the height (m), of people (..., N) with an inverse scale."""
@@ -264,7 +265,8 @@ def _components(people: Sequence[PersonEvidence]) -> list[Component]:
             (UNRELATED, 0.0, _UNRELATED_SIGMA_M, False),
         ):
             logs = np.log(np.maximum(weight * chance, 1e-12))
-            result.append(Component(logs, inverse, sigma, log_height, log_height_sigma, ground, ground_sigma, on_floor))
+            kind = ground, ground_sigma, on_floor, is_child
+            result.append(Component(logs, inverse, sigma, log_height, log_height_sigma, *kind))
     return result
 
 

@@ -23,6 +23,8 @@ _CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
+_MAX_SKEW = 0.5  # largest distance in standard deviations between median and maximum of one mode
+_MIN_SECOND = 0.15  # smallest fraction of the candidates that are a second solution
 _QUARTER = np.pi / 2  # rad; headings of lines repeat after a quarter turn
 _MODE_RAD = np.radians(5.0)  # of verticals that belong to one solution
 _MAX_STEPS = 40
@@ -42,6 +44,7 @@ class SolvedScene:
     focal: float  # ratio of the focal length to the assumed one
     focal_sigma: float  # of its logarithm
     camera_height: float  # m above the floor
+    second_up: float  # rad, angle to the vertical of a second solution; 0 without one
     people: tuple[PersonSize, ...]
 
     @property
@@ -70,27 +73,39 @@ def solve(
     rng = np.random.default_rng(seed)
     candidates = _sampled(scene, _starts(scene, rng), rng)
     ups = scene.ups(candidates)
-    mean = ups.mean(axis=0)
-    best = mean / np.linalg.norm(mean)
-    centre = candidates.mean(axis=0)
-    if len(lines):
-        highest = candidates[scene.log_posterior(candidates).argmax()]
-        near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
-        centre = candidates[near].mean(axis=0)
-        mean = ups[near].mean(axis=0)
-        best = mean / np.linalg.norm(mean)
+    # The most probable of several solutions: the mean of the candidates near the best one.
+    highest = candidates[scene.log_posterior(candidates).argmax()]
+    near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
+    centre, best = candidates[near].mean(axis=0), ups[near].mean(axis=0)
+    best /= np.linalg.norm(best)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
-    # The scale has several modes if a person may be a child: its median lies between them, its maximum in one.
-    centre[HEIGHT] = np.median(candidates[:, HEIGHT])
-    centre = _refined(scene, centre, np.where(np.arange(model.SIZE) == HEIGHT, 0.0, candidates.std(axis=0)))
+    sigmas = candidates.std(axis=0)
+    centre = _refined(scene, centre, sigmas)
+    # The scale has two modes if a person may be a child: its median lies between them, its maximum in one.
+    median = float(np.median(candidates[:, HEIGHT]))
+    if abs(median - centre[HEIGHT]) > _MAX_SKEW * sigmas[HEIGHT]:
+        sigmas[HEIGHT], centre[HEIGHT] = 0.0, median
+        centre = _refined(scene, centre, sigmas)
     best = scene.ups(centre[None])[0]
     angles = np.arccos(np.clip(ups @ best, -1, 1))
     return SolvedScene(
         best, 0.0 if up is not None else _with_common(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
         math.exp(centre[FOCAL]), _with_common(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA),
-        float(model.camera_heights(centre[None])[0]), _sizes(scene, centre, candidates, rng),
+        float(model.camera_heights(centre[None])[0]), 0.0 if up is not None else _second(scene.ups(candidates), best),
+        _sizes(scene, centre, candidates, rng),
     )  # fmt: skip
+
+
+def _second(ups: F64, best: F64) -> float:
+    """Return the angle from `best` to the mean of the candidates of a second solution, rad; 0 without one."""
+    angles = np.arccos(np.clip(ups @ best, -1, 1))
+    near, between = angles < _MODE_RAD * 1.6, angles < _MODE_RAD * 3.2
+    first, gap, second = near.mean(), (between & ~near).mean(), (~between).mean()
+    if second < _MIN_SECOND or gap > min(first, second) / 2:  # rare, or the edge of one wide solution
+        return 0.0
+    other = ups[~between].sum(axis=0)
+    return float(np.arccos(np.clip(other @ best / np.linalg.norm(other), -1, 1)))
 
 
 def _with_common(sigma: float, common: float) -> float:
@@ -129,6 +144,7 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
     here = scene.sizes(centre[None], scene.ups(centre[None]))
     there = scene.sizes(candidates, scene.ups(candidates))
     on_floor = np.array([part.on_floor for part in scene.components])
+    child = np.array([part.is_child for part in scene.components])
     result = []
     for n in range(len(scene.people)):
         share = _normalised(there.log_weights[:, n])
@@ -145,9 +161,8 @@ def _sizes(scene: SceneModel, centre: F64, candidates: F64, rng: np.random.Gener
         far = np.log(there.inverse[rows, n, part])
         far = far + there.inverse_sigmas[rows, n, part] / there.inverse[rows, n, part] * rng.standard_normal(len(far))
         distance_sigma = float(np.ptp(np.percentile(far, [16, 84]))) / 2
-        result.append(
-            PersonSize(height, (low, high), distance, distance_sigma, alone, float((share @ on_floor).mean()))
-        )
+        chances = float((share @ child).mean()), float((share @ on_floor).mean())
+        result.append(PersonSize(height, (low, high), distance, distance_sigma, alone, *chances))
     return tuple(result)
 
 

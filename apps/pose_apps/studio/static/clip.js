@@ -29,6 +29,12 @@ class Row {
     return Array.from({ length: JOINTS }, (_, joint) => [0, 1, 2].map((axis) => row[3 * joint + axis] / 1000));
   }
 
+  // The pelvis alone, in m, or null.
+  get pelvis() {
+    const row = this.row("stage", 3 * JOINTS);
+    return row[0] === MISSING ? null : [row[0] / 1000, row[1] / 1000];
+  }
+
   get sigma() {
     return this.row("sigma", JOINTS);
   }

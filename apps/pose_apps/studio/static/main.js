@@ -4,12 +4,12 @@ import * as api from "./api.js";
 import { Clip } from "./clip.js";
 import { Overlay } from "./overlay.js";
 import { Queue } from "./queue.js";
-import { StudioScene } from "./scene3d.js";
+import { StudioScene, trails } from "./scene3d.js";
+import { readEdits, savePicture, showFormats } from "./takeaway.js";
 import { Chart, Timeline } from "./timeline.js";
 import { TOOLS, stateOf } from "./tools.js";
 
 const element = (id) => document.getElementById(id);
-const TRAIL = 2; // s
 const GAP = 1e-3; // s after the start of a frame to which the video is sought
 
 class Studio {
@@ -209,24 +209,7 @@ class Studio {
   }
 
   takeAway() {
-    const { id } = this.project;
-    const name = this.clip?.name ?? "first";
-    element("edits-file").href = api.address(id, "edits");
-    const key = `${id} ${name} ${element("compare-clip").value} ${element("compare-person").value} ${this.person}`;
-    if (this.taken === key) {
-      return;
-    }
-    this.taken = key;
-    element("formats").replaceChildren(...this.about.formats.map(({ name: format, for: purpose }) => {
-      const row = document.createElement("li");
-      const link = Object.assign(document.createElement("a"), { className: "button", textContent: format, download: "" });
-      const query = format === "compare" ? `?${new URLSearchParams({
-        other: element("compare-clip").value, people: `${this.person},${element("compare-person").value}`,
-      })}` : "";
-      link.href = api.address(id, `results/${name}/exports/${format}${query}`);
-      row.append(link, Object.assign(document.createElement("span"), { textContent: purpose }));
-      return row;
-    }));
+    showFormats(this.about.formats, this.project.id, this.clip?.name ?? "first", this.person);
   }
 
   // Choices that depend on the result.
@@ -283,7 +266,7 @@ class Studio {
       const joint = clip.meta.skeleton.names.indexOf(element("joint").value);
       this.overlay.show(people, this.draft.length ? ghosts : [], { person: this.person, joint });
       const shown = people.map((row) => ({ id: row.id, stage: row.stage, sigma: row.sigma }));
-      this.scene.trails = this.trails(frame);
+      this.scene.trails = trails(clip, frame);
       this.scene.cameraHeight = clip.meta.world ? clip.meta.floor : null;
       this.scene.show(shown, clip.meta.drawing, 1000 * clip.times[frame]);
     }
@@ -292,20 +275,6 @@ class Studio {
     element("clock").textContent = `${clip.times[frame].toFixed(2)} s`;
     this.timeline.draw(frame, this.range);
     this.chart.draw(clip, this.person, element("angle").value, frame);
-  }
-
-  trails(frame) {
-    const first = this.clip.frameAt(Math.max(0, this.clip.times[frame] - TRAIL));
-    const found = new Map();
-    for (let at = first; at <= frame; at += 3) {
-      this.clip.at(at)?.forEach((row) => {
-        const stage = row.data.stage.subarray(row.at * 51, row.at * 51 + 2);
-        if (stage[0] !== -32768) {
-          found.set(row.id, [...(found.get(row.id) ?? []), [stage[0] / 1000, stage[1] / 1000]]);
-        }
-      });
-    }
-    return [...found].map(([id, points]) => ({ id, points }));
   }
 
   seek(frame) {
@@ -394,31 +363,6 @@ class Studio {
     await this.preview([{ edit: "gravity", time: this.clip.times[this.frame], start, end }], "Gravity along the line");
   }
 
-  async picture() {
-    const [width, height] = this.clip.meta.size;
-    const canvas = Object.assign(document.createElement("canvas"), { width, height });
-    const context = canvas.getContext("2d");
-    context.drawImage(this.video, 0, 0, width, height);
-    this.overlay.paint(context, Math.max(0.5, 800 / width));
-    const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `frame-${this.frame}.png` });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
-
-  async openEdits(file) {
-    let content;
-    try {
-      content = JSON.parse(await file.text());
-    } catch {
-      throw new Error(`${file.name}: not a file of corrections.`);
-    }
-    if (content?.format !== "pose-edits" || content.version !== 1 || !Array.isArray(content.edits)) {
-      throw new Error(`${file.name}: not a file of corrections of version 1.`);
-    }
-    await this.preview(content.edits, `Corrections of ${file.name}`); // the server checks them
-  }
-
   listen() {
     const act = (id, action) => element(id).addEventListener("click", () => {
       Promise.resolve().then(action).catch((error) => this.fail(error));
@@ -434,7 +378,7 @@ class Studio {
     act("restore", () => this.goTo(0));
     act("from", () => this.setRange(0));
     act("until", () => this.setRange(1));
-    act("picture", () => this.picture());
+    act("picture", () => savePicture(this));
     act("line", () => {
       this.pause();
       this.overlay.drawsLine = !this.overlay.drawsLine;
@@ -447,7 +391,7 @@ class Studio {
     element("edits-open").addEventListener("change", (event) => {
       const [file] = event.target.files;
       event.target.value = "";
-      this.openEdits(file).catch((error) => this.fail(error));
+      readEdits(file).then((edits) => this.preview(edits, `Corrections of ${file.name}`)).catch((error) => this.fail(error));
     });
     ["compare-clip", "compare-person"].forEach((id) => element(id).addEventListener("change", () => this.takeAway()));
     element("time").addEventListener("input", (event) => this.seek(Number(event.target.value)));

@@ -3,6 +3,17 @@
 import { ink, personColour } from "./paint.js";
 import { Scene } from "./scene.js";
 
+const TRAIL = 2; // s
+
+// The path of each person over the last seconds, on the stage.
+export function trails(clip, frame) {
+  const found = new Map();
+  for (let at = clip.frameAt(Math.max(0, clip.times[frame] - TRAIL)); at <= frame; at += 3) {
+    clip.at(at)?.forEach(({ id, pelvis }) => pelvis && found.set(id, [...(found.get(id) ?? []), pelvis]));
+  }
+  return [...found].map(([id, points]) => ({ id, points }));
+}
+
 export class StudioScene extends Scene {
   constructor(canvas) {
     super(canvas);

@@ -41,6 +41,9 @@ export async function stateOf({ clip, frame, person, range: [from, last] }) {
     }
     return { time: clip.times[at], x: centre[0], y: centre[1] };
   };
+  if (person === null) {
+    throw new Error("No person was found in this clip.");
+  }
   const given = await clip.place(person, frame);
   if (given === null) {
     throw new Error("This person is not seen in 2D.");

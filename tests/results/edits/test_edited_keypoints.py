@@ -8,9 +8,9 @@ import pytest
 from pose_apps.lift import main
 
 import pose
-from pose.edits import Place, to_json
-from pose.edits.types import Delete, Gravity, Merge, Rename, Sides, Swap
 from pose.errors import PoseWarning, UsageError
+from pose.results.edits import Place, to_json
+from pose.results.edits.types import Delete, Gravity, Merge, Rename, Sides, Swap
 from pose.structures.camera import Camera
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import COCO17

@@ -5,8 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.edits.files import to_json
-from pose.edits.types import (
+from pose.lifting.repair.sides import LIMB_NAMES as SIDE_NAMES
+from pose.lifting.repair.swaps import LIMBS
+from pose.lifting.sides import GivenSides
+from pose.results.edits.files import to_json
+from pose.results.edits.types import (
     LIMB_NAMES,
     NAMES,
     Contact,
@@ -25,9 +28,6 @@ from pose.edits.types import (
     Split,
     Swap,
 )  # fmt: skip
-from pose.lifting.repair.sides import LIMB_NAMES as SIDE_NAMES
-from pose.lifting.repair.swaps import LIMBS
-from pose.lifting.sides import GivenSides
 from pose.structures.camera import Camera
 from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import Skeleton, to_h36m17

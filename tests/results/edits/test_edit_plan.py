@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.edits.plan import KEY_S, EditPlan, StoredFrames
-from pose.edits.types import (
+from pose.results.edits.plan import KEY_S, EditPlan, StoredFrames
+from pose.results.edits.types import (
     Contact,
     Delete,
     Floor,

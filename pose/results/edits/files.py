@@ -6,8 +6,8 @@ from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.edits.types import KINDS, LIMB_NAMES, NAMES, Edit, Place
 from pose.errors import UsageError
+from pose.results.edits.types import KINDS, LIMB_NAMES, NAMES, Edit, Place
 from pose.structures.skeletons import SKELETONS
 from pose.utils.json_types import read_text_file
 from pose.utils.json_values import Json, items, member, number, strict_json, text

@@ -7,10 +7,23 @@ import pytest
 from pose_apps.run import main
 
 from pose.config import PipelineConfig
-from pose.edits import Place, write_edits
-from pose.edits.types import Contact, Delete, Floor, Gravity, Height, Hidden, Joint, Keep, Rename, Sides, Split, Swap
 from pose.errors import PoseWarning, UsageError
 from pose.pipeline import Pipeline
+from pose.results.edits import Place, write_edits
+from pose.results.edits.types import (
+    Contact,
+    Delete,
+    Floor,
+    Gravity,
+    Height,
+    Hidden,
+    Joint,
+    Keep,
+    Rename,
+    Sides,
+    Split,
+    Swap,
+)
 from pose.structures.skeletons import to_h36m17
 
 pytestmark = pytest.mark.usefixtures("at_hand")

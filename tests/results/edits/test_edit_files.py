@@ -5,8 +5,9 @@ import json
 import pytest
 from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
 
-from pose.edits import parse_edits, read_edits, to_json, write_edits
-from pose.edits.types import (
+from pose.errors import UsageError
+from pose.results.edits import parse_edits, read_edits, to_json, write_edits
+from pose.results.edits.types import (
     KINDS,
     Contact,
     Delete,
@@ -23,7 +24,6 @@ from pose.edits.types import (
     Split,
     Swap,
 )  # fmt: skip
-from pose.errors import UsageError
 from pose.utils.json_values import strict_json
 
 HERE = Place(1.5, 320.25, 200.0)

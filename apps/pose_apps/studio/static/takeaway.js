@@ -1,0 +1,51 @@
+// What can be taken away: a link for each format, and the image of a frame.
+
+import * as api from "./api.js";
+
+const element = (id) => document.getElementById(id);
+let shown = "";
+
+export function showFormats(formats, id, result, person) {
+  element("edits-file").href = api.address(id, "edits");
+  const [clip, other] = ["compare-clip", "compare-person"].map((choice) => element(choice).value);
+  const key = [id, result, person, clip, other].join(" ");
+  if (shown === key) {
+    return;
+  }
+  shown = key;
+  element("formats").replaceChildren(...formats.map(({ name, for: purpose }) => {
+    const row = document.createElement("li");
+    const link = Object.assign(document.createElement("a"), { className: "button", textContent: name, download: "" });
+    const query = name === "compare" ? `?${new URLSearchParams({ other: clip, people: `${person},${other}` })}` : "";
+    link.href = api.address(id, `results/${result}/exports/${name}${query}`);
+    row.append(link, Object.assign(document.createElement("span"), { textContent: purpose }));
+    return row;
+  }));
+}
+
+// Saves the video's current frame with the joints, in the size of the video.
+export async function savePicture({ clip, video, overlay, frame }) {
+  const [width, height] = clip.meta.size;
+  const canvas = Object.assign(document.createElement("canvas"), { width, height });
+  const context = canvas.getContext("2d");
+  context.drawImage(video, 0, 0, width, height);
+  overlay.paint(context, Math.max(0.5, 800 / width));
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `frame-${frame}.png` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+// The edits of a file; the server checks them when their result is computed.
+export async function readEdits(file) {
+  let content = null;
+  try {
+    content = JSON.parse(await file.text());
+  } catch {
+    // said below
+  }
+  if (content?.format !== "pose-edits" || content.version !== 1 || !Array.isArray(content.edits)) {
+    throw new Error(`${file.name}: not a file of corrections of version 1.`);
+  }
+  return content.edits;
+}

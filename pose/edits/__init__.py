@@ -1,8 +1,0 @@
-"""Edits: corrections by a user, as data. A run with the same edits gives the same result, also with other networks."""
-
-from pose.edits.files import parse_edits as parse_edits
-from pose.edits.files import read_edits as read_edits
-from pose.edits.files import to_json as to_json
-from pose.edits.files import write_edits as write_edits
-from pose.edits.types import Edit as Edit
-from pose.edits.types import Place as Place

@@ -1,0 +1,114 @@
+"""Path of a camera whose translation the background does not show, from the standing feet of people.
+
+A foot that stands moves relative to the camera as the floor does. The lower foot of a person is mostly in contact, so
+the most frequent velocity of lower feet, with the known rotation compensated, is the negative velocity of the camera.
+Its integral is the path. It drifts: the uncertainty grows with time.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.structures.types import F64
+from pose.world.camera_motion.path import CameraPath
+from pose.world.rules import RULES, FootingRules
+from pose.world.scenes import Scene
+
+_STEP_S = 0.1  # between estimates of the velocity
+_WINDOW_S = 0.5  # standard deviation in time of the samples of an estimate
+_ITERATIONS = 20
+_MIN_SAMPLES_S = 0.15  # minimum weighted duration of samples of an estimate
+# Standard deviations in m/s: of an estimate, and of a camera without standing feet in view (a walk); and the time over
+# which their errors are correlated.
+_SIGMA_MPS, _UNSEEN_SIGMA_MPS, _CORRELATION_S = 0.1, 0.7, 0.7
+_FINE_S = 0.05  # longest interval between samples with this standard deviation
+_SCALE_SIGMA = 0.1  # of body heights and of the lifter's feet, relative
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplePath:
+    """A path with positions from standing feet."""
+
+    path: CameraPath  # positions in m, 0 at the start of each scene
+    distance: float  # m, length of the path
+    sigma: float  # m, standard deviation of the position at the end of the longest scene
+    seen: float  # fraction of the time with standing feet in view
+
+
+def path_from_feet(
+    path: CameraPath, scenes: Iterable[Scene], samples: Iterable[F64], rules: FootingRules = RULES.footing
+) -> PeoplePath | None:
+    """Add positions to a path, from samples (N, 6) of `lower_foot_velocities`; return None without standing feet.
+
+    The samples are in the worlds of their scenes, with people at their final sizes; positions are at the lifted sizes,
+    as in `pose.world.scenes`.
+    """
+    rows = np.concatenate([np.zeros((0, 6)), *samples])
+    positions, distance, sigma, shares = np.zeros((len(path.times), 3)), 0.0, 0.0, []
+    for scene in scenes:
+        frames, world = path.scenes == scene.number, scene.ground.world
+        times = path.times[frames]
+        own = rows[(rows[:, 0] >= times[0]) & (rows[:, 0] <= times[-1])]
+        grid = np.linspace(times[0], times[-1], max(2, round(float(np.ptp(times)) / _STEP_S) + 1))
+        velocities, seen = _velocities(own, grid, rules)
+        shares.append((float(np.ptp(times)), float(seen.mean())))
+        if not seen.any():
+            continue
+        places = _integral(grid, velocities)
+        level = np.column_stack([np.interp(times, grid, places[:, axis]) for axis in range(2)])
+        positions[frames] = np.insert(level, 1, 0.0, axis=1) @ world.rotation / scene.ground.path_scale
+        length = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
+        coarse = max(1.0, float(np.median(own[:, 3])) / _FINE_S)  # few samples per stance
+        speeds = np.where(seen, min(coarse * _SIGMA_MPS, _UNSEEN_SIGMA_MPS), _UNSEEN_SIGMA_MPS)
+        random = float(np.sqrt((speeds**2).mean() * np.ptp(grid) * _CORRELATION_S))
+        distance, sigma = distance + length, max(sigma, float(np.hypot(random, _SCALE_SIGMA * length)))
+    if not distance:
+        return None
+    seconds = np.array(shares)
+    share = float(np.average(seconds[:, 1], weights=np.maximum(seconds[:, 0], 1e-6)))
+    return PeoplePath(replace(path, positions=positions), distance, sigma, share)
+
+
+def _velocities(samples: F64, grid: F64, rules: FootingRules) -> tuple[F64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return velocities (G, 2) m/s of the camera along x and z of the world, and (G,) whether feet show them."""
+    found, seen, last = np.zeros((len(grid), 2)), np.zeros(len(grid), bool), None
+    for row, time in enumerate(grid.tolist()):
+        near = np.exp(-0.5 * ((samples[:, 0] - time) / _WINDOW_S) ** 2) * samples[:, 3]
+        velocity, support = _mode(samples, near, last, rules)
+        if support >= _MIN_SAMPLES_S:
+            found[row], seen[row], last = velocity, True, velocity
+    if seen.any():  # without feet in view, the velocity changes evenly
+        known = grid[seen]
+        found = np.column_stack([np.interp(grid, known, found[seen, axis]) for axis in range(2)])
+    return -found, seen
+
+
+def _mode(samples: F64, near: F64, last: F64 | None, rules: FootingRules) -> tuple[F64, float]:
+    """Return the most frequent velocity (2,) of the floor, and the weighted duration of the samples that have it."""
+    if near.sum() < _MIN_SAMPLES_S:
+        return np.zeros(2), 0.0
+    sight = samples[:, 4:6]
+    level = samples[:, 1:3] + (1 / rules.along_share - 1) * (samples[:, 1:3] * sight).sum(axis=1, keepdims=True) * sight
+    starts = level[near.argsort()[-20:]]
+    starts = starts if last is None else np.concatenate([last[None], starts])
+    best, most = np.zeros(2), 0.0
+    for start in starts:
+        at = start
+        for width in np.geomspace(4 * rules.kernel_width_mps, rules.kernel_width_mps, _ITERATIONS // 4):
+            off = samples[:, 1:3] - (at - (1 - rules.along_share) * (sight @ at)[:, None] * sight)
+            weight = near * np.exp(-0.5 * (off**2).sum(axis=1) / width**2)
+            # Each sample measures the velocity across the line of sight better than along it.
+            scaled = np.eye(2) - (1 - rules.along_share**2) * sight[:, :, None] * sight[:, None, :]
+            matrix = np.einsum("n,nij->ij", weight, scaled) + 1e-9 * np.eye(2)
+            at = np.linalg.solve(matrix, np.einsum("n,nij,nj->i", weight, scaled, level))
+        support = float(weight.sum())
+        if support > most:
+            best, most = at, support
+    return best, most
+
+
+def _integral(grid: F64, velocities: F64) -> F64:
+    """Return the trapezoidal integral (G, 2) of velocities (G, 2), from 0."""
+    steps = np.diff(grid)[:, None] * (velocities[1:] + velocities[:-1]) / 2
+    return np.concatenate([np.zeros((1, 2)), steps.cumsum(axis=0)])

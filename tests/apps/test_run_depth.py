@@ -1,0 +1,54 @@
+"""`pose-run --depth`: depth images beside a colour video, as a user calls it."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from command_errors import error_line
+from pose_apps.run import main
+
+
+@pytest.fixture
+def depth(tmp_path):
+    """Depth images of a wall at 4.0 m, where the person of the clip is taken to be, for 1 s at 15 Hz."""
+    folder = tmp_path / "recording"
+    (folder / "depth").mkdir(parents=True)
+    for at in range(16):
+        cv2.imwrite(str(folder / "depth" / f"{at:05d}.png"), np.full((90, 160), 4000, np.uint16))
+    camera = {"width": 1280, "height": 720, "intrinsic_matrix": [1100, 0, 0, 0, 1100, 0, 639.5, 359.5, 1], "fps": 15}
+    (folder / "intrinsic.json").write_text(json.dumps(camera))
+    return folder
+
+
+def test_depth_images_set_camera_and_distance(depth, shared, tmp_path, capsys):
+    clip = shared / "videos/dance.mp4"
+    video = cv2.VideoCapture(str(clip))
+    size = [int(video.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
+    camera = json.loads((depth / "intrinsic.json").read_text()) | {"width": size[0], "height": size[1]}
+    camera["intrinsic_matrix"][6:8] = [(size[0] - 1) / 2, (size[1] - 1) / 2]
+    (depth / "intrinsic.json").write_text(json.dumps(camera))
+    out = tmp_path / "out"
+    assert main([str(clip), "--end", "1", "--depth", str(depth), "--out", str(out), "--no-overlay"]) == 0
+    assert "depth images: 1 people measured, no floor seen" in " ".join(capsys.readouterr().out.split())
+    with np.load(out / "poses.npz", allow_pickle=False) as result:
+        # The surface is at 4.0 m, the pelvis 0.05 to 0.15 m behind it; the distance of the body's size has some weight.
+        assert np.median(result["root_sigma"]) < 60
+    info = json.loads((out / "poses.json").read_text())
+    (person,) = info["world"]["people"]
+    assert 0 < person["height_sigma"] < 0.1 * person["height"]
+    assert info["camera"]["intrinsics"][0][0] == pytest.approx(1100)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--depth", "no-such-folder"], "expected a folder with 16-bit PNG files"),
+        (["--depth", "a.mkv"], "export them as PNG"),
+        (["--depth-offset", "2"], "only with --depth"),
+        (["--depth", ".", "--no-world"], "needs world coordinates"),
+    ],
+)
+def test_wrong_uses_end_in_one_line(words, message, tmp_path, capsys):
+    assert main([str(tmp_path / "clip.mp4"), *words]) == 2
+    assert message in error_line(capsys)
