@@ -3,7 +3,7 @@
     python -m benchmarks.people [--mediapipe ENV/bin/python] [--detector rtmdet-nano-person-320.onnx] [--people 1 4 10]
                                 [--frames 90] [--clip ../shared/videos/dance.mp4]
 
-The clip shows N copies of the dancer in an image of always the same size (1536 x 1488). Every program is a whole
+The clip shows N copies of the dancer in an image of always the same size (1250 x 992). Every program is a whole
 process; printed is its processor time for each frame after the first third, so without start-up. MediaPipe Tasks
 (PoseLandmarker 0.10.21, video mode, `num_poses` N) gets a model bundle made of `blazepose-detector` and
 `blazepose-landmark-full`. rtmlib (`pip install --no-deps rtmlib`, with --detector) runs RTMDet-nano and RTMPose-t with
@@ -23,10 +23,9 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-TILES, TILE = (3, 4), (496, 384)  # rows and columns of copies; height and width of the clip
-START = 120  # first frame of the clip
-
-Spent = tuple[float, float]  # processor time in ms for each frame, people found for each frame
+TILES, TILE = (2, 5), (496, 250)  # rows and columns of copies; height and width of a copy
+START, LEFT = 120, 60  # first frame and first column of the clip that are shown
+MIN_CONFIDENCE = 0.1  # of MediaPipe Tasks; with its default of 0.5 it finds nobody in images of several people
 
 
 def draw(clip: Path, people: int, frames: int) -> list[NDArray[np.uint8]]:
@@ -40,7 +39,7 @@ def draw(clip: Path, people: int, frames: int) -> list[NDArray[np.uint8]]:
         for copy in range(people):
             row, column = divmod(copy, TILES[1])
             place = slice(row * TILE[0], (row + 1) * TILE[0]), slice(column * TILE[1], (column + 1) * TILE[1])
-            image[place] = decoded[START + frame + 3 * copy]
+            image[place] = decoded[START + frame + 3 * copy][:, LEFT : LEFT + TILE[1]]
         images.append(image)
     return images
 
@@ -61,18 +60,26 @@ def tasks_loop(clip: str, models: str, people: int) -> None:
     from mediapipe.tasks.python.metadata.metadata_writers.metadata_writer import MetadataWriter
 
     bundle = Path(clip).with_suffix(".task")
-    parts = {"pose_detector": "blazepose-detector", "pose_landmarks_detector": "blazepose-landmark-full"}
+    parts = (  # name, our file, mean and scale of the input
+        ("pose_detector", "blazepose-detector", 127.5, 127.5),
+        ("pose_landmarks_detector", "blazepose-landmark-full", 0.0, 255.0),
+    )
     with zipfile.ZipFile(bundle, "w", zipfile.ZIP_STORED) as archive:
-        for name, file in parts.items():
+        for name, file, mean, scale in parts:
             writer = MetadataWriter.create(bytearray((Path(models) / f"{file}.tflite").read_bytes()))
-            archive.writestr(f"{name}.tflite", writer.add_image_input([0.0], [1.0]).populate()[0])
+            archive.writestr(f"{name}.tflite", writer.add_image_input([mean], [scale]).populate()[0])
     options = vision.PoseLandmarkerOptions(
-        base_options=BaseOptions(model_asset_path=str(bundle)), running_mode=vision.RunningMode.VIDEO, num_poses=people
+        base_options=BaseOptions(model_asset_path=str(bundle)),
+        running_mode=vision.RunningMode.VIDEO,
+        num_poses=people,
+        min_pose_detection_confidence=MIN_CONFIDENCE,
+        min_pose_presence_confidence=MIN_CONFIDENCE,
     )
     found = []
     with vision.PoseLandmarker.create_from_options(options) as landmarker, av.open(clip) as container:
         for number, frame in enumerate(container.decode(video=0)):
-            image = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=frame.to_ndarray(format="rgb24"))
+            pixels = np.ascontiguousarray(frame.to_ndarray(format="rgb24"))
+            image = mediapipe.Image(image_format=mediapipe.ImageFormat.SRGB, data=pixels)
             found.append(len(landmarker.detect_for_video(image, number * 33).pose_landmarks))
     print(json.dumps(float(np.mean(found))))
 
@@ -84,7 +91,7 @@ def rtmlib_loop(clip: str, detector: str, people: int) -> None:
     from benchmarks.peers import keypoint_networks, with_threads
 
     corners = [divmod(copy, TILES[1]) for copy in range(people)]
-    boxes = np.array([[c * TILE[1] + 110, r * TILE[0] + 50, c * TILE[1] + 270, r * TILE[0] + 430] for r, c in corners])
+    boxes = np.array([[c * TILE[1] + 20, r * TILE[0] + 50, c * TILE[1] + 230, r * TILE[0] + 430] for r, c in corners])
     with tempfile.TemporaryDirectory() as folder:
         _, file = next(keypoint_networks(None, Path(folder)))
         detect = with_threads(lambda: RTMDet(detector, (320, 320)), 2)
@@ -123,8 +130,13 @@ def main() -> None:
     models = locate("blazepose-detector").parent
 
     def loop(*program: str) -> Callable[[Path, int], float]:
-        name, *rest = program[-2:]
-        return lambda clip, count: json.loads(timed([*program[:-2], name, str(clip), *rest, str(count)])[1])
+        *start, name, models = program
+
+        def people(clip: Path, count: int) -> float:
+            printed = timed([*start, name, str(clip), models, str(count)])[1]
+            return float(json.loads(printed.splitlines()[-1]))  # rtmlib prints lines of its own
+
+        return people
 
     programs: dict[str, Callable[[Path, int], float]] = {
         preset: lambda clip, count, preset=preset: pose_run(clip, preset, count) for preset in ("fast", "standard")

@@ -31,7 +31,7 @@ from pose.structures.skeletons import get_skeleton
 from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.utils.options import default_of
 from pose.utils.shown import shown
-from pose.utils.whole_file import file_errors, make_folder
+from pose.utils.whole_file import checked_path, file_errors, make_folder
 from pose.world.clean import Steps
 from pose.world.given import check_id, checked
 
@@ -413,12 +413,14 @@ def convert(
         UsageError: If a format or id is unknown, or a file exists.
         PoseError: If a library that a format needs is not installed, or a file cannot be written.
     """
-    names = [formats] if isinstance(formats, str) else list(formats)
+    names = [formats] if isinstance(formats, str) else formats
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"formats: expected names of formats, got {shown(repr(formats), 60)}")
     check_formats(names, "formats")
     if stem in ("", ".", "..") or Path(stem).name != stem:
         raise UsageError(f"stem: {shown(stem, 60)!r} is not the start of a file name; give the folder with out")
     one = result if isinstance(result, Result) else load(result)
-    recording, folder = one.selection(space, heights), Path(out)
+    recording, folder = one.selection(space, heights), checked_path(out, "out")
     chosen = recording.people if people is None else list(people)
     if missing := set(chosen) - set(recording.people):
         raise UsageError(f"people: unknown id {min(missing)}")

@@ -1,7 +1,6 @@
 """Every script and notebook of examples/ runs on what its docstring asks for."""
 
 import json
-import os
 import runpy
 import subprocess
 import sys
@@ -146,13 +145,19 @@ def test_example_new_attention_runs(run, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
-def test_example_notebook_runs(path, poses, monkeypatch):
+def test_example_notebook_shows_plots(path, poses, monkeypatch):
     monkeypatch.chdir(poses.parent)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
     names = {}
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+    text = path.read_text(encoding="utf-8")
+    assert "matplotlib.use" not in text, "Jupyter would show no plot"
+    for cell in json.loads(text)["cells"]:
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), path.name, "exec"), names)
-    assert os.path.exists(poses)
+    assert [len(axes.lines) > 0 for number in plt.get_fignums() for axes in plt.figure(number).axes].count(True)
+    plt.close("all")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import pose
 from pose import Pipeline, UsageError, lift, several
 from pose.pipeline import _checked_intrinsics
 from pose.structures.camera import Camera
@@ -129,3 +130,19 @@ def test_shipped_weights_are_listed_without_utf8():
     code = "from pose.networks.weights.packaged import packaged_weights as w; print(len(w()) > 1)"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **settings}, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: pose.load(None), "path: expected a path, got None"),
+        (lambda: pose.load("a\0b"), "path: expected a path, got"),
+        (lambda: pose.lift({1: person()}, lifter=3), "lifter: expected a path, got 3"),
+        (lambda: pose.convert("x.npz", 5, "out"), "formats: expected names of formats, got 5"),
+        (lambda: pose.convert("x.npz", ["csv", 5], "out"), "formats: expected names of formats"),
+        (lambda: pose.analyse(7), "path: expected a path, got 7"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(call, said):
+    with pytest.raises(UsageError, match=said):
+        call()

@@ -122,6 +122,16 @@ class Fingers:
             self._last = quaternions[row]
         return quaternions
 
+    def global_quaternions(self, span: TrackSpan, body: F64) -> F64:
+        """Return `quaternions`, but in file axes."""
+        hands = self.quaternions(span, body).copy()
+        for side, joint in enumerate(WRIST_JOINTS):
+            forearm = _global_quaternions(body)[:, PARENTS[joint]]
+            hands[:, side, 0] = rotations.multiply(forearm, hands[:, side, 0])
+            for at, parent in enumerate(FINGER_PARENTS, start=1):
+                hands[:, side, at] = rotations.multiply(hands[:, side, parent], hands[:, side, at])
+        return hands
+
     def _palms_and_lengths(self) -> Iterator[F64]:
         for start in range(0, len(self._track), CHUNK):
             at = np.arange(start, min(start + CHUNK, len(self._track)))

@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from pose.structures.spaces import CAMERA, WORLD
 from pose.structures.types import F32, F64
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, World, rotation_of
+from pose.world.frame import BODIES, CALIBRATION, FEET, GIVEN, LEVEL_UP, LINES, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.upright import upright_bodies
 
 # Sources of the vertical, for notes.
 AS_GIVEN, _FROM_BODIES = "as given", "from upright bodies"
-_SOURCES = {GIVEN: AS_GIVEN, LINES: "from straight lines", FEET: "from standing feet", BODIES: _FROM_BODIES}
+_SOURCES = {
+    GIVEN: AS_GIVEN, CALIBRATION: "from the calibration", LINES: "from straight lines", FEET: "from standing feet",
+    BODIES: _FROM_BODIES,
+}  # fmt: skip
 _FLOOR_PERCENTILE = (
     2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
 )

@@ -66,17 +66,21 @@ def write(track: Track, target: Path) -> Notes:
 def _write_for_others(track: Track, target: Path) -> Notes:
     """Write the track with a skeleton of `BVH_SKELETONS`, with the feet on the floor."""
     assert track.rate is not None
-    bones, skeleton = AnimatedSkeleton(track), bvh_skeleton(track.recording.bvh_skeleton)
+    bones = AnimatedSkeleton(track)
+    fingers = Fingers.of(track, bones)
+    skeleton = bvh_skeleton(track.recording.bvh_skeleton, fingers is not None)
+    hand_bones = None if fingers is None else fingers.body
     drop = _floor(track)
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        head = ("HIERARCHY", *hierarchy(skeleton, bones.body), "MOTION", f"Frames: {len(track)}")
+        head = ("HIERARCHY", *hierarchy(skeleton, bones.body, hand_bones), "MOTION", f"Frames: {len(track)}")
         file.write("\n".join((*head, f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
         previous = None
         for span, motion in bones.spans():
             _, turned = forward_kinematics(bones.body, motion)
             directions = smooth_feet(track, np.arange(span.start, span.start + len(span.times)), track.space)
             feet = foot_rotations(directions, turned[:, FEET])
-            root, local = motion.root - (0.0, drop, 0.0), skeleton.local_rotations(turned, feet)
+            hands = None if fingers is None else fingers.global_quaternions(span, motion.quaternions)
+            root, local = motion.root - (0.0, drop, 0.0), skeleton.local_rotations(turned, feet, hands)
             text, previous = _rows(skeleton.units_per_m * root, local, skeleton.order, previous)
             file.write(text)
     unit = "metres" if skeleton.units_per_m == 1 else "centimetres"

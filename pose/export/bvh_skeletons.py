@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pose.body.fingers import FINGER_NAMES, HandBones
 from pose.body.rigs import bone_names
 from pose.body.skeleton import NAMES, Body
 from pose.structures import rotations
@@ -22,6 +23,7 @@ from pose.world.floor import ANKLE_HEIGHT
 
 PLAIN = "plain"
 BVH_SKELETONS = (PLAIN, "blender", "lafan1", "xsens", "mixamo", "unreal")
+WITH_FINGERS = ("blender", "mixamo", "unreal")
 _COLLAR = 0.35  # fraction of the way from the thorax to the shoulder, sideways, at which collar bones begin
 _A_POSE_RAD = np.radians(45)  # angle of the arms below the horizontal in the rest pose of Unreal's mannequin
 
@@ -39,6 +41,7 @@ _XSENS = {
     "Leg": "Knee", "Foot": "Ankle", "ToeBase": "Toe",
 }  # fmt: skip
 _ARM = (("Shoulder", "thorax"), ("Arm", "shoulder"), ("ForeArm", "elbow"), ("Hand", "wrist"))
+_FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")
 _LEG = (("UpLeg", "hip"), ("Leg", "knee"), ("Foot", "foot"), ("ToeBase", "foot"))
 
 
@@ -49,7 +52,7 @@ class BvhJoint:
     name: str  # name in the file
     key: str  # Mixamo's name, which identifies it
     parent: int  # index of the parent; -1 for the root
-    source: str  # joint of `NAMES` whose rotation it has, or 'left_foot', 'right_foot'
+    source: str  # joint of `NAMES` whose rotation it has, or 'left_foot', 'left_hand', 'left_index_proximal', ...
     rest: F64  # (4,) quaternion of its axes in the T-pose
 
 
@@ -61,28 +64,33 @@ class BvhSkeleton:
     order: str  # order of the rotations, such as 'zyx' for R = Rz Ry Rx
     units_per_m: float
 
-    def offsets(self, body: Body) -> F64:
+    def offsets(self, body: Body, hands: HandBones | None = None) -> F64:
         """Return the vectors (J, 3) m from the parents to the joints, in the axes of the parents; 0 for the root."""
         found = np.zeros((len(self.joints), 3))
         for at, joint in enumerate(self.joints):
             if joint.parent >= 0:
                 back = rotations.inverse(self.joints[joint.parent].rest)
-                found[at] = rotations.rotate(back, _vector(joint.key, body, self))
+                found[at] = rotations.rotate(back, _vector(joint, body, hands, self))
         return found
 
-    def local_rotations(self, global_quaternions: F64, feet: F64) -> F64:
+    def local_rotations(self, global_quaternions: F64, feet: F64, hands: F64 | None = None) -> F64:
         """Return quaternions (T, J, 4) relative to the parents.
 
         Args:
             global_quaternions: (T, 17, 4) rotations of the joints of `NAMES`.
             feet: (T, 2, 4) rotations of the left and right foot.
+            hands: (T, 2, 16, 4) rotations of the wrists and the joints of the fingers, if it has fingers.
         """
         turned = []
         for joint in self.joints:
-            if joint.source.endswith("foot"):
-                own = feet[:, 0 if joint.source.startswith("left") else 1]
-            else:
+            side, _, part = joint.source.partition("_")
+            if part == "foot":
+                own = feet[:, 0 if side == "left" else 1]
+            elif joint.source in NAMES:
                 own = global_quaternions[:, NAMES.index(joint.source)]
+            else:
+                assert hands is not None, "a skeleton with fingers has hands"
+                own = hands[:, 0 if side == "left" else 1, 0 if part == "hand" else 1 + FINGER_NAMES.index(part)]
             turned.append(rotations.multiply(own, joint.rest))
         whole = np.stack(turned, axis=1)
         local = whole.copy()
@@ -92,8 +100,9 @@ class BvhSkeleton:
         return local
 
 
-def bvh_skeleton(name: str) -> BvhSkeleton:
-    """Return a skeleton of `BVH_SKELETONS` but `PLAIN`."""
+def bvh_skeleton(name: str, fingers: bool = False) -> BvhSkeleton:
+    """Return a skeleton of `BVH_SKELETONS` but `PLAIN`, with fingers where `WITH_FINGERS`."""
+    fingers = fingers and name in WITH_FINGERS
     spine = ["Spine", "Spine1", "Spine1b", "Spine2"] if name == "xsens" else ["Spine", "Spine1", "Spine2"]
     chains: list[list[tuple[str, str]]] = []
     legs = [[(f"{side}{key}", f"{side.lower()}_{source}") for key, source in _LEG] for side in ("Left", "Right")]
@@ -109,8 +118,14 @@ def bvh_skeleton(name: str) -> BvhSkeleton:
     for chain in chains:
         parent = places["Spine2"] if chain in arms else 0
         for key, source in chain:
-            joints.append(BvhJoint(named(key), key, parent, source, rest(key)))
+            side = key.removesuffix("Hand").lower()
+            with_hand = fingers and key.endswith("Hand")
+            joints.append(BvhJoint(named(key), key, parent, f"{side}_hand" if with_hand else source, rest(key)))
             parent = places[key] = len(joints) - 1
+            for at, part in enumerate(FINGER_NAMES if with_hand else ()):
+                bone = f"{key}{_FINGERS[at // 3]}{at % 3 + 1}"
+                above = len(joints) - 1 if at % 3 else parent
+                joints.append(BvhJoint(named(bone), bone, above, f"{side}_{part}", rest(bone)))
     order = {"lafan1": "zyx", "xsens": "yxz"}.get(name, "zxy")
     return BvhSkeleton(tuple(joints), order, 1.0 if name == "blender" else 100.0)
 
@@ -152,7 +167,9 @@ def _rests(name: str) -> Callable[[str], F64]:
 
     def unreal(key: str) -> F64:
         part = key.removeprefix("Left").removeprefix("Right")
-        if part in ("Arm", "ForeArm", "Hand"):  # identity axes in the A-pose, so turned up in the T-pose
+        if part in ("Arm", "ForeArm") or part.startswith(
+            "Hand"
+        ):  # identity axes in the A-pose, so turned up in the T-pose
             return rotations.about(_FORWARD, np.array(_A_POSE_RAD if key.startswith("Left") else -_A_POSE_RAD))
         return rotations.IDENTITY
 
@@ -169,10 +186,13 @@ def _toe(body: Body | None) -> F64:
     return np.array([0.0, -ANKLE_HEIGHT, length])
 
 
-def _vector(key: str, body: Body, skeleton: BvhSkeleton) -> F64:
+def _vector(joint: BvhJoint, body: Body, hands: HandBones | None, skeleton: BvhSkeleton) -> F64:
     """Return the vector from the parent to a joint in the T-pose."""
-    side = "left" if key.startswith("Left") else "right"
-    part = key.removeprefix("Left").removeprefix("Right")
+    side, _, finger = joint.source.partition("_")
+    if hands is not None and finger in FINGER_NAMES:
+        return np.asarray(hands.offsets[0 if side == "left" else 1, FINGER_NAMES.index(finger)])
+    side = "left" if joint.key.startswith("Left") else "right"
+    part = joint.key.removeprefix("Left").removeprefix("Right")
     offset = {name: body.offsets[at] for at, name in enumerate(NAMES)}
     divisions = sum(joint.key.startswith("Spine") for joint in skeleton.joints) - 1
     sideways = np.array([1.0, 0.0, 0.0])
@@ -187,12 +207,15 @@ def _vector(key: str, body: Body, skeleton: BvhSkeleton) -> F64:
     return found[part]
 
 
-def hierarchy(skeleton: BvhSkeleton, body: Body) -> Iterator[str]:
+def hierarchy(skeleton: BvhSkeleton, body: Body, hands: HandBones | None = None) -> Iterator[str]:
     """Yield the lines of the hierarchy."""
-    offsets = skeleton.units_per_m * skeleton.offsets(body)
+    offsets = skeleton.units_per_m * skeleton.offsets(body, hands)
     ends = {"Head": body.tips[NAMES.index("head")], "ToeBase": np.array([0.0, 0.0, 0.03])}
     for side in ("left", "right"):
         ends[f"{side.title()}Hand"] = body.tips[NAMES.index(f"{side}_wrist")]
+        if hands is not None:
+            tips = hands.tips[0 if side == "left" else 1]
+            ends |= {f"{side.title()}Hand{key}3": tip for key, tip in zip(_FINGERS, tips, strict=True)}
     names, parents = [joint.name for joint in skeleton.joints], [joint.parent for joint in skeleton.joints]
     tips = [skeleton.units_per_m * rotations.rotate(rotations.inverse(joint.rest), ends.get(joint.key, ends["ToeBase"]))
             for joint in skeleton.joints]  # fmt: skip

@@ -22,6 +22,7 @@ from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.structures.types import F64, I64, Flags
+from pose.utils.whole_file import checked_path
 from pose.utils.written_files import saving
 from pose.world.contacts import point_contacts
 
@@ -346,7 +347,7 @@ class Result:
             raise UsageError(
                 f"{self.name}: cannot be saved as poses.npz, because a file of pose-lift has no metadata of a run"
             )
-        target = Path(path)
+        target = checked_path(path, "path")
         with saving(target, overwrite=overwrite):
             write_results(self.table, self.table.run, {"npz": target}, complete=self.table.complete)
         return target
@@ -405,5 +406,6 @@ def load(path: Path | str) -> Result:
         UsageError: If the file does not exist.
         PoseError: If it is not a valid result.
     """
+    path = checked_path(path, "path")
     table = load_poses(path)
-    return Result(table, Path(path).stem if table.run is None else table.run.source)
+    return Result(table, path.stem if table.run is None else table.run.source)

@@ -23,6 +23,7 @@ from pose.structures.incoming import check_units
 from pose.structures.sequences import Sequence2D, Sequence3D, mirror_observations
 from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.structures.types import F32
+from pose.utils.whole_file import checked_path
 
 if TYPE_CHECKING:
     from pose.lifting.features import Lifted
@@ -134,7 +135,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
     if str(name_or_path) in SHIPPED:
         stem = OFFLINE if str(name_or_path) == SLIDING else name_or_path
         return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"
-    path = Path(name_or_path)
+    path = checked_path(name_or_path, "lifter")
     if not path.is_file():
         raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")
     return path

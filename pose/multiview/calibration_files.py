@@ -21,7 +21,7 @@ from pose.errors import PoseError, UsageError
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
-from pose.multiview.types import ViewCamera
+from pose.multiview.types import Lab, ViewCamera
 from pose.structures.camera import Camera, check_intrinsics
 from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
@@ -36,6 +36,7 @@ MAX_DISTANCE_M = 100.0  # if two cameras are farther apart, the unit of the file
 MAX_ASPECT_ERROR = 0.005  # maximum relative difference of fx and fy from their mean
 MAX_FIT_ERROR_PX = 1.0  # maximum error of k1 and k2 that replace more radial coefficients
 MAX_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
+_SAME_AXES = 1e-6  # largest difference of a rotation from that of the frame of the file
 _MAX_KEY_PARTS = 8
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
@@ -63,6 +64,14 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
         "sigma": {key: round(value, 8) for key, value in known.items()},
         "residual_px": round(accuracy.residual, 3) if math.isfinite(accuracy.residual) else None,
     }
+
+
+def read_lab(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> Lab | None:
+    """Read the frame of a calibration file, as `read_cameras`; None if it is the frame of one of the cameras."""
+    cameras = _cameras_of(path, names, sizes)
+    if any(np.abs(camera.rotation - np.eye(3)).max() < _SAME_AXES for camera in cameras):
+        return None
+    return Lab(cameras[0].rotation, _unit(cameras) * cameras[0].translation)
 
 
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
@@ -280,12 +289,16 @@ def _matrix(loader: _OpenCvLoader, node: "yaml.Node") -> F64:
 _OpenCvLoader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
 
 
+def _unit(cameras: Sequence[ViewCamera]) -> float:
+    """Return the unit of the cameras' positions in m: millimetres if they are far apart."""
+    places = np.stack([camera.position for camera in cameras])
+    return 0.001 if float(np.linalg.norm(places - places[0], axis=1).max()) > MAX_DISTANCE_M else 1.0
+
+
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
     """Return the cameras in the frame of the first one, in metres."""
     base = cameras[0]
-    places = np.stack([camera.position for camera in cameras])
-    apart = float(np.linalg.norm(places - places[0], axis=1).max())
-    unit = 0.001 if apart > MAX_DISTANCE_M else 1.0
+    unit = _unit(cameras)
     found = []
     for camera in cameras:
         rotation = camera.rotation @ base.rotation.T

@@ -16,16 +16,20 @@ from pose.multiview.stored import (
     motion_rows,
     stored_motions,
 )
-from pose.multiview.types import ViewCamera, ViewTrack
+from pose.multiview.types import Lab, ViewCamera, ViewTrack
 from pose.structures.gaps import MAX_TRACK_GAP_S
 from pose.structures.refine import lengths_of
 from pose.structures.types import F32, F64, Flags
 from pose.utils.row_file import RowFile, Rows
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
-from pose.world.frame import World
+from pose.world.frame import CALIBRATION, UNKNOWN, World
 from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
+
+# Agreement of a calibration's frame with people: minimum cosine of its vertical and theirs, and maximum distance of its
+# origin from their floor.
+_MIN_LAB_COSINE, _MAX_LAB_FLOOR_M = 0.94, 0.15
 
 MAX_FPS = 60.0  # maximum frames/s of the result
 
@@ -139,10 +143,21 @@ class _StoredMotion:
         return (joints - root).astype(np.float64) + root.astype(np.float64)
 
 
-def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None = None) -> World:
-    """Find the vertical, unless `up` (3,) is given, and the floor of the scene relative to the first camera."""
+def find_world(
+    motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None = None, lab: Lab | None = None
+) -> World:
+    """Find vertical and floor of the scene relative to the first camera.
+
+    The vertical is `up` (3,), an axis of the calibration's frame `lab` that agrees with people, or that of people. The
+    floor contains the origin of `lab` if people stand near it.
+    """
     standing = (_StoredMotion(motion.joints, line.times[motion.frames]) for motion in motions)
     world = given_gravity(up) if up is not None else find_gravity(standing)
+    if up is None and lab is not None and world.found_by != UNKNOWN:
+        axes = np.concatenate([lab.axes.T, -lab.axes.T])
+        axis = axes[int((axes @ world.up).argmax())]
+        if axis @ world.up > _MIN_LAB_COSINE:
+            world = replace(given_gravity(axis), found_by=CALIBRATION)
     floors, seconds = [], []
     for motion in motions:
         floor = own_floor(world.place(motion.joints[:, ANKLES].astype(np.float64)), line.times[motion.frames])
@@ -151,7 +166,10 @@ def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None 
             seconds.append(len(motion.frames) / line.fps)
     if not floors:
         return world
-    return replace(world, floor=world.floor + common_floor(floors, seconds), floor_known=True)
+    floor = world.floor + common_floor(floors, seconds)
+    if world.found_by == CALIBRATION and lab is not None and abs(lab.origin @ world.up - floor) < _MAX_LAB_FLOOR_M:
+        floor = float(lab.origin @ world.up)
+    return replace(world, floor=floor, floor_known=True)
 
 
 def contacts_of(motion: FusedMotion, world: World, line: FusedTimes) -> F64:

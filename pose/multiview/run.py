@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.multiview.calibration_files import check_cameras, read_cameras
+from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab
 from pose.multiview.collect import collect_tracks
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
@@ -260,8 +260,11 @@ def known_setup(
     offsets: Sequence[float] | None = None,
     distance: tuple[int, int, float] | None = None,
     height: float | None = None,
+    keep_frame: bool = True,
 ) -> Given:
     """Check what is known about several cameras, and open each video once, before any work.
+
+    With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
 
     Raises:
         PoseError: If a video cannot be opened, or the calibration does not fit it.
@@ -289,4 +292,5 @@ def known_setup(
         with open_source(video) as source:
             sizes.append(source.info.size)
     known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
-    return Given(known, refine, None if offsets is None else list(offsets), distance, height)
+    lab = None if calibration is None or not keep_frame else read_lab(Path(calibration), names, sizes)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, height, lab)

@@ -19,7 +19,7 @@ from pose.multiview.motions import (
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
 from pose.multiview.stored import FusedMotion, scaled_motions
-from pose.multiview.types import ViewCamera, ViewTrack
+from pose.multiview.types import Lab, ViewCamera, ViewTrack
 from pose.results import RunInfo, WorldInfo
 from pose.structures.camera import Camera
 from pose.structures.types import F64, FrameResult
@@ -56,6 +56,7 @@ class Given:
     # Indices of two cameras, and the distance between them in m; None if unknown.
     distance: tuple[int, int, float] | None = None
     height: float | None = None  # body height in m of the person seen longest; None if unknown
+    lab: Lab | None = None  # frame of the calibration, whose vertical and floor are kept; None estimates them
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class RigScene:
     motions: list[FusedMotion]  # motions of all people
     cameras: list[dict[str, Json]]  # cameras as stored in result files
     scale_sigma: float = 0.0  # standard deviation of the logarithm of the scale; 0 where a length was given
+    lab: Lab | None = None  # frame of the calibration
 
 
 def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> RigScene:
@@ -101,7 +103,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:
             camera["video"] = in_utf8(run.video)
-    return RigScene(rig, line, motions, cameras, _scale_sigma(given, len(motions)))
+    return RigScene(rig, line, motions, cameras, _scale_sigma(given, len(motions)), given.lab)
 
 
 def _scale_sigma(given: Given, people: int) -> float:
@@ -119,7 +121,7 @@ def results_of(
 ) -> tuple[MultiviewResults, RunInfo]:
     """Return the results of all frames in one world, and the description of the run with cameras and world."""
     first = scene.rig.cameras[0]
-    world = find_world(scene.motions, scene.line, up)
+    world = find_world(scene.motions, scene.line, up, scene.lab)
     results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info)
     statures = [stature_of(motion) for motion in scene.motions]
     heights = {person: (height, height * scene.scale_sigma) for person, height in enumerate(statures, 1)}

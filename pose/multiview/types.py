@@ -29,6 +29,14 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 
 @dataclass(frozen=True, slots=True)
+class Lab:
+    """The frame of a calibration file, in the frame of the first camera."""
+
+    axes: F64  # (3, 3), the axes of the file in its columns
+    origin: F64  # (3,) m
+
+
+@dataclass(frozen=True, slots=True)
 class ViewTrack(ColumnSet):
     """One person as tracked by one camera, in T frames.
 

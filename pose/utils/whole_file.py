@@ -7,11 +7,23 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
+from pose.utils.shown import shown
 
 SPECIAL = "is a device, a pipe or a socket, which is never replaced; choose another file"
 _MAX_NAME_CHARS = 50  # characters of the target's name in the hidden name, which may have at most 255 bytes
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
+
+
+def checked_path(path: object, name: str) -> Path:
+    """Return an argument of the Python API as a path.
+
+    Raises:
+        UsageError: If it is neither text nor a path, or contains a null character.
+    """
+    if not isinstance(path, str | Path) or "\0" in str(path):
+        raise UsageError(f"{name}: expected a path, got {shown(repr(path), 60)}")
+    return Path(path)
 
 
 @contextmanager

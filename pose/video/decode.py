@@ -353,7 +353,7 @@ class StreamSource(Source):
                 return f"{stopped}: cut short, {decoding.decoded} of {decoding.stream.frames} frames could be decoded"
         elif self._is_short(end, MAX_MISSING_END_WITH_SOUND_S if self.info.has_audio else max(MAX_MISSING_END_S, half)):
             return f"{stopped}: cut short, {self._declared_s:.2f} s expected"
-        if decoding.ends_damaged and self._span == Span() and decoding.container.format.name == "mpegts":
+        if decoding.ends_damaged and self._span == Span() and decoding.container.format.name in ("mpegts", "mpeg"):
             return f"{stopped}: cut short, its last image is damaged"
         if not (self._target.is_network or self._target.is_live) and is_cut_off(Path(self._target.url[len("file:") :])):
             return f"{stopped}: cut short, the file ends before its container does"

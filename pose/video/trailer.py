@@ -1,7 +1,7 @@
 """Whether a video file was cut off, according to the sizes and the trailer that its container declares.
 
 Sources: RFC 8794 and RFC 9559 (Matroska, WebM), the GIF89a specification, Microsoft's RIFF (AVI, WebP), ISO/IEC
-14496-12 (MP4), ISO/IEC 13818-1 (transport streams), and Adobe's FLV specification.
+14496-12 (MP4), ISO/IEC 11172-1 and 13818-1 (program and transport streams), and Adobe's FLV specification.
 """
 
 import os
@@ -12,6 +12,8 @@ from typing import IO
 
 _PACKET_BYTES, _SYNC = 188, 0x47  # of transport streams
 _TAIL_PACKETS = 20_000  # packets at the end in which the last unit of each stream begins
+_PACK, _PROGRAM_END = b"\0\0\1\xba", b"\0\0\1\xb9"  # start codes of program streams
+_MAX_PACK_BYTES = 1 << 17
 _SEGMENT = 0x18538067
 _UNKNOWN_RIFF_SIZES = (0, 0xFFFFFFFF)  # of writers that cannot seek
 
@@ -32,7 +34,7 @@ def _check_of(head: bytes) -> Callable[[IO[bytes], int], bool] | None:
         return _mp4
     if head[:1] == b"G" and head[:4] != b"GIF8":
         return _transport_stream
-    starts = {b"\x1a\x45\xdf\xa3": _matroska, b"GIF8": _gif, b"RIFF": _riff, b"FLV\x01": _flv}
+    starts = {b"\x1a\x45\xdf\xa3": _matroska, b"GIF8": _gif, b"RIFF": _riff, b"FLV\x01": _flv, _PACK: _program_stream}
     return starts.get(head[:4])
 
 
@@ -138,6 +140,29 @@ def _transport_stream(file: IO[bytes], size: int) -> bool:
         elif stream in missing:
             missing[stream] -= len(content)
     return any(count > 0 for count in missing.values())
+
+
+def _program_stream(file: IO[bytes], size: int) -> bool:
+    """Return whether the last packet of the last pack is incomplete; cut between two, a stream looks complete."""
+    file.seek(max(0, size - _MAX_PACK_BYTES))
+    tail = file.read()
+    place = tail.rfind(_PACK)
+    if place < 0:
+        return False
+    head = tail[place : place + 14]
+    if len(head) < 14:
+        return True
+    place += 12 if head[4] & 0xF0 == 0x20 else 14 + (head[13] & 7)  # MPEG-1, MPEG-2
+    while place < len(tail):
+        start = tail[place : place + 6]
+        if start[:4] == _PROGRAM_END:
+            return False
+        if len(start) < 6:
+            return any(start)
+        if start[:3] != b"\0\0\1":
+            return False  # not as specified, such as padding of zeros
+        place += 6 + int.from_bytes(start[4:], "big")
+    return place > len(tail)
 
 
 def _flv(file: IO[bytes], size: int) -> bool:

@@ -13,7 +13,7 @@ from pose.structures.types import F64
 
 LEVEL_UP = np.array([0.0, -1.0, 0.0])  # against gravity, in the frame of a level camera
 
-GIVEN, LINES, FEET, BODIES, UNKNOWN = "given", "lines", "feet", "bodies", "unknown"
+GIVEN, CALIBRATION, LINES, FEET, BODIES, UNKNOWN = "given", "calibration", "lines", "feet", "bodies", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class World:
     # Height of the floor along y after the rotation in m, negative if the camera is above it: p_world = rotation @
     # p_camera - (0, floor, 0).
     floor: float
-    # Source of the vertical: 'given'; 'lines' (straight lines of the background, with people); 'feet' (the plane of
-    # standing feet, with bodies); 'bodies' (upright bodies alone); or 'unknown' (the camera is assumed to be level).
+    # Source of the vertical: 'given'; 'calibration' (an axis of a calibration file); 'lines' (straight lines of the
+    # background, with people); 'feet' (the plane of standing feet, with bodies); 'bodies' (upright bodies alone); or
+    # 'unknown' (the camera is assumed to be level).
     found_by: str
     sigma_degrees: float  # standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown
     floor_known: bool = True  # whether feet determined the floor; otherwise `floor` is 0, the camera's own height

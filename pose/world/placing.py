@@ -99,7 +99,7 @@ def _placed_by_people(
 
 
 def _with_lines(recorded: RunData, log: MotionLog, decision: Decision, steps: Steps) -> Steps:
-    """Return the steps with the lines of the background, unless gravity is given or nobody is in view."""
+    """Return the steps with the lines of the background, unless gravity is given or no people are in view."""
     if recorded.images is None or steps.up is not None or not log.peopled:
         return steps
     wanted = wanted_times(log.times, log.begins, decision.motion.moves)

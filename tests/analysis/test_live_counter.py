@@ -39,6 +39,19 @@ def test_live_counter_counts_squats(count):
     assert set(counts) == set(range(2, count + 1)), "the first counts with the second"
 
 
+def test_a_movement_has_a_name_if_its_repetitions_agree(monkeypatch):
+    """Repetitions of a dance are alike, but one alone has another name than the next."""
+    names = [[count.movement for count in seen.values()] for seen in counted(squats(4)[0]) if seen]
+    assert names[0] == ["movement A"], "two repetitions are too few"
+    assert names[-1] == ["squat"]
+    turns = iter(range(10_000))
+    monkeypatch.setattr(
+        "pose.live.counter.movement_name",
+        lambda courses: "forward bend" if len(courses) > 1 or next(turns) % 2 else "lunge",
+    )
+    assert {count.movement for seen in counted(squats(4)[0]) for count in seen.values()} == {"movement A"}
+
+
 def test_live_counter_ignores_standing_and_walking():
     times = np.arange(0, 8, 1 / 30)
     assert not any(counted(motion(times, standing(times))))

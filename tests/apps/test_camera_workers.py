@@ -1,5 +1,6 @@
 """The 2D of several cameras at the same time: the same results, one error, and an end when it is asked for."""
 
+import shutil
 import threading
 
 import numpy as np
@@ -16,12 +17,17 @@ from pose.pipeline import Pipeline
 from pose.results.run import unreported
 
 
+@pytest.fixture(scope="module")
+def made(videos, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clips")
+    for clip, name, seconds in (("a", "dance", 0.3), ("b", "squats", 0.3), ("c", "dance", 0.5)):
+        beginning(videos / f"{name}.mp4", folder / f"{clip}.mp4", seconds)
+    return folder
+
+
 @pytest.fixture
-def clips(videos, tmp_path):
-    clips = [tmp_path / "a.mp4", tmp_path / "b.mp4", tmp_path / "c.mp4"]
-    for clip, name in zip(clips, ("dance.mp4", "squats.mp4", "dance.mp4"), strict=True):
-        beginning(videos / name, clip, 0.3 if clip.stem != "c" else 0.5)
-    return list(map(str, clips))
+def clips(made, tmp_path):
+    return [str(shutil.copy(clip, tmp_path)) for clip in sorted(made.iterdir())]
 
 
 @pytest.fixture

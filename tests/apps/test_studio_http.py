@@ -304,4 +304,5 @@ def test_exports_and_events_come_from_a_worker_and_its_errors_are_one_line(proje
     assert exports[2][1][:2] == b"PK"  # one file for each person
     assert unknown[0] == 422
     one_line(PoseError(unknown[1].decode()))
-    assert events[0] in (200, 422)
+    assert events[0] == 200
+    assert isinstance(events[1]["events"], list)

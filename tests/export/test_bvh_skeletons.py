@@ -1,14 +1,20 @@
 """`--bvh-skeleton`: names, axes and places of the skeletons that other programs expect, read by a reader of our own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from glb_reader import node_places
 from pose_apps.convert import main as convert
 from pose_datasets.rotations import intrinsic
+from pose_fakes import run_info, seen_result
 
 from pose.body.rigs import bone_names, is_finger
+from pose.body.tracks import open_selection
 from pose.export import export
 from pose.export.bvh_skeletons import BVH_SKELETONS
+from pose.results import NpzWriter
+from pose.structures.hand_points import Hands
 from pose.structures.skeletons import H36M17
 
 OTHERS = BVH_SKELETONS[1:]
@@ -186,6 +192,46 @@ def test_the_plain_skeleton_is_as_before(recorded, tmp_path):
     recording, _ = recorded(5)
     (made,) = export(recording, ["bvh"], tmp_path, "plain")
     assert read_bvh(made.path)[0][:2] == ["pelvis", "left_hip"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("blender", "f_index.01.L"), ("mixamo", "mixamorig:LeftHandIndex1"), ("unreal", "index_01_l")]
+)
+def test_fingers_have_the_directions_of_the_hand_points(name, first, rng, tmp_path):
+    points = np.zeros((21, 3))  # camera axes: the arm to the right, palm down, fingers that bend
+    for finger in range(5):
+        points[4 * finger + 1] = 0.09, 0, -0.03 + 0.015 * finger
+        for part in range(1, 4):
+            points[4 * finger + part + 1] = points[4 * finger + part] + (
+                0.03,
+                0.01 * part * rng.random(),
+                0.004 * finger,
+            )
+    path = tmp_path / "poses.npz"
+    info = run_info(H36M17)
+    with NpzWriter(path, replace(info, settings={**info.settings, "hands": True})) as writer:
+        for at in range(6):
+            seen = seen_result([(0, 0, 4)], index=at, time=at / 25)
+            hands = Hands.unknown(1)
+            hands.shapes[0, 0], hands.points[0, 0], hands.scores[0, 0] = points, 300 + 200 * points[:, :2], 0.9
+            writer.write(replace(seen, people=replace(seen.people, hands=hands)))
+    recording = open_selection(path, space="camera")
+    recording.bvh_skeleton = name
+    (made,) = export(recording, ["bvh"], tmp_path, name)
+    names, places, _ = places_of(made.path)
+    found = places[-1, names.index(first) :][:3]
+    bones = np.diff(points[5:8], axis=0) * (1, -1, -1)
+    np.testing.assert_allclose(unit(np.diff(found, axis=0)), unit(bones), atol=1e-3)
+    lengths, expected = (np.linalg.norm(one, axis=1) for one in (np.diff(found, axis=0), bones))
+    np.testing.assert_allclose(lengths / lengths.sum(), expected / expected.sum(), rtol=1e-3)  # sized to the forearm
+    assert sum("ndex" in joint for joint in names) == 6
+    recording.bvh_skeleton = "lafan1"
+    (plain,) = export(recording, ["bvh"], tmp_path, "lafan1")
+    assert len(read_bvh(plain.path)[0]) == 22
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def open_hands():

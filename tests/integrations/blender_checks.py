@@ -137,12 +137,25 @@ def check_errors(result):
     return {"error": ""}
 
 
+def check_undo(result):
+    counts = [len(bpy.data.objects)]
+    bpy.context.scene.pose_run.folder = str(result)
+    bpy.ops.ed.undo_push(message="before")
+    assert bpy.ops.pose_run.import_result("EXEC_DEFAULT", True) == {"FINISHED"}
+    counts.append(len(bpy.data.objects))
+    meshes = sum(one.type == "MESH" for one in bpy.data.objects)
+    bpy.ops.ed.undo()
+    return {"objects": [*counts, len(bpy.data.objects)], "meshes": meshes, "version": list(bpy.app.version)}
+
+
 bpy.ops.wm.read_factory_settings(use_empty=True)
 pose_run.register()
 way = sys.argv[3]
 if way == "live":
     found = check_live(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))
 else:
-    found = {"import": check_import, "retarget": check_retarget, "errors": check_errors}[way](sys.argv[2])
+    found = {"import": check_import, "retarget": check_retarget, "errors": check_errors, "undo": check_undo}[way](
+        sys.argv[2]
+    )
 pose_run.unregister()
 print("RESULT" + json.dumps(found))

@@ -6,14 +6,17 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info, seen_result
+from reader_environments import clean_environment, environment
 
 from pose.body import skeleton as ours
+from pose.body.tracks import open_selection
+from pose.export import export
 from pose.live import LiveResult
 from pose.live.messages import messages
 from pose.live.rigid import RigidBodies
@@ -24,7 +27,7 @@ from pose.structures.skeletons import H36M17
 FOLDER = Path(__file__).resolve().parents[2] / "integrations" / "blender"
 CHECKS = Path(__file__).with_name("blender_checks.py")
 TO_BLENDER = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
-needs_bpy = pytest.mark.skipif(find_spec("bpy") is None, reason="needs bpy")
+BLENDERS = ("bpy", "bpy-previous")  # environments with the two newest versions
 
 
 def module(name: str, path: Path):
@@ -96,17 +99,19 @@ def test_one_command_writes_an_installable_zip(tmp_path):
     assert outside == {"bpy", "mathutils", "numpy"}, "only what Blender contains"
 
 
-def in_blender(tmp_path, source, way):
+def in_blender(blender, tmp_path, source, way):
+    python = environment(blender) / "bin" / "python"
     build = module("build_of_extension", FOLDER / "build.py").build
     package = tmp_path / "extension" / "pose_run"
     package.mkdir(parents=True)
     with zipfile.ZipFile(build(tmp_path)) as archive:
         archive.extractall(package)
     run = subprocess.run(
-        [sys.executable, str(CHECKS), str(package.parent), str(source), way],
+        [python, CHECKS, package.parent, source, way],
         capture_output=True,
         text=True,
         check=False,
+        env=clean_environment(),
     )
     lines = [line[6:] for line in run.stdout.splitlines() if line.startswith("RESULT")]
     assert lines, run.stderr + run.stdout
@@ -114,9 +119,9 @@ def in_blender(tmp_path, source, way):
 
 
 @pytest.mark.slow
-@needs_bpy
-def test_import_makes_people_camera_and_scene(result, tmp_path):
-    found = in_blender(tmp_path, result, "import")
+@pytest.mark.parametrize("blender", BLENDERS)
+def test_import_makes_people_camera_and_scene(result, tmp_path, blender):
+    found = in_blender(blender, tmp_path, result, "import")
     assert found["names"] == ["Person 1"]
     assert (found["fps"], found["range"], found["size"]) == (pytest.approx(25), [1, 12], [640, 480])
     joints = moving() + np.array([[0.1 * at, 0.1, 4.0] for at in range(12)])[:, None]
@@ -130,8 +135,8 @@ def test_import_makes_people_camera_and_scene(result, tmp_path):
 
 
 @pytest.mark.slow
-@needs_bpy
-def test_live_messages_pose_an_armature_and_are_recorded(tmp_path):
+@pytest.mark.parametrize("blender", BLENDERS)
+def test_live_messages_pose_an_armature_and_are_recorded(tmp_path, blender):
     bodies, texts = RigidBodies(), []
     for at, joints in enumerate(moving()):
         frame = seen_result([(0.1 * at, 0.1, 4.0)], joints.astype(np.float32), at, at / 30)
@@ -139,7 +144,7 @@ def test_live_messages_pose_an_armature_and_are_recorded(tmp_path):
         texts += messages(live, bodies)
     texts.append('{"type": "pose", "format": "pose-live", "bones": []}')
     (tmp_path / "messages.json").write_text(json.dumps(texts), encoding="utf-8")
-    found = in_blender(tmp_path, tmp_path / "messages.json", "live")
+    found = in_blender(blender, tmp_path, tmp_path / "messages.json", "live")
     assert found["frames"] == 6
     sent = json.loads(texts[-2])
     pelvis = np.array(sent["bone_root"]) @ TO_BLENDER.T
@@ -153,9 +158,9 @@ def test_live_messages_pose_an_armature_and_are_recorded(tmp_path):
 
 
 @pytest.mark.slow
-@needs_bpy
-def test_retargeting_gives_the_limbs_our_directions(result, tmp_path):
-    found = in_blender(tmp_path, result, "retarget")
+@pytest.mark.parametrize("blender", BLENDERS)
+def test_retargeting_gives_the_limbs_our_directions(result, tmp_path, blender):
+    found = in_blender(blender, tmp_path, result, "retarget")
     assert len(found["degrees"]) == 12
     for rig, degrees in found["degrees"].items():
         assert degrees < 0.5, rig
@@ -163,8 +168,20 @@ def test_retargeting_gives_the_limbs_our_directions(result, tmp_path):
 
 
 @pytest.mark.slow
-@needs_bpy
-def test_a_wrong_folder_is_one_line_and_changes_nothing(result, tmp_path):
-    found = in_blender(tmp_path, result, "errors")
+@pytest.mark.parametrize("blender", BLENDERS)
+def test_a_wrong_folder_is_one_line_and_changes_nothing(result, tmp_path, blender):
+    found = in_blender(blender, tmp_path, result, "errors")
     assert "no such file; choose the folder of a result of pose-run" in found["error"]
     assert found["objects"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blender", BLENDERS)
+def test_characters_are_imported_and_undo_removes_all(result, tmp_path, blender):
+    (_,) = export(open_selection(result / "poses.npz"), ["glb"], result, "poses")
+    found = in_blender(blender, tmp_path, result, "undo")
+    before, after, undone = found["objects"]
+    assert (before, undone) == (0, 0)
+    assert after >= 4  # the armature of the person, the camera, the character and its mesh
+    assert found["meshes"] >= 1
+    assert found["version"][:2] >= [5, 2]

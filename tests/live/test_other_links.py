@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from link_fakes import in_names_order, link_frame, live_result, quaternion_matrix, turned_body
 from live_fakes import wait_until
+from reader_environments import clean_environment, environment
 
 from pose.body.skeleton import NAMES, PARENTS
 from pose.errors import PoseError, UsageError
@@ -177,6 +179,31 @@ def test_mqtt_publishes_people_and_discovery_and_reconnects(rng):
             "device_class", "state_class", "icon",
         }  # fmt: skip
     assert len({config["unique_id"] for config in configs.values()}) == 5
+
+
+HOME_ASSISTANT = """
+import json, sys
+from homeassistant.components.mqtt import binary_sensor, sensor
+from homeassistant.components.mqtt.abbreviations import ABBREVIATIONS
+schemas = {"binary_sensor": binary_sensor.DISCOVERY_SCHEMA, "sensor": sensor.DISCOVERY_SCHEMA}
+for topic, config in json.load(sys.stdin).items():
+    kept = schemas[topic.split("/")[1]](config)
+    assert set(config) <= set(kept), set(config) - set(kept)  # unknown keys are removed without an error
+    print(kept["unique_id"])
+"""
+
+
+@pytest.mark.slow
+def test_home_assistant_accepts_the_discovery():
+    from pose.live.links.mqtt import discovery
+
+    python = environment("homeassistant") / "bin" / "python"
+    done = subprocess.run(
+        [python, "-c", HOME_ASSISTANT], input=json.dumps(discovery()), capture_output=True, text=True,
+        env=clean_environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(set(done.stdout.split())) == len(discovery()) == 5
 
 
 def tree_joints(transforms, number):

@@ -25,6 +25,8 @@ CONTAINERS = {
     "a.flv": {"codec": "flv", "tone": 2.0},
     "b.flv": {"codec": "flv"},
     "a.mov": {"tone": 2.0},
+    "a.mpg": {"codec": "mpeg1video", "fps": 25, "tone": 2.0, "tone_codec": "mp2"},
+    "b.mpg": {"codec": "mpeg2video", "fps": 25},
     "b.gif": {"codec": "gif", "pix_fmt": "rgb8"},
 }
 

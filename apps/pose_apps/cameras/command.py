@@ -163,7 +163,10 @@ def setup_of(videos: Sequence[str], cameras: CamerasConfig, height: str | None, 
 
     distance = None if cameras.distance is None else read_distance(cameras.distance, camera_names(videos))
     offsets = read_offsets(cameras.offsets)
-    return known_setup(videos, cameras.file, refine=refine, offsets=offsets, distance=distance, height=_height(height))
+    return known_setup(
+        videos, cameras.file, refine=refine, offsets=offsets, distance=distance, height=_height(height),
+        keep_frame=cameras.frame == "lab",
+    )  # fmt: skip
 
 
 def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:

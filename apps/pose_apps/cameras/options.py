@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pose.errors import UsageError
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, camera_names, repeated
@@ -25,6 +26,8 @@ class CamerasConfig(Options):
         None,
         "start times of the videos on a common clock in seconds, in their order, such as 0,1.25; default: estimated",
     )
+
+    frame: Literal["lab", "people"] = option("lab", "vertical and floor: those of the calibration file, or of people")
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

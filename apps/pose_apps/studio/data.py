@@ -84,12 +84,12 @@ def portion(table: Recording, first: int, count: int) -> dict[str, Any]:
 
 def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) -> dict[str, Json]:
     at = np.searchsorted(table.frames, table.frame_index[rows]) - first
-    if (placed := table.placed) is not None:
-        joints: NDArray[np.float64] = placed.joints[rows].astype(np.float64)
-        contacts, up = placed.contacts[rows], (0.0, 1.0, 0.0)
+    if table.placed is not None:
+        joints = np.asarray(table.placed.joints[rows], np.float64)
+        contacts = np.asarray(table.placed.contacts[rows], np.float64)
     else:
-        camera = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
-        joints, contacts, up = camera * (1.0, -1.0, -1.0), np.zeros((len(rows), 2), np.float32), (0.0, 1.0, 0.0)
+        camera = np.asarray(table.joints3d[rows] + table.root[rows][:, None], np.float64)
+        joints, contacts = camera * (1, -1, -1), np.zeros((len(rows), 2))
     sigma = np.asarray(table.sigma[rows], np.float64)
     points, scores = np.array(table.keypoints[rows]), np.array(table.scores[rows])
     centres, seen = to_h36m17(points, scores, table.skeleton)
@@ -103,7 +103,7 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
         order = mirrored_orders(table.skeleton)[limb]
         points[row], scores[row] = points[row, order], scores[row, order]
     stage = np.stack([joints[..., 0], -joints[..., 2], joints[..., 1]], axis=-1)
-    angles = joint_angles(joints, sigma, np.array(up)).degrees
+    angles = joint_angles(joints, sigma, np.array([0.0, 1.0, 0.0])).degrees
     shown = PIXEL_PARTS * np.where(scores[..., None] > 0, points, np.nan)
     count = last - first
     return {
@@ -113,7 +113,7 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
         "points": _packed(_spread(shown.reshape(len(rows), -1), at, count)),
         "centre": _packed(_spread(PIXEL_PARTS * centre, at, count)),
         "angles": _packed(_spread(10 * angles, at, count)),
-        "contacts": _packed(_spread(100 * np.asarray(contacts, np.float64), at, count)),
+        "contacts": _packed(_spread(100 * contacts, at, count)),
     }
 
 

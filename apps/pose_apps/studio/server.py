@@ -285,7 +285,11 @@ class Studio:
     async def _events(self, request: web.Request) -> web.Response:
         self._table(request)  # refuses an unknown result
         poses = self._project(request).result(request.match_info["result"])
-        return web.json_response(await self._exporter.ask({"do": "events", "poses": str(poses)}))
+        try:
+            found = await self._exporter.ask({"do": "events", "poses": str(poses)})
+        except PoseError:  # a movement that cannot be analysed has none
+            found = {"events": []}
+        return web.json_response(found)
 
     async def _export(self, request: web.Request) -> web.StreamResponse:
         """Write a result in a format, and send the file, or an archive of several files."""

@@ -138,13 +138,15 @@ def scenes_line(info: "WorldInfo") -> str:
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
     """Summarise in one line how gravity and the floor were found."""
-    from pose.world.frame import FEET, GIVEN, LINES, UNKNOWN
+    from pose.world.frame import CALIBRATION, FEET, GIVEN, LINES, UNKNOWN
 
     world = info.world
     if world.found_by == UNKNOWN:
         text = "world: gravity unknown, camera assumed level (set --pitch and --roll)"
     elif world.found_by == GIVEN:
         text = "world: gravity from --pitch and --roll"
+    elif world.found_by == CALIBRATION:
+        text = "world: gravity from the calibration (--frame people estimates it)"
     else:
         by = {LINES: "straight lines and people", FEET: "standing feet"}.get(world.found_by, "upright bodies")
         text = f"world: gravity from {by} (+- {world.sigma_degrees:.{int(world.sigma_degrees < 1)}f} degrees)"
