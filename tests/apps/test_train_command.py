@@ -126,8 +126,8 @@ def test_unknown_recipe_key_gives_a_one_line_error(mocap, tmp_path, capsys):
 RECIPES = sorted(
     path.stem
     for path in (Path(__file__).parents[2] / "configs" / "train").glob("*.yaml")
-    # test_train_on_human36m.py, test_train_forecaster.py and test_pretraining run the others
-    if not path.stem.startswith(("human36m", "forecaster", "pretraining"))
+    # test_train_on_human36m.py, test_train_forecaster.py, test_train_sensor.py and test_pretraining run the others
+    if not path.stem.startswith(("human36m", "forecaster", "pretraining", "sensor"))
 )
 
 
