@@ -230,7 +230,18 @@ class WorldConfig(LiveWorldConfig):
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
+    cutoff: float | None = option(
+        None,
+        "cut-off frequency of the smoothing in Hz; default: by residual analysis, 6 to 12",
+        minimum=0.5,
+        maximum=100,
+    )
     foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
+
+    def __post_init__(self) -> None:
+        LiveWorldConfig.__post_init__(self)
+        if self.cutoff is not None and not self.smooth:
+            raise UsageError("cutoff: is that of the smoothing, which --no-smooth turns off")
 
 
 PresetName = Literal["accurate", "balanced", "best", "fast", "permissive", "standard"]

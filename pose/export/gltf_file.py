@@ -184,7 +184,7 @@ def _bones(
         found, source = found | bones_by_table(table[1], names, table[0]), "table and name"
     found = {own: node for own, node in found.items() if not own.startswith("Spine")}  # the hierarchy shows the spine
     if any(not 0 <= node < len(names) for node in found.values()):
-        raise ValueError("a bone is no node")
+        raise ValueError("a bone is not a node")
     return found, source
 
 

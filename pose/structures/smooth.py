@@ -25,7 +25,7 @@ def zero_phase(values: NDArray[np.floating], times: F64, cutoff_hz: float, order
         cutoff_hz: Cut-off frequency, Hz.
     """
     count = len(times)
-    smooth = np.array(values, np.float64)
+    smooth = np.array(values, np.float64, order="C")  # so that `flat` is a view
     if count < 4:
         return smooth
     flat = smooth.reshape(count, -1)

@@ -307,6 +307,7 @@ class Placed(ColumnSet):
         inconsistent: (P, 4) whether the 2D keypoints of each limb (`pose.structures.skeletons.LIMBS`) contradict the
         person's bone
             lengths (`pose.world.consistency`).
+        raw: (P, 17, 3) m, joints in the camera frame before depth, gap, smoothing and foot steps; NaN in filled rows.
     """
 
     joints: F32 = column(
@@ -326,6 +327,10 @@ class Placed(ColumnSet):
     inconsistent: Flags = column(
         "inconsistent", (len(LIMBS),), "|b1", part="world", required=False, optional=True, member="inconsistent",
         labels=tuple(LIMBS), sparse=True,
+    )  # fmt: skip
+    raw: F32 = column(
+        "raw_joints3d", (JOINTS, 3), unit="m", space="camera", limits=(-1e6, 1e6), part="world", required=False,
+        optional=True, fill=math.nan,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -189,7 +189,7 @@ class Overlay:
             hands = result.people.hands
             if hands is not None:
                 keypoints, scores = with_hands(keypoints, scores, hands, result.poses.swapped[:, 1])
-            people = replace(result.people, keypoints=keypoints, scores=scores)
+            people = replace(result.people, keypoints=keypoints, scores=scores, keypoint_sigma=np.zeros_like(scores))
             badges = [self._badge(people, row) for row in range(len(people))]
             badges = [
                 b._replace(words=f"{b.words}?") if self._is_doubtful(result, i) else b for i, b in enumerate(badges)

@@ -4,7 +4,7 @@
               whose 2D keypoints contradict the bone lengths
 2. depth      estimates the distance from the whole body, filters it over time, and gives its uncertainty
 3. gaps       fills short gaps and marks the filled frames
-4. smoothing  applies a zero-phase filter between long gaps, and restores the bone lengths
+4. smoothing  applies a zero-phase filter, whose cut-off follows from residuals, and restores the bone lengths
 5. scene      estimates gravity, floor, sizes, and an unknown focal length together (`pose.world.scene`)
 6. floor      puts people on the common floor
 7. contacts   finds foot contacts with hysteresis thresholds
@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.structures.refine import assembled, lengths_of
-from pose.structures.smooth import zero_phase
 from pose.structures.types import F64, Flags
 from pose.world import depth as depths
 from pose.world.camera_motion.decision import Spans
@@ -27,7 +26,8 @@ from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.corrections import Corrections
-from pose.world.feet import exclude_sliding, hold_feet, path_correction
+from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
+from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
@@ -53,6 +53,7 @@ class Steps:
     bones: bool = True  # whether to make bone lengths constant
     fill: bool = True  # whether to fill short gaps
     smooth: bool = True  # whether to smooth the motion
+    cutoff_hz: float | None = None  # cut-off frequency of the smoothing for all joints, Hz; None estimates it
     feet: bool = True  # whether to keep standing feet in place
     # Whether the intrinsics are known. Otherwise the field of view is assumed, which adds to the uncertainty of the
     # distance.
@@ -105,6 +106,8 @@ class Cleaned:
         inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
             right leg, left arm, right arm.
         foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
+        raw: (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames.
+        cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
     times: F64
@@ -124,6 +127,8 @@ class Cleaned:
     partial: Flags
     inconsistent: Flags
     foot_velocities: F64
+    raw: F64
+    cutoffs: Cutoffs | None
 
 
 def clean(
@@ -198,17 +203,18 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         places = np.searchsorted(before, person.times[filled])
         lifted = np.insert(lifted, places, np.nan, axis=0)
         inconsistent = np.insert(inconsistent, places, False, axis=0)
+    cutoffs = None
     if steps.smooth:
-        joints, root = person.joints.copy(), person.root.copy()
-        for part in stretches(person.times, rules.gaps):
-            joints[part] = zero_phase(joints[part], person.times[part], rules.smooth.cutoff_hz)
-            root[part] = zero_phase(root[part], person.times[part], rules.smooth.cutoff_hz)
+        joints, root, parts = person.joints.copy(), person.root.copy(), stretches(person.times, rules.gaps)
+        cutoffs = find_cutoffs(person, parts, rules.smooth) if steps.cutoff_hz is None else all_at(steps.cutoff_hz)
+        for part in parts:
+            joints[part], root[part] = smooth_person(joints[part], root[part], person.times[part], cutoffs)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
         lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
         inconsistent, 1000 * spread, height_given=wanted is not None,
-        size_sigma=0.0 if measured is None else measured.scale_sigma,
+        size_sigma=0.0 if measured is None else measured.scale_sigma, cutoffs=cutoffs,
     )  # fmt: skip
 
 
@@ -226,6 +232,10 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
+    cameras = np.zeros((len(placed), 3))
+    if steps.path is not None and steps.path.positions is not None:
+        cameras = steps.path.positions[steps.path.rows(work.times)]
+    cameras = world.place(cameras) + raised * _UP
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     footing = (
         np.zeros((0, 6))
@@ -240,7 +250,8 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         if steps.feet and len(times) > 1:
             held = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
             feet_held[span] = held | (by_user & in_contact)
-            placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet)[:, None]
+            axes = view_axes(placed[span][:, 0], cameras[span])
+            placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet, axes)[:, None]
             placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)
     joints = world.to_camera(placed)
     if steps.path is not None:
@@ -253,4 +264,5 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, feet_held, work.filled, moved_by,
         work.height, work.height_sigma, work.height_interval, raised,
         partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
+        work.lifted, work.cutoffs,
     )  # fmt: skip

@@ -1,13 +1,15 @@
 """Removal of foot skating: the path of the body is corrected, and the legs take the remainder.
 
 The path is changed as little as necessary to keep standing feet in place: least squares over the whole track, in which
-steps of standing feet are weighed against changes of the path. Along the viewing direction, where a camera is least
-accurate, the path is less stiff. Then each foot is kept at its mean position by rotating the leg, within a limit; the
-correction is faded in and out. A foot that keeps moving is sliding and is not changed.
+steps of standing feet are weighed against changes of the path. Along the ray from the camera, where it is least
+accurate, the path is less stiff; such a correction hardly moves the person in the image. Then each foot is kept at its
+mean position by rotating the leg, within a limit; the correction is faded in and out. A foot that keeps moving is
+sliding and is not changed.
 """
 
 import numpy as np
 
+from pose.structures.rotations import unit
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
 from pose.structures.types import F64, Flags
@@ -15,6 +17,7 @@ from pose.world.contacts import runs
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootRules
 
+_UP = np.array([0.0, 1.0, 0.0])
 _LEGS = tuple(
     (H36M17.index(f"{side}_hip"), H36M17.index(f"{side}_knee"), H36M17.index(f"{side}_ankle"))
     for side in ("left", "right")
@@ -35,9 +38,32 @@ def exclude_sliding(ankles: F64, contacts: Flags, times: F64, rules: FootRules =
     return standing
 
 
-def path_correction(ankles: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Return the correction (T, 3) m in the world of the body's position that keeps standing feet in place."""
-    # For each world axis, the corrections c_t minimise a sum of squares: c_t in units of `rules.path_sigma_m`, the
+def view_axes(places: F64, cameras: F64) -> F64:
+    """Return axes (T, 3, 3) as rows: across the ray from `cameras` to `places` (T, 3) m, up across it, and along it."""
+    along = unit(places - cameras)
+    across = unit(np.cross(_UP, along))
+    return np.stack([across, np.cross(along, across), along], axis=1)
+
+
+def path_correction(
+    ankles: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet, axes: F64 | None = None
+) -> F64:
+    """Return the correction (T, 3) m in the world of the body's position that keeps standing feet in place.
+
+    Args:
+        ankles: (T, 2, 3) m.
+        standing: (T, 2) whether each foot stands.
+        times: (T,) s.
+        rules: Thresholds; `path_sigma_m` refers to `axes`.
+        axes: (T, 3, 3) slowly varying axes as rows, such as those of `view_axes`; None: those of the world.
+    """
+    if axes is not None:
+        middle = (axes[1:] + axes[:-1]) / 2
+        steps = np.einsum("tij,tfj->tfi", middle, np.diff(ankles, axis=0))
+        ankles = np.concatenate([np.zeros_like(steps[:1]), np.cumsum(steps, axis=0)])
+        correction = path_correction(ankles, standing, times, rules)
+        return np.asarray(np.einsum("tij,ti->tj", axes, correction))
+    # For each axis, the corrections c_t minimise a sum of squares: c_t in units of `rules.path_sigma_m`, the
     # change c_t+1 - c_t in `rules.step_sigma_m`, and for each standing foot its motion plus this change in
     # `rules.contact_step_sigma_m`. This gives a tridiagonal system. The standard deviations refer to `rules.rate_fps`;
     # at other frame rates the terms are weighted by their duration.

@@ -50,7 +50,9 @@ class GapRules:
 class SmoothRules:
     """Cut-off frequencies of the smoothing filters."""
 
-    cutoff_hz: float = 6.0  # cut-off of the zero-phase filter for recorded motion
+    min_cutoff_hz: float = 6.0  # smallest cut-off of the zero-phase filter for recorded motion
+    max_cutoff_hz: float = 12.0  # largest one
+    fast_share: float = 0.2  # share of the fastest parts, which decide on the cut-off of a joint group
     live_cutoff_hz: float = 8.0  # cut-off of the live One-Euro filter for joints at rest
     live_cutoff_hz_per_mps: float = 40.0  # increase of `live_cutoff_hz` per m/s of speed
     live_root_cutoff_hz: float = 1.5  # cut-off of the live One-Euro filter for the pelvis at rest
@@ -135,7 +137,8 @@ class FootRules:
         slide_window_s: Time window of `max_slide_m`.
         contact_step_sigma_m: Standard deviation of a standing foot's motion between two frames at `rate_fps`.
         rate_fps: Frame rate to which the standard deviations per frame refer.
-        path_sigma_m: Standard deviation of the correction of the body's position along x, y and z.
+        path_sigma_m: Standard deviation of the correction of the body's position across the ray from the camera, up
+            across it, and along it. The 2D shows the first two, so a correction must not move the person in the image.
         step_sigma_m: Standard deviation of the change of this correction between two frames at `rate_fps`.
         max_foot_shift_m: Maximum correction of a foot.
         bend_share: Share of the correction along the leg that is made by bending the leg. The remaining part is
@@ -147,7 +150,7 @@ class FootRules:
     slide_window_s: float = 1.0
     contact_step_sigma_m: float = 0.004
     rate_fps: float = 30.0
-    path_sigma_m: tuple[float, float, float] = (0.03, 0.05, 0.2)
+    path_sigma_m: tuple[float, float, float] = (0.01, 0.01, 0.2)
     step_sigma_m: float = 0.006
     max_foot_shift_m: float = 0.05
     bend_share: float = 0.2

@@ -187,6 +187,7 @@ class PlacedRun:
                 "joints3d": cleaned.joints,
                 "world": cleaned.placed,
                 "doubtful": doubtful,
+                "raw_joints3d": cleaned.raw,
             }
             self._rows.append(number, rows_of(cleaned, len(cleaned.times), _PLACED, **named))
             self._begins.append((float(cleaned.times[0]), number))

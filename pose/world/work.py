@@ -7,6 +7,7 @@ import numpy as np
 from pose.structures.columns import column
 from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, Flags
+from pose.world.cutoffs import Cutoffs
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
 from pose.world.size import PersonSize
@@ -38,6 +39,7 @@ class Work:
         height_interval: Shortest interval that holds the height with a probability of 68 %, m.
         height_given: Whether the height was given or measured instead of estimated from the scene.
         size_sigma: Standard deviation of the logarithm of a size and distance that depth images measured; 0 without.
+        cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
     bones: F64
@@ -56,6 +58,7 @@ class Work:
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False
     size_sigma: float = 0.0
+    cutoffs: Cutoffs | None = None
 
 
 def resized(work: Work, size: PersonSize, rules: SizeRules = RULES.size) -> Work:

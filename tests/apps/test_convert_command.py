@@ -55,7 +55,7 @@ def test_person_time_span_and_rate_options_select_frames(poses, tmp_path, capsys
         (["--to", "bvh", "--roll", "999"], "error: --roll: 999.0 is out of range; allowed: -180"),
         (["--to", "bvh", "--height", "tall"], "error: --height: expected metres, such as 1.82, or by id of the person"),
         (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: --height: no person has the id 7; ids: 1, 2"),
-        (["--to", "bvh,trc", "--rig", "vrm"], "error: --rig: applies only to glb, usd, fbx; --to has bvh, trc\n"),
+        (["--to", "csv,trc", "--rig", "vrm"], "error: --rig: applies only to bvh, glb, usd, fbx; --to has csv, trc\n"),
         (["--to", "csv", "--video", __file__], "error: --video: applies only to rrd, html; --to has csv\n"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],

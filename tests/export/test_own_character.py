@@ -175,8 +175,8 @@ def test_a_table_names_bones_that_no_one_knows(recorded, tmp_path, capsys):
     assert main([*words, "--bones", str(table), "--quiet"]) == 0
     check_directions(node_places(tmp_path / "out" / "poses.glb")[0], odd, joints[0])
     for content, message in (
-        ('{"hip": "x0"}', "'hip' is no bone of VRM 1.0"), ('{"hips": "y"}', "no bone 'y'; it has"), ("[]", "an object"),
-        ("{", "not JSON"),
+        ('{"hip": "x0"}', "'hip' is not a bone of VRM 1.0"), ('{"hips": "y"}', "no bone 'y'; it has"),
+        ("[]", "an object"), ("{", "not JSON"),
     ):  # fmt: skip
         table.write_text(content)
         assert main([*words, "--bones", str(table), "--overwrite"]) == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.body.character.sole_lock import Soles, locked, rise_of
+from pose.body.character.sole_lock import Soles, locked, lowering, rise_of
 from pose.structures.skeletons import H36M17
 
 ANKLES = [H36M17.index(f"{side}_ankle") for side in ("left", "right")]
@@ -69,3 +69,17 @@ def test_a_body_that_floats_is_lowered_as_a_whole():
     points, feet, contacts = walker(height=0.12)
     assert rise_of(points, feet, contacts, SOLES) == pytest.approx(-0.05, abs=0.02)
     assert rise_of(points, feet, 0 * contacts, SOLES) == 0
+
+
+def test_a_body_is_lowered_where_its_legs_are_too_short():
+    hips = np.tile([[0.1, 0.95, 0.0], [-0.1, 0.95, 0.0]], (90, 1, 1))
+    ankles = np.tile([[0.1, 0.1, 0.0], [-0.1, 0.1, 0.0]], (90, 1, 1))
+    ankles[40:50, 0, 2] += 0.3
+    contacts = np.ones((90, 2))
+    drop = lowering(hips, ankles, contacts, TIMES, (0.44, 0.43))
+    apart = np.linalg.norm(hips - [0, 1, 0] * drop[:, None, None] - ankles, axis=-1)
+    assert apart.max() < 0.87
+    assert drop[40:50].min() > 0.02
+    assert (drop[:25] < 1e-9).all()
+    assert np.abs(np.diff(drop)).max() < 0.02, "without a jump"
+    assert (lowering(hips, ankles, np.zeros((90, 2)), TIMES, (0.44, 0.43)) == 0).all(), "feet in the air do not count"

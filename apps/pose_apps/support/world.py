@@ -37,7 +37,7 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
     heights = read_heights(config.height)
     steps = Steps(bones=bones, smooth=config.smooth, camera_known=camera_known, up=up, heights=heights)
     if isinstance(config, WorldConfig):
-        steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock)
+        steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock, cutoff_hz=config.cutoff)
     return steps
 
 

@@ -107,7 +107,7 @@ def bones_by_table(table: Mapping[str, object], names: Sequence[str], file: str)
     found = {}
     for standard, own in table.items():
         if standard not in TABLE_NAMES:
-            raise PoseError(f"{file}: {shown(standard, 40)!r} is no bone of VRM 1.0; such are {', '.join(_EXAMPLES)}")
+            raise PoseError(f"{file}: {shown(standard, 40)!r} is not a bone of VRM 1.0 ({', '.join(_EXAMPLES)})")
         if not isinstance(own, str) or own not in names:
             raise PoseError(f"{file}: the character has no bone {shown(str(own), 60)!r}; it has {some_names(names)}")
         found[TABLE_NAMES[standard]] = names.index(own)

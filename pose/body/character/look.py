@@ -10,7 +10,7 @@ from pose.body.character.model import BodyModel, Mesh, body_model
 from pose.body.character.posing import joints_of, pose_character
 from pose.body.character.rest import Character, make_character, vertex_normals
 from pose.body.character.shape import fit_shape, lengths_of_body
-from pose.body.character.sole_lock import locked, rise_of, soles_of
+from pose.body.character.sole_lock import locked, lowering, rise_of, soles_of
 from pose.body.figures import Look
 from pose.body.gaze import face_directions
 from pose.body.motions import AnimatedSkeleton, distant_joints_text
@@ -24,7 +24,9 @@ from pose.body.tracks import Track
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import WORLD
 from pose.structures.types import F64, I64
+from pose.world.gravity import ANKLES
 
+_HIPS = [H36M17.index(f"{side}_hip") for side in ("left", "right")]
 SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
 
 
@@ -110,7 +112,14 @@ class CharacterMotion:
             return points
         if self._rise is None:
             self._rise = rise_of(points, feet, contacts, self._soles)
-        return locked(points + np.array([0.0, self._rise, 0.0]), feet, contacts, times, self._soles)
+        held = locked(points + np.array([0.0, self._rise, 0.0]), feet, contacts, times, self._soles)
+        heads, index = self._character.heads, self._character.model.index
+        thigh, shank = (float(np.linalg.norm(heads[index(b)] - heads[index(a)]))
+                        for a, b in (("LeftUpLeg", "LeftLeg"), ("LeftLeg", "LeftFoot")))  # fmt: skip
+        drop = lowering(held[:, _HIPS], held[:, ANKLES], contacts, times, (thigh, shank))
+        others = np.delete(np.arange(len(H36M17)), ANKLES)
+        held[:, others, 1] -= drop[:, None]
+        return held
 
     def _hands(self, at: I64) -> HandRotations:
         hands = self._track.hands(at)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pose.body.character.hands import finger_bones
 from pose.body.character.rest import Character
-from pose.body.character.sole_lock import SOLE_M, Soles, locked, rise_of
+from pose.body.character.sole_lock import SOLE_M, Soles, locked, lowering, rise_of
 from pose.body.fingers import palm_quaternions
 from pose.body.skeleton import frame
 from pose.structures import rotations
@@ -271,13 +271,16 @@ class Retargeting:
         rise = np.array([0.0, self.rise, 0.0])
         goal += rise
         held = locked(joints + rise, feet, contacts, times, soles)
-        for side, ankle in zip(_SIDES, _ANKLES, strict=True):
-            nodes = [self._node(f"{side}{bone}") for bone in ("UpLeg", "Leg", "Foot")]
-            before = places[:, nodes] + rise
+        legs = [[self._node(f"{side}{bone}") for bone in ("UpLeg", "Leg", "Foot")] for side in _SIDES]
+        lengths = [float(np.linalg.norm(places[0, b] - places[0, a])) for a, b in pairwise(legs[0])]
+        drop = np.zeros_like(rise + goal)
+        drop[:, 1] = lowering(places[:, [leg[0] for leg in legs]] + rise, held[:, _ANKLES], contacts, times,
+                              (lengths[0], lengths[1]))  # fmt: skip
+        goal -= drop
+        for nodes, ankle in zip(legs, _ANKLES, strict=True):
+            before = places[:, nodes] + rise - drop[:, None]
             after = before.copy()
             after[:, 2] = held[:, ankle]
-            lengths = [float(np.median(np.linalg.norm(b - a, axis=-1)))
-                       for a, b in ((before[:, 0], before[:, 1]), (before[:, 1], before[:, 2]))]  # fmt: skip
             place_middle(after, (0, 1, 2), (lengths[0], lengths[1]))
             for part in range(2):
                 turn = rotations.shortest_rotation(

@@ -2,7 +2,8 @@
 
 Contacts and floor of the world are those of the ankles. The sole of the character is lower by an ankle height that
 differs from person to person, and it rolls from heel to toe. The body is therefore raised by a constant, and each ankle
-is moved so that the part of the sole that bears the weight stays where it is.
+is moved so that the part of the sole that bears the weight stays where it is. Where legs are too short for that, the
+body is lowered.
 """
 
 from dataclasses import dataclass
@@ -10,16 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.body.character.rest import Character
+from pose.body.smoothing import smoothed
 from pose.body.timeline import stretches
 from pose.structures import rotations
 from pose.structures.rotations import cross
 from pose.structures.skeletons import H36M17
+from pose.structures.two_bones import reach
 from pose.structures.types import F64
 
 MIN_CONTACT_PROBABILITY = 0.5
 ON_FLOOR_M = 0.25  # soles this close to y = 0 stand on the floor; others stand on something else, at their own height
 SOLE_M = 0.02  # vertices of a foot up to this height in the T-pose belong to the sole
 BEARING_M = 0.01  # heights above the lowest part of the sole over which the load decreases
+_STRAIGHT_DEGREES = 6.0  # smallest bend of a knee with which an ankle is reached exactly (`pose.structures.two_bones`)
+_MAX_LOWERING_M = 0.15
+_LOWERING_S = 0.2  # time around a frame in which the body is lowered for it
 RELEASE_S = 0.2  # time in which a correction fades before and after a contact
 _ANKLES = [H36M17.index(f"{side}_ankle") for side in ("left", "right")]
 _BONES = ("LeftFoot", "RightFoot"), ("LeftToeBase", "RightToeBase")
@@ -82,6 +88,26 @@ def locked(points: F64, feet: F64, contacts: F64, times: F64, soles: Soles) -> F
         moved[:, 1] += np.where(np.abs(low) < ON_FLOOR_M, np.maximum(-low, 0), 0)
         result[:, _ANKLES[side]] += moved
     return result
+
+
+def lowering(hips: F64, ankles: F64, contacts: F64, times: F64, lengths: tuple[float, float]) -> F64:
+    """Return by how much (T,) m to lower a body so that its legs reach the ankles of feet in contact.
+
+    Args:
+        hips: (T, 2, 3) m, left and right hip, y up.
+        ankles: (T, 2, 3) m, where the ankles shall be.
+        contacts: (T, 2) contact probabilities.
+        times: (T,) s.
+        lengths: Lengths of thigh and shank, m.
+    """
+    apart = hips - ankles
+    far = reach(*lengths, _STRAIGHT_DEGREES)
+    height = np.sqrt(np.maximum(far**2 - apart[..., 0] ** 2 - apart[..., 2] ** 2, 0))
+    above = np.where(contacts >= MIN_CONTACT_PROBABILITY, apart[..., 1] - height, 0)
+    needed = np.clip(above, 0, _MAX_LOWERING_M).max(axis=1)
+    around = np.searchsorted(times, [times - _LOWERING_S, times + _LOWERING_S])
+    held = np.array([needed[first : max(last, first + 1)].max() for first, last in around.T])
+    return smoothed(held, times, _LOWERING_S / 3)
 
 
 def _placed(points: F64, feet: F64, soles: Soles, side: int) -> F64:
