@@ -10,7 +10,6 @@ import aiohttp
 import numpy as np
 import pytest
 from mutations import one_line
-from pose.edits import parse_edits, read_edits
 from pose_apps.studio.command import main
 from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
 from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
