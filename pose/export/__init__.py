@@ -59,7 +59,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def check_formats(names: list[str], option: str) -> None:
+def check_formats(names: Sequence[str], option: str) -> None:
     """Check that formats are known and their libraries are installed.
 
     Raises:
@@ -85,7 +85,7 @@ def is_available(name: str) -> bool:
     return True
 
 
-def targets(recording: Selection, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
+def targets(recording: Selection, names: Sequence[str], people: list[int], folder: Path, stem: str) -> list[Path]:
     """Return the paths that `export` would write, except lists of filled frames (`pose.export.text.list_filled`)."""
     paths = []
     for name in names:
@@ -119,7 +119,7 @@ def export(
 
 def export_all(
     recording: Selection,
-    names: list[str],
+    names: Sequence[str],
     people: list[int],
     folder: Path,
     stem: str,
