@@ -4,7 +4,7 @@ To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exp
 arrays may be memory-mapped, in portions of a few thousand frames.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
