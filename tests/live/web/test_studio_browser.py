@@ -19,7 +19,7 @@ from web_pages import SCREENSHOTS, opened, patient
 from pose.export.result import Result, load
 from pose.structures.skeletons import to_h36m17
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("weights_dir")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("at_hand")]
 TRUNK = [1, 4, 11, 14]
 
 
