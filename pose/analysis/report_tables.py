@@ -126,7 +126,7 @@ def jump_table(table: Recording, metrics: Sequence[Metric]) -> Iterator[str]:
         first = next(iter(jump.values()))
         frame = table.frames[int(np.argmin(np.abs(table.timestamps - first.start)))]
         where = f"{first.start:.1f} s, frame {frame}"
-        cells = "".join(f"<td class='v'>{_cell(jump[name])}</td>" for name in JUMP_COLUMNS)
+        cells = "".join(f"<td class='v'>{_cell(jump.get(name))}</td>" for name in JUMP_COLUMNS)
         yield f"<tr><td>{name_parts(first)[0].removeprefix('jump ')}<small>{where}</small></td>{cells}</tr>"
     yield "</table>\n"
     yield from reasons(metrics)

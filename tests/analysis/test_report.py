@@ -12,6 +12,7 @@ from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.metrics import Curve, Series
 from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
+from pose.analysis.report_tables import jump_table
 from pose.results import load_poses
 
 
@@ -54,6 +55,14 @@ def test_report_lists_each_jump_in_one_row(table, page):
     assert body.count("<tr><td>") == len(jumps) > 0
     assert re.findall(r"<th>[^<]*, (cm|&deg;)</th>", body) == ["cm"] * 3 + ["&deg;"] * 2
     assert len(re.findall(r"class=\"q (?:green|amber|red)\" title=", body)) == 5 * len(jumps)
+
+
+def test_a_jump_without_a_landing_has_an_empty_cell(table):
+    metrics = [one for one in analyse(table, GROUPS).metrics if one.group == "jumps"]
+    shown = [one for one in metrics if not one.name.endswith("knee valgus after landing")]
+    assert 0 < len(shown) < len(metrics)
+    row = "".join(jump_table(table, shown)).partition("</th></tr>")[2].partition("</tr>")[0]
+    assert row.endswith("<td class='v'></td>")
 
 
 def test_every_chart_has_units_and_its_frames(page):
