@@ -8,6 +8,7 @@ and A. L. Yuille, "Manhattan World", ICCV 1999.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -67,20 +68,34 @@ class LineEvidence:
         ahead = np.cross(level, ups)
         cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
         axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
-        rays = np.ones((len(ups), 2, len(self), 3))
-        rays[..., :2] = np.swapaxes(self.ends, 0, 1) / focals[:, None, None, None]
-        normal = _unit(np.cross(rays[:, 0], rays[:, 1]))
-        across = np.cross(_unit(rays[:, 0] + rays[:, 1]), normal)
-        normal, across = (np.einsum("lij,blj->bli", self.rotations, part) for part in (normal, across))
-        off, along = (np.einsum("bli,bki->blk", part, axes) for part in (normal, across))
+        # Of the plane through the camera and each segment, and of the ray to the segment's middle; both are scaled by
+        # the focal length: (x1 y2 - y1 x2) / f of the one and 2 f of the other are along the optical axis.
+        first, last = self.ends[:, 0], self.ends[:, 1]
+        cross = first[:, 0] * last[:, 1] - first[:, 1] * last[:, 0]
+        normals = np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross])
+        middles = np.column_stack([first + last, np.full(len(self), 2.0)])
+        off = self._products(normals, axes, 1 / focals)
+        middle = self._products(middles, axes, focals)
+        along = np.sqrt(np.maximum(1 - off**2 - middle**2, 0))
         # The vanishing point is at the angle `angle` from the segment, seen from the middle of the segment.
-        along = np.maximum(np.abs(along), 1e-3)
+        along = np.maximum(along, 1e-3)
         angle = np.arctan2(np.abs(off), along)
         sigma = np.hypot(self.sigmas[:, None], _PLANE_SIGMA / along)
         density = np.exp(-0.5 * (angle / sigma) ** 2) / (np.sqrt(2 * np.pi) * sigma)
         mixed = density @ np.array([_VERTICAL, _HORIZONTAL / 2, _HORIZONTAL / 2]) + _OTHER / np.pi
         share = min(_INDEPENDENT, _MAX_INDEPENDENT / len(self))
         return np.asarray(share * np.log(mixed).sum(axis=1))
+
+    def _products(self, vectors: F64, axes: F64, factors: F64) -> F64:
+        """Return the products (B, L, 3) of axes (B, 3, 3) with vectors (L, 3) whose z is scaled by factors (B,)."""
+        begins = [0, *(np.flatnonzero((self.rotations[1:] != self.rotations[:-1]).any(axis=(1, 2))) + 1), len(self)]
+        scaled = np.ones((len(axes), 1, 3))
+        scaled[:, 0, 2] = factors
+        products = np.empty((len(axes), len(self), 3))
+        for begin, end in pairwise(begins):  # segments of one frame
+            products[:, begin:end] = vectors[begin:end] @ np.swapaxes(axes @ self.rotations[begin] * scaled, 1, 2)
+        squares = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors[:, None]) ** 2
+        return np.asarray(products / np.sqrt(np.maximum(squares, 1e-24))[..., None])
 
 
 NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
@@ -168,7 +183,3 @@ def evidence_from(
     if sum(map(len, ends)) < _MIN_SEGMENTS:
         return NO_LINES
     return LineEvidence(np.concatenate(ends), np.concatenate([one.sigmas for one in own]), np.concatenate(rotations))
-
-
-def _unit(vectors: F64) -> F64:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
