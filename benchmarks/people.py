@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 TILES, TILE = (2, 5), (496, 250)  # rows and columns of copies; height and width of a copy
 START, LEFT = 120, 60  # first frame and first column of the clip that are shown
-MIN_CONFIDENCE = 0.1  # of MediaPipe Tasks; with its default of 0.5 it finds nobody in images of several people
+MIN_CONFIDENCE = 0.1  # of MediaPipe Tasks; with its default of 0.5 it finds no one in images of several people
 
 
 def draw(clip: Path, people: int, frames: int) -> list[NDArray[np.uint8]]:

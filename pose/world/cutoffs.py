@@ -73,7 +73,8 @@ def _cutoff(values: F64, times: F64, parts: Sequence[slice], rules: SmoothRules)
     rate = 1 / float(np.median(np.concatenate([np.diff(times[part]) for part in usable])))
     highest = min(_HIGHEST_SHARE * rate / 2, 2 * rules.max_cutoff_hz)
     tried = np.arange(_STEP_HZ, highest, _STEP_HZ)
-    if len(tried) < 4:
+    line = tried >= _LINE_SHARE * highest
+    if np.count_nonzero(line) < 2:
         return rules.min_cutoff_hz
     squares, speeds, weights = [], [], []
     for part in usable:
@@ -91,7 +92,6 @@ def _cutoff(values: F64, times: F64, parts: Sequence[slice], rules: SmoothRules)
     chosen = order[: max(1, round(rules.fast_share * len(order)))]
     share = np.array(weights, float)[chosen]
     residual = np.sqrt(np.average(np.array(squares)[chosen], axis=0, weights=share))
-    line = tried >= _LINE_SHARE * highest
     slope, noise = np.polyfit(tried[line], residual[line], 1)
     below = np.flatnonzero(residual <= noise) if slope < 0 else np.zeros(0, int)
     wanted = float(tried[below[0]]) if len(below) else highest

@@ -47,6 +47,12 @@ def test_noise_alone_and_short_clips_keep_the_smallest_cut_off(rng):
         assert find_cutoffs(person, parts, RULES.smooth) == all_at(RULES.smooth.min_cutoff_hz)
 
 
+def test_a_low_frame_rate_keeps_the_smallest_cut_off(rng):
+    person, _ = waving(1.0, 0.01, rng)
+    slow = replace(person, times=np.arange(len(person)) / 5)  # too few cut-offs for a line of residuals
+    assert find_cutoffs(slow, [slice(0, len(slow))], RULES.smooth) == all_at(RULES.smooth.min_cutoff_hz)
+
+
 def test_a_given_cut_off_holds_for_all_joints(rng):
     person, _ = waving(6.0, 0.002, rng)
     _, people = clean({1: person}, steps=Steps(cutoff_hz=2.0, feet=False))

@@ -71,7 +71,7 @@ def test_a_limb_in_front_does_not_move_the_person(scene):
     joints, depths, _ = scene
     covered = [depth.copy() for depth in depths]
     for depth in covered:
-        depth[90:150, 140:160] = 1.0  # somebody's arm over half the trunk
+        depth[90:150, 140:160] = 1.0  # another person's arm over half the trunk
     camera = Camera(MATRIX, True, SIZE)
     expected = measure(results(joints, 1.0), Images([d.astype(np.float32) for d in depths]), camera).people[4]
     found = measure(results(joints, 1.0), Images([d.astype(np.float32) for d in covered]), camera).people[4]
