@@ -55,6 +55,7 @@ def lift(
     roll: float | None = None,
     smooth: bool = default_of(WorldConfig, "smooth"),
     foot_lock: bool = default_of(WorldConfig, "foot_lock"),
+    cutoff: float | None = default_of(WorldConfig, "cutoff"),
     fps: float | None = None,
     image_size: tuple[int, int] | None = None,
     device: str = default_of(PipelineConfig, "device"),
@@ -72,13 +73,14 @@ def lift(
         fit: Whether to fit the motion to the 2D keypoints, more closely where they are more accurate; offline lifters
             with constant bones only.
         world: Whether to transform all people to common world coordinates. The arguments `heights`, `pitch`, `roll`,
-            `smooth` and `foot_lock` apply only then.
+            `smooth`, `foot_lock` and `cutoff` apply only then.
         heights: Body heights in m by id; the key None stands for all people.
         pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
             if neither is given; if only one is given, the other is 0.
         roll: Clockwise rotation of the camera about its optical axis in degrees.
         smooth: Whether to smooth the motion.
         foot_lock: Whether to keep feet in place while they touch the floor.
+        cutoff: Cut-off frequency of the smoothing in Hz; None determines it by residual analysis.
         fps: Frames per second; required for JSON files, which do not contain it.
         image_size: (width, height) px, for JSON files that do not contain it.
         device: Device of the network: 'auto', 'cpu' or 'cuda'.
@@ -98,15 +100,16 @@ def lift(
     from pose.utils.device import resolve_device
 
     up = checked(heights, pitch, roll)
+    WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
     corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
         warnings.warn(problem, PoseWarning, stacklevel=2)
     options = LiftOptions(lifter, lookahead, repair, constant_bones, fit, world)
-    steps = Steps(fill=False, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}) if world else None
+    given = Steps(fill=False, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
     network = load_lifter(lifter, resolve_device(device))
-    with record_keypoints(name, people, network, options, steps, plan=plan) as recorded:
+    with record_keypoints(name, people, network, options, given if world else None, plan=plan) as recorded:
         return Result.of(recorded)
 
 

@@ -291,6 +291,7 @@ class Pipeline:
         fill_gaps: bool = default_of(WorldConfig, "fill_gaps"),
         join_tracks: bool = default_of(WorldConfig, "join_tracks"),
         foot_lock: bool = default_of(WorldConfig, "foot_lock"),
+        cutoff: float | None = default_of(WorldConfig, "cutoff"),
         start: float = 0.0,
         end: float = math.inf,
         cache: str | Path | None = None,
@@ -303,7 +304,7 @@ class Pipeline:
 
         Args:
             source: Path of a video, a folder or glob of images, a URL, or the result of `pose.video.open_source`.
-            world: Whether to estimate gravity and floor. False gives camera coordinates and ignores the next 7 options.
+            world: Whether to estimate gravity and floor. False gives camera coordinates and ignores the next 8 options.
             heights: Body heights in m by id; the key None stands for all people.
             pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
                 if neither is given; if only one is given, the other is 0.
@@ -312,6 +313,7 @@ class Pipeline:
             fill_gaps: Whether to fill gaps of up to half a second.
             join_tracks: Whether to join tracks of the same person and drop short ones.
             foot_lock: Whether to keep feet in place while they touch the floor.
+            cutoff: Cut-off frequency of the smoothing in Hz; None determines it by residual analysis.
             start: Start of the part to process, in s from the first frame; ignored for an open source.
             end: End of the part to process, in s from the first frame; ignored for an open source.
             cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
@@ -324,6 +326,7 @@ class Pipeline:
             All people in all frames.
 
         Raises:
+            UsageError: For an argument out of range.
             PoseError: If the source cannot be read.
         """
         from pose.export.result import Result
@@ -333,11 +336,12 @@ class Pipeline:
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
+        WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
         corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
-        steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {})
+        steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
-            "fill_gaps": fill_gaps, "join_tracks": join_tracks, "foot_lock": foot_lock,
+            "fill_gaps": fill_gaps, "join_tracks": join_tracks, "cutoff": cutoff, "foot_lock": foot_lock,
         }  # fmt: skip
         with ExitStack() as stack:
             opened = source if isinstance(source, Source) else open_source(source, start=start, end=end)

@@ -69,7 +69,7 @@ def test_process_equals_pose_run(processed, tmp_path):
 def test_process_defaults_equal_pose_run():
     ours = inspect.signature(Pipeline.process).parameters
     theirs = {entry.name: entry.default for entry in fields(RunConfig)}
-    names = ("world", "pitch", "roll", "smooth", "fill_gaps", "join_tracks", "foot_lock", "start", "end")
+    names = ("world", "pitch", "roll", "smooth", "fill_gaps", "join_tracks", "foot_lock", "cutoff", "start", "end")
     assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
 
 

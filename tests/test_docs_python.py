@@ -54,6 +54,15 @@ from pathlib import Path
 from short_clips import beginning
 beginning(Path("../shared/videos/squats.mp4"), Path("short.mp4"), 3)
 """
+EDITS = """
+import json
+from pathlib import Path
+from short_clips import beginning
+beginning(Path("../shared/videos/squats.mp4"), Path("clip.mp4"), 5)
+person = {"time": 0, "x": 360, "y": 640}
+edits = [{"edit": "height", "person": person, "metres": 1.6}]
+Path("edits.json").write_text(json.dumps({"format": "pose-edits", "version": 1, "edits": edits}))
+"""
 # A line that only this block has -> what runs before it, and what is replaced in it so that it ends.
 PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose_detectors.yolo import YoloDetector": (DETECTOR, {}),
@@ -62,6 +71,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from matplotlib import pyplot": (KNEE, {}),
     'convert(result, ["bvh", "csv"]': ("", {"end=2.0": "end=0.2"}),
     "from pose.lifting.stream import LifterStream": (STREAM, {}),
+    'edits="edits.json"': (EDITS, {}),
     "receiver = socket.socket": (
         "import socket\nsender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nPOSE = "
         + repr(
