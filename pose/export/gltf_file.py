@@ -278,7 +278,8 @@ def _values(document: dict[str, Any], binary: bytes, accessor: int) -> F64 | Non
     step = step or width * kind.itemsize
     if count < 1 or start < 0 or step < 1 or start + (count - 1) * step + width * kind.itemsize > len(binary):
         raise ValueError("an accessor ends beyond the data")
-    values = np.ndarray((count, width), kind, binary, start, (step, kind.itemsize)).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # numbers of damaged files may be signaling NaN
+        values = np.ndarray((count, width), kind, binary, start, (step, kind.itemsize)).astype(np.float64)
     if entry.get("normalized", False) and kind.kind == "u":
         values /= np.iinfo(kind).max
     if not np.isfinite(values).all():

@@ -25,7 +25,7 @@ def test_closed_standard_streams_do_not_change_the_results(dance, tmp_path, at_h
     def results(out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
-    arguments = ("--video", dance, "--end", "0.1", "--out")
+    arguments = ("--video", dance, "--config", "fast", "--end", "0.1", "--out")
     assert main([*arguments, str(tmp_path / "open")]) == 0
     call = f"{shlex.join(command_line('run', *arguments, tmp_path / 'closed'))} >&- 2>&- <&-"
     done = subprocess.run(call, shell=True, capture_output=True, timeout=300, check=False)

@@ -83,7 +83,7 @@ def nothing_is_half(found: dict[str, bytes], whole: dict[str, bytes]) -> None:
 
 def crash_runs(count: int, seed: int, command_line, videos, weights_dir, tmp_path) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
-    call = [str(videos / "dance.mp4"), "--end", "0.6", "--out", str(out)]
+    call = [str(videos / "dance.mp4"), "--config", "fast", "--end", "0.6", "--out", str(out)]
     call += ["--cache", str(cache), "--overwrite", "--quiet"]
     crashes = Crashes(command_line("run", *call), weights_dir)
     seconds = crashes.whole()
@@ -110,7 +110,7 @@ def crash_runs(count: int, seed: int, command_line, videos, weights_dir, tmp_pat
 def crash_batches(count: int, seed: int, command_line, videos, weights_dir, tmp_path) -> None:
     for number in range(3):
         beginning(videos / "dance.mp4", tmp_path / "in" / f"{number}.mp4", 0.3 + number / 10)
-    call = [str(tmp_path / "in"), "--quiet", "--workers", "2", "--formats", "json,npz"]
+    call = [str(tmp_path / "in"), "--config", "fast", "--quiet", "--workers", "2", "--formats", "json,npz"]
     crashes = Crashes(command_line("batch", *call, "--out", tmp_path / "whole"), weights_dir)
     seconds = crashes.whole()
     whole = results_of(tmp_path / "whole")
