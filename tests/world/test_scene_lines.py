@@ -94,6 +94,16 @@ def test_lines_on_people_are_left_out():
     assert len(find_lines(image, somebody, COCO17, Camera.of(SIZE)).ends) == 0
 
 
+def test_parallel_slats_count_as_few_lines():
+    image = np.full((SIZE[1], SIZE[0], 3), 200, np.uint8)
+    image[100:300:8, 100:300] = 40  # slats in one or two parts of the image
+    image[350:700, 900:904] = 40  # and one post
+    ends = find_lines(image, NOBODY, COCO17, Camera.of(SIZE)).ends
+    upright = np.abs(ends[:, 1, 1] - ends[:, 0, 1]) > np.abs(ends[:, 1, 0] - ends[:, 0, 0])
+    assert 0 < upright.sum() <= 3
+    assert 0 < (~upright).sum() <= 12
+
+
 def test_frames_with_lines_are_read_once_and_only_as_far_as_needed():
     read = []
 

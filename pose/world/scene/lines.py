@@ -6,6 +6,7 @@ and A. L. Yuille, "Manhattan World", ICCV 1999.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,13 +16,15 @@ import numpy as np
 
 from pose.structures.camera import Camera
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F64, U8, Frame, FrameResult, People
+from pose.structures.types import F64, I64, U8, Frame, FrameResult, People
 from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.camera_motion.reduced import people_mask
 
 _SIDE_PX = 1280  # longer side of the image in which segments are found, at most
 _MIN_LENGTH = 0.04  # minimum length of a segment relative to the longer side
 _MAX_SEGMENTS = 60  # longest segments of a frame that are used
+# Of them, at most 3 in one of 12 directions and one of 6 parts of the longer side of the image.
+_MAX_PARALLEL, _DIRECTIONS, _CELLS = 3, 12, 6
 _MIN_SEGMENTS = 6  # of a scene
 _BORDER_PX = 3  # distance from the border of the image within which a segment is the border
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
@@ -117,11 +120,26 @@ def find_lines(image: U8, people: People, skeleton: Skeleton, camera: Camera) ->
     inside = np.concatenate([ends, [width - 1, height - 1] - ends], axis=2)  # px from the four borders
     border = np.any(np.all(inside < _BORDER_PX, axis=1), axis=1)  # both ends at the same border of the image
     kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~border
-    rows = np.flatnonzero(kept)[np.argsort(-lengths[kept], kind="stable")[:_MAX_SEGMENTS]]
+    rows = _spread(ends, lengths, np.flatnonzero(kept), side * scale)
     original = (ends[rows] + 0.5) / scale - 0.5
     rays = camera.unproject(original.reshape(-1, 2)).reshape(-1, 2, 2)
     sigmas = np.hypot(np.sqrt(2) * _END_SIGMA_PX / np.maximum(lengths[rows], 1.0), _DIRECTION_SIGMA)
     return FrameLines(people.time, rays, sigmas)
+
+
+def _spread(ends: F64, lengths: F64, rows: I64, side: float) -> I64:
+    """Return the longest segments, but few parallel ones of one part of the image: slats err together."""
+    ordered = rows[np.argsort(-lengths[rows], kind="stable")]
+    ways = ends[ordered, 1] - ends[ordered, 0]
+    turns = np.rint(np.arctan2(ways[:, 1], ways[:, 0]) / np.pi * _DIRECTIONS) % _DIRECTIONS
+    cells = np.floor(ends[ordered].mean(axis=1) / side * _CELLS)
+    seen: Counter[tuple[float, ...]] = Counter()
+    chosen = []
+    for row, cell in zip(ordered, np.column_stack([turns, cells]).tolist(), strict=True):
+        seen[tuple(cell)] += 1
+        if seen[tuple(cell)] <= _MAX_PARALLEL:
+            chosen.append(row)
+    return np.array(chosen[:_MAX_SEGMENTS], np.int64)
 
 
 def lines_of_run(

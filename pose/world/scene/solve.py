@@ -32,7 +32,7 @@ _NEWTON_STEPS, _DERIVATIVE_STEP = 20, 0.01  # steps at most, and step of numeric
 _QUANTILES = np.array([NormalDist().inv_cdf((n + 0.5) / 40) for n in range(40)])  # of the normal distribution
 _LINE_SEARCH = 0.5 ** np.arange(8)
 # Smallest change of the focal length that is applied: in standard deviations, and of the logarithm.
-_MIN_FOCAL_SIGMAS, _MIN_FOCAL_CHANGE = 1.5, 0.02
+_MIN_FOCAL_SIGMAS, _MIN_FOCAL_CHANGE = 2.0, 0.02
 
 
 @dataclass(frozen=True, slots=True)
