@@ -7,7 +7,7 @@ new file again and compares its outputs with those of the network. Only then is 
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -99,7 +99,7 @@ def export_lifter(
     if not isinstance(module, WindowLift):
         metadata["memory"] = _cache_layout_json(module.cache_layout)
     with whole_file(path) as hidden:
-        with quiet():
+        with _quiet():
             _WRITERS[file_format](module, _example(module), hidden, metadata)
             loaded = _load(module, hidden, file_format)
         difference = _difference(module, loaded)
@@ -119,7 +119,7 @@ def _cache_layout_json(cache_layout: CacheLayout) -> str:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Return a context manager that suppresses warnings and log messages of the exporters."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
@@ -132,21 +132,80 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def export_function(
+    module: nn.Module,
+    expected: nn.Module,
+    path: Path,
+    metadata: dict[str, str],
+    examples: Sequence[tuple[Tensor, ...]],
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shapes: tuple[object, ...],
+    opset: int = OPSET,
+) -> float:
+    """Write a module as ONNX, and return the largest difference of its outputs from those of the module `expected`.
+
+    Args:
+        examples: Inputs of the module. The first ones are traced, the others are compared.
+        shapes: Dynamic axes of each input, as `torch.export` expects them.
+
+    Raises:
+        PoseError: If the difference is above `TOLERANCE` (m), or a package is not installed.
+    """
+    traced, *compared = examples
+    with whole_file(path) as hidden:
+        with _quiet():
+            _write_graph(module, traced, hidden, metadata, inputs, outputs, shapes, opset)
+        graph = OnnxGraph(hidden)
+        difference = max(_function_difference(expected, graph, given, inputs, outputs) for given in compared)
+        if not difference <= TOLERANCE:
+            raise PoseError(f"{path}: not written, its outputs differ from the network's by {difference:.1e} m")
+    return difference
+
+
+def _function_difference(
+    module: nn.Module, graph: OnnxGraph, given: tuple[Tensor, ...], inputs: Sequence[str], outputs: Sequence[str]
+) -> float:
+    with torch.inference_mode():
+        expected = module(*given)
+    found = graph.run({name: tensor.numpy() for name, tensor in zip(inputs, given, strict=True)})
+    pairs = zip(outputs, expected, strict=True)
+    return max(float(np.abs(np.asarray(found[name], np.float32) - tensor.numpy()).max()) for name, tensor in pairs)
+
+
 def _write_onnx(module: Exported, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+    shapes = _dynamic_shapes(module)
+    _write_graph(
+        module, _tensors(example), path, metadata, module.inputs, module.outputs, shapes, OPSET, _missing_operators
+    )
+
+
+def _write_graph(
+    module: nn.Module,
+    example: tuple[Tensor, ...],
+    path: Path,
+    metadata: dict[str, str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shapes: tuple[object, ...],
+    opset: int,
+    translations: Callable[[], dict[Callable[..., object], Callable[..., object]]] | None = None,
+) -> None:
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise PoseError('ONNX export needs more packages: pip install "pose-run[export]"') from error
     program = torch.onnx.export(
         module,
-        _tensors(example),
+        example,
         dynamo=True,
         verbose=False,
-        input_names=module.inputs,
-        output_names=module.outputs,
-        dynamic_shapes=_dynamic_shapes(module),
-        opset_version=OPSET,
-        custom_translation_table=_missing_operators(),
+        input_names=list(inputs),
+        output_names=list(outputs),
+        dynamic_shapes=shapes,
+        opset_version=opset,
+        custom_translation_table=None if translations is None else translations(),
     )
     assert program is not None
     for node in program.model.graph.all_nodes():
