@@ -6,7 +6,6 @@ at 100 Hz: x, y and z in mm (z up) of 39 Plug-in-Gait markers, separated by comm
 detected has zeros.
 """
 
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pose.errors import PoseError
 from pose.structures.types import F64
 from pose.utils.archives import open_archive
 from pose.utils.options import REQUIRED, option
-from pose.utils.shown import in_brief
+from pose.utils.point_rows import parse_point_rows
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
@@ -81,17 +80,10 @@ def _is_kinect(path: PurePath) -> bool:
 
 def parse_positions(text: str, source: str) -> F64:
     """Parse markers (T, 39, 3) m: y up, people face z, left is x; NaN where not detected."""
-    if not text.strip():
-        raise PoseError(f"{source}: the file is empty")
-    try:
-        rows = np.loadtxt(io.StringIO(text.replace(",", " ")), ndmin=2)
-    except ValueError as error:
-        raise PoseError(f"{source}: expected rows of numbers ({in_brief(error)})") from error
-    if rows.shape[1] != 3 * len(MARKERS):
-        raise PoseError(f"{source}: {rows.shape[1]} numbers per row; expected {3 * len(MARKERS)} for 39 markers")
+    rows = parse_point_rows(text, len(MARKERS), "markers", source)
     if (np.abs(rows[np.isfinite(rows)]) > MAX_DISTANCE_MM).any():
         raise PoseError(f"{source}: markers beyond {MAX_DISTANCE_MM:g}; expected mm")
-    markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000
+    markers = rows[..., [1, 2, 0]] / 1000
     markers[(markers == 0).all(axis=-1) | ~np.isfinite(markers).all(axis=-1)] = np.nan
     return markers
 

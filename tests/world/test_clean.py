@@ -92,7 +92,7 @@ def test_given_vertical_and_height_are_used(noisy):
 
 
 def test_distance_sigma_is_calibrated(rng):
-    """Adults of all heights, whom the lifter takes for about average ones, seen with noise."""
+    """Adults of all heights, which the lifter outputs as about average, seen with noise."""
     inside = []
     for _ in range(24):
         height = ADULT_M * math.exp(ADULT_LOG_SIGMA * rng.standard_normal())

@@ -50,7 +50,7 @@ def test_camera_and_sizes_of_adults_on_one_floor_are_found():
 
 def test_person_lifted_too_small_gets_the_size_that_the_floor_shows():
     far = person(2, 12, lifted=1.1)
-    nearer = math.exp(-FAR_LOG_BIAS)  # of people whom the lifter takes for a child
+    nearer = math.exp(-FAR_LOG_BIAS)  # of people that the lifter outputs as a child
     far = replace(far, feet=nearer * far.feet, centres=nearer * far.centres)
     found = solve([person(-1, 4), person(0.5, 6), far], 0.0)
     assert found.people[2].height == pytest.approx(1.7, rel=0.06)

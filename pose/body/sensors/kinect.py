@@ -6,7 +6,6 @@ its position in the axes of its parent. The rotation of a joint relative to its 
 only with this order, and with these parents, do feet on the floor stay still. Vakanski et al., Data 3(1):2, 2018.
 """
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from pose.body.sensors.recording import SensorSkeleton, arranged
 from pose.errors import PoseError
 from pose.structures.types import F64
 from pose.utils.json_types import read_text_file
-from pose.utils.shown import in_brief
+from pose.utils.point_rows import parse_point_rows
 
 FPS = 30.0
 MAX_FILE_BYTES = 100_000_000
@@ -61,17 +60,10 @@ def parse_ui_prmd_kinect(positions: str, angles: str, source: str) -> SensorSkel
 
 
 def _table(text: str, source: str) -> F64:
-    if not text.strip():
-        raise PoseError(f"{source}: the file is empty")
-    try:
-        rows = np.loadtxt(io.StringIO(text.replace(",", " ")), ndmin=2)
-    except ValueError as error:
-        raise PoseError(f"{source}: expected rows of numbers ({in_brief(error)})") from error
-    if rows.shape[1] != 3 * len(NAMES):
-        raise PoseError(f"{source}: {rows.shape[1]} numbers per row; expected {3 * len(NAMES)} for 22 joints")
+    rows = parse_point_rows(text, len(NAMES), "joints", source)
     if not (np.abs(rows) < 1e5).all():
         raise PoseError(f"{source}: expected numbers below 1e5")
-    return rows.reshape(len(rows), -1, 3)
+    return rows
 
 
 def forward_kinematics(offsets: F64, turns: F64) -> F64:

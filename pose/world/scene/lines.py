@@ -71,17 +71,16 @@ class LineEvidence:
         ahead = np.cross(level, ups)
         cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
         axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
-        # Of the plane through the camera and each segment, and of the ray to the segment's middle; both are scaled by
-        # the focal length: (x1 y2 - y1 x2) / f of the one and 2 f of the other are along the optical axis.
+        # Normals of the planes through the camera and the segments, and rays to the middles of the segments. Up to a
+        # factor, only their z depends on the focal length f: it is divided by f and multiplied by f.
         first, last = self.ends[:, 0], self.ends[:, 1]
         cross = first[:, 0] * last[:, 1] - first[:, 1] * last[:, 0]
         normals = np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross])
         middles = np.column_stack([first + last, np.full(len(self), 2.0)])
         off = self._products(normals, axes, 1 / focals)
         middle = self._products(middles, axes, focals)
-        along = np.sqrt(np.maximum(1 - off**2 - middle**2, 0))
+        along = np.maximum(np.sqrt(np.maximum(1 - off**2 - middle**2, 0)), 1e-3)
         # The vanishing point is at the angle `angle` from the segment, seen from the middle of the segment.
-        along = np.maximum(along, 1e-3)
         angle = np.arctan2(np.abs(off), along)
         sigma = np.hypot(self.sigmas[:, None], _PLANE_SIGMA / along)
         density = np.exp(-0.5 * (angle / sigma) ** 2) / (np.sqrt(2 * np.pi) * sigma)
