@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -259,17 +259,17 @@ def known_setup(
     refine: bool = False,
     offsets: Sequence[float] | None = None,
     distance: tuple[int, int, float] | None = None,
-    height: float | None = None,
+    heights: Mapping[int | None, float] | None = None,
     keep_frame: bool = True,
 ) -> Given:
     """Check what is known about several cameras, and open each video once, before any work.
 
-    With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
+    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
 
     Raises:
         PoseError: If a video cannot be opened, or the calibration does not fit it.
         UsageError: If there is not one offset for each video, or if more than one of `calibration`, `distance` and
-            `height` sets the scale.
+            `heights` sets the scale.
     """
     if offsets is not None and len(offsets) != len(videos):
         raise UsageError(
@@ -277,9 +277,8 @@ def known_setup(
         )
     if offsets is not None and not np.isfinite(np.asarray(offsets, np.float64)).all():
         raise UsageError("offsets: expected finite seconds")
-    if height is not None:
-        check_heights({None: height})
-    scales = [name for name, given in (("height", height), ("distance", distance)) if given is not None]
+    check_heights(heights or {})
+    scales = [name for name, given in (("height", heights or None), ("distance", distance)) if given is not None]
     if len(scales) == 2:
         raise UsageError("height and distance: both set the scale; give only one")
     if scales and calibration is not None:
@@ -293,4 +292,4 @@ def known_setup(
             sizes.append(source.info.size)
     known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
     lab = None if calibration is None or not keep_frame else read_lab(Path(calibration), names, sizes)
-    return Given(known, refine, None if offsets is None else list(offsets), distance, height, lab)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab)

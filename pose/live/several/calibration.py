@@ -10,7 +10,7 @@ from pose.multiview.bundle import start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import CAPTURE, ClockHint
-from pose.multiview.motions import find_motions, fused_times, scale_for_height
+from pose.multiview.motions import find_motions, fused_times, scale_for_heights
 from pose.multiview.observations import observe
 from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -122,7 +122,7 @@ def _scale_factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float
     ]
     line = fused_times(rig.cameras, ends, HEIGHT_FPS)
     shifted = replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
-    return scale_for_height(find_motions(shifted, line), height)
+    return scale_for_heights(find_motions(shifted, line), {None: height}).factor
 
 
 def _by_camera(tracks: Sequence[ViewTrack], cameras: int) -> list[list[ViewTrack]]:
