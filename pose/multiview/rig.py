@@ -14,7 +14,7 @@ from pose.multiview.clocks import ClockHint
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
-from pose.multiview.linking import clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
+from pose.multiview.linking import MisfitError, clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -40,6 +40,7 @@ class Accuracy:
     offset: float  # standard deviation of the clock offset, s
     drift: float  # standard deviation of the clock drift, s/s
     residual: float  # median reprojection error, px; NaN without observations
+    relative: float = math.nan  # the same, relative to the height of a body in the image
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def find_rig(
     known = known or Known()
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):
-            raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
+            wrong = f"{name}: no person found; every camera must see a person that another one sees"
+            raise MisfitError(wrong, index)
     cameras, links = list(initial_cameras), list[Link]()
     if not (known.poses and known.clocks):
         log("time offsets")
@@ -158,6 +160,7 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
     ]
     every = np.concatenate([item[np.isfinite(item)] for item in off])
     position_sigma = float(np.linalg.norm(deviation[r.TRANSLATION]))
+    residual = float(np.median(every)) if len(every) else math.nan
     return Accuracy(
         rotation=math.degrees(float(np.linalg.norm(deviation[r.ROTATION]))),
         position=position_sigma,
@@ -165,7 +168,8 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
         radial=float(deviation[r.RADIAL]),
         offset=float(deviation[r.OFFSET]),
         drift=float(deviation[r.DRIFT]),
-        residual=float(np.median(every)) if len(every) else math.nan,
+        residual=residual,
+        relative=residual * _distance(camera, seen, index) / (camera.focal * BODY_HEIGHT),
     )
 
 
@@ -184,14 +188,16 @@ def _check(
     known: Known,
 ) -> None:
     """Check that the reprojection errors are small and that no two cameras have the same pose."""
-    for index, (camera, quality) in enumerate(zip(cameras, accuracy, strict=True)):
-        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if not math.isfinite(quality.residual) or quality.residual > MAX_RESIDUAL * body:
-            what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
-            raise PoseError(
-                f"{names[index]}: {what} (reprojection error {quality.residual:.0f} px); "
-                f"{same_scene(known)}, and is the camera static? {remedy(known)}"
-            )
+    errors = [quality.relative for quality in accuracy]
+    index = max(range(len(cameras)), key=lambda row: errors[row] if math.isfinite(errors[row]) else math.inf)
+    if not errors[index] <= MAX_RESIDUAL:
+        what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
+        found = f"{accuracy[index].residual:.0f} px" if math.isfinite(errors[index]) else "unknown: no person matches"
+        raise MisfitError(
+            f"{names[index]}: {what} (reprojection error {found}); {same_scene(known)}, and is the camera static? "
+            f"{remedy(known)}",
+            index,
+        )
     for index, camera in enumerate(cameras):
         for other in range(index):
             turn = _angle_between(camera, cameras[other])
@@ -219,8 +225,7 @@ def _notes(
                 f"{names[index]}: its place is uncertain ({one.rotation:.0f} degrees, {100 * spread:.0f} % of the "
                 "distance); cameras 60 to 120 degrees apart and people who move about help"
             )
-        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if one.residual > MAX_GOOD_RESIDUAL * body:
+        if one.relative > MAX_GOOD_RESIDUAL:
             notes.append(
                 f"{names[index]}: it fits the other cameras poorly (reprojection error {one.residual:.0f} px); check "
                 "its calibration, its start time, and whether tracks swap people"

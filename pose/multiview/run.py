@@ -139,7 +139,7 @@ class RecordedCameras:
         return self.cameras
 
     def fuse(self, up: F64 | None = None) -> None:
-        """Find cameras, clocks and the motion of all people in one world.
+        """Find cameras, clocks and the motion of all people in one world, without cameras that do not fit.
 
         Args:
             up: (3,) direction opposite to gravity in the frame of the first camera; None estimates it.
@@ -149,8 +149,12 @@ class RecordedCameras:
         """
         self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup)
         size = self.scene.rig.cameras[0].size
-        info = self._pipeline.run_info(", ".join(self.videos), self.scene.line.fps, size)
-        self.results, self.info = results_of(self.scene, [camera.spool for camera in self.cameras], info, up)
+        videos = [self.videos[index] for index in self.scene.kept]
+        info = self._pipeline.run_info(", ".join(videos), self.scene.line.fps, size)
+        if up is not None and self.scene.kept[0]:
+            raise PoseError(f"pitch and roll: their camera, the first one, does not fit: {self.scene.rig.notes[0]}")
+        spools = [self.cameras[index].spool for index in self.scene.kept]
+        self.results, self.info = results_of(self.scene, spools, info, up)
 
     def _tracked(self, spools: list[ResultStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""

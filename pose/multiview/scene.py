@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
@@ -19,7 +20,8 @@ from pose.multiview.motions import (
     stature_of,
 )
 from pose.multiview.results import MultiviewResults
-from pose.multiview.rig import Rig, find_rig, rescaled
+from pose.multiview.fitting import find_fitting_rig
+from pose.multiview.rig import Rig, rescaled
 from pose.multiview.stored import FusedMotion, scaled_motions
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
 from pose.results import RunInfo, WorldInfo
@@ -69,6 +71,7 @@ class RigScene:
     line: FusedTimes  # times of the results
     motions: list[FusedMotion]  # motions of all people
     cameras: list[dict[str, Json]]  # cameras as stored in result files
+    kept: list[int]  # indices of these cameras among the runs; others do not fit
     scale_sigma: float = 0.0  # standard deviation of the logarithm of the scale; 0 where a length was given
     lab: Lab | None = None  # frame of the calibration
 
@@ -90,10 +93,16 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     calibrated = given.cameras is not None
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
     hints = clock_hints([first_run.wave for first_run in runs], [first_run.recorded for first_run in runs])
-    rig = find_rig([track for first_run in runs for track in first_run.tracks], initial_cameras, names, known, hints)
+    found = find_fitting_rig([track for run in runs for track in run.tracks], initial_cameras, names, known, hints)
+    rig, kept = found.rig, found.kept
     if given.distance is not None:
-        first_run, other, metres = given.distance
-        rig = rescaled(rig, metres / max(math.dist(rig.cameras[first_run].position, rig.cameras[other].position), 1e-6))
+        *pair, metres = given.distance
+        if not set(pair) <= set(kept):
+            raise PoseError(f"distance: one of the two cameras was left out; {rig.notes[0]}")
+        one, other = (rig.cameras[kept.index(index)].position for index in pair)
+        rig = rescaled(rig, metres / max(math.dist(one, other), 1e-6))
+    lab = None if given.lab is None else given.lab.seen_by(initial_cameras[kept[0]])
+    runs, names = [runs[index] for index in kept], [names[index] for index in kept]
     line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)
@@ -107,7 +116,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:
             camera["video"] = in_utf8(run.video)
-    return RigScene(rig, line, motions, cameras, scale_sigma, given.lab)
+    return RigScene(rig, line, motions, cameras, kept, scale_sigma, lab)
 
 
 def _scale_sigma(given: Given, people: int) -> float:

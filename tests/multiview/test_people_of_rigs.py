@@ -38,7 +38,7 @@ def scene_of(monkeypatch, views, tracks, **given):
     key = tuple(float(track.keypoints.sum()) for track in tracks)
     rig = RIGS[key] if key in RIGS else find_rig(tracks, scenes.exact(views), NAMES, Known(poses=True, clocks=True))
     RIGS[key] = rig
-    monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
+    monkeypatch.setattr("pose.multiview.fitting.find_rig", lambda *args: rig)
     runs = [
         CameraRun(
             [track for track in tracks if track.camera == index], (0.0, float(view.times[-1])), 30.0,

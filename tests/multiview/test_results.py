@@ -183,8 +183,8 @@ def test_overlay_grid_shows_every_camera_and_3d(scene):
 )
 def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, given, sigma):
     views, points, rig, _, _, results, info = scene
-    monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
-    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: None)
+    monkeypatch.setattr("pose.multiview.fitting.find_rig", lambda *args: rig)
+    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: [])
     camera = Camera(rig.cameras[0].matrix, True, rig.cameras[0].size)
     tracks = [scenes.track(view, i, points) for i, view in enumerate(views)]
     runs = [CameraRun([track], (float(track.times[0]), float(track.times[-1])), 30.0, camera) for track in tracks]

@@ -112,7 +112,7 @@ def process_cameras(
                 info, texts = run.info, {written.folder / CAMERAS_FILE: cameras_text(run.scene.cameras)}
                 write_results(run.results, info, written.files, texts=texts, seen=partial(_count, tally, info.skeleton))
                 if written.overlay is not None:
-                    _draw(videos, run, written.overlay, context)
+                    _draw([videos[index] for index in run.scene.kept], run, written.overlay, context)
             cached = min((one.cached for one in run.cameras), key=("nothing", "people", "everything").index)
             assert info.world is not None
             lines = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
