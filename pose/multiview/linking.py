@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pose.errors import PoseError
 from pose.multiview.calibrate import Known, adjust, start_cameras
-from pose.multiview.clocks import DATE, GIVEN, MOTION, ClockHint
+from pose.multiview.clocks import DATE, GIVEN, MOTION, SYNCHRONOUS, ClockHint
 from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, spanning_links
 from pose.multiview.synchronise import Speeds
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -135,7 +135,8 @@ def clock_sources(
     for index in range(1, len(cameras)):
         hint_sources = [hint.source for hint in hints if index in (hint.first, hint.second) and hint.agrees(cameras)]
         moved = [MOTION] if _by_motion(cameras, index, tracks, speeds) else []
-        sources.append((*moved, *sorted(set(hint_sources))))
+        same = [SYNCHRONOUS] if index in known.same_clock else moved
+        sources.append((*same, *sorted(set(hint_sources))))
     return sources
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from pose.errors import PoseError
 from pose.multiview import residuals as r
 from pose.multiview.bundle import Solution
-from pose.multiview.calibrate import Adjusted, Known, adjust, body_scale, start_cameras
+from pose.multiview.calibrate import CORRELATION_FACTOR, Adjusted, Known, adjust, body_scale, start_cameras
 from pose.multiview.clocks import ClockHint
+from pose.multiview.common_clock import common_clock
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
@@ -23,7 +24,6 @@ from pose.structures.types import F64
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
 MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
-CORRELATION_FACTOR = 3.0  # factor on standard deviations, because 2D errors last for many frames
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
 MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
@@ -75,20 +75,24 @@ def find_rig(
         if not any(track.camera == index for track in tracks):
             wrong = f"{name}: no person found; every camera must see a person that another one sees"
             raise MisfitError(wrong, index)
-    cameras, links = list(initial_cameras), list[Link]()
-    if not (known.poses and known.clocks):
+    cameras, links, clock_sigma = list(initial_cameras), list[Link](), dict[int, float]()
+    if known.poses and not known.clocks:
+        log("time offsets")
+        decided = common_clock(tracks, initial_cameras, names, known, hints)
+        cameras, links, clock_sigma = decided.cameras, decided.links, decided.sigma
+        known = replace(known, same_clock=decided.same)
+    elif not known.poses:
         log("time offsets")
         links = find_links(tracks, initial_cameras, names, known, hints)
-        if known.poses or known.refine_poses:
+        if known.refine_poses:
             cameras = [
                 replace(camera, offset=new.offset)
                 for camera, new in zip(initial_cameras, start_cameras(initial_cameras, links), strict=True)
             ]
         else:
             cameras = start_cameras(initial_cameras, links)
-        if not known.poses:
-            log("cameras from the best matches")
-            cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
+        log("cameras from the best matches")
+        cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
     log("identities")
     clusters = find_people(tracks, cameras)
     people = [merge_tracks(tracks, rows) for rows in clusters]
@@ -101,6 +105,7 @@ def find_rig(
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
+    accuracy = [replace(one, offset=clock_sigma.get(index, one.offset)) for index, one in enumerate(accuracy)]
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in clusters]
     clocks = clock_sources(cameras, tracks, known, hints)
@@ -153,7 +158,8 @@ def _bones(
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
-    camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
+    camera = solution.cameras[index]
+    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust[index])
     off = [
         residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for item, body in zip(seen, solution.bodies, strict=True)
