@@ -46,6 +46,22 @@ class Freedom:
 
 
 @dataclass(frozen=True, slots=True)
+class RobustDeviation:
+    """Standard deviations from the scatter of independent blocks, 0 where fixed or not requested."""
+
+    spread: F64  # (C, PARAMETERS) standard deviations for many blocks
+    freedom: F64  # (C, PARAMETERS) degrees of freedom, at least 0.5
+
+    def wide(self, deviations: float) -> F64:
+        """Return (C, PARAMETERS) the bounds of the t-distribution, as a share of so many standard deviations."""
+        # Cornish-Fisher expansion: M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5.
+        z = deviations
+        first, second = (z**2 + 1) / 4, (5 * z**4 + 16 * z**2 + 3) / 96
+        wide: F64 = self.spread * (1 + first / self.freedom + second / self.freedom**2)
+        return wide
+
+
+@dataclass(frozen=True, slots=True)
 class Solution:
     """Result of bundle adjustment; `deviation` is in the order of `Freedom`, 0 where fixed or not requested."""
 
@@ -54,8 +70,7 @@ class Solution:
     cost: float  # half the sum of squared residuals, with the robust loss
     deviation: F64  # (C, PARAMETERS) standard deviations of the free parameters of each camera
     covariance: F64  # (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested
-    # (C, PARAMETERS) standard deviations if residuals within a second are correlated; 0 where fixed or not requested
-    robust: F64
+    robust: "RobustDeviation"  # standard deviations that allow for errors that last within a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +133,7 @@ class BundleAdjustment:
                 break
         if not covariance:
             none = np.zeros(self._freedom.free.shape)
-            return Solution(cameras, bodies, cost, none, np.zeros((0, 0)), none)
+            return Solution(cameras, bodies, cost, none, np.zeros((0, 0)), RobustDeviation(none, none + 1))
         terms = self._all_terms(bodies, priors, cameras)
         return Solution(cameras, bodies, cost, *self._deviation(terms, cameras))
 
@@ -262,22 +277,21 @@ class BundleAdjustment:
             changed.append(BodyUnknowns(points, body.bones + person_step[len(self._free) :]))
         return moved, changed
 
-    def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64, F64]:
+    def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64, RobustDeviation]:
         matrix, _, _ = self._reduced(terms, cameras, 0.0)
         rows, count = np.arange(len(matrix)), len(self._free)
         matrix[rows, rows] += 1e-9
         inverse = np.asarray(np.linalg.pinv(matrix, hermitian=True), np.float64)
         covariance = inverse[:count, :count]
-        out, robust = np.zeros((2, *self._freedom.free.shape))
+        out, spread, freedom = np.zeros((3, *self._freedom.free.shape))
         out[self._freedom.free] = np.sqrt(np.maximum(np.diag(covariance), 0))
-        robust[self._freedom.free] = self._robust(terms, inverse[:count])
-        return out, covariance, robust
+        spread[self._freedom.free], freedom[self._freedom.free] = self._robust(terms, inverse[:count])
+        return out, covariance, RobustDeviation(spread, np.maximum(freedom, 0.5))
 
-    def _robust(self, terms: list[_Terms], inverse: F64) -> F64:
-        """Return standard deviations (F,) of the free camera parameters from the scores of independent blocks."""
+    def _robust(self, terms: list[_Terms], inverse: F64) -> tuple[F64, F64]:
+        """Return standard deviations (F,) of the free camera parameters from independent blocks, and the freedom."""
         # The sandwich estimator: P. J. Huber, "The behavior of maximum likelihood estimates under nonstandard
-        # conditions", 1967. A block is one person during `BLOCK_S`. Few blocks show less scatter than there is; the
-        # factor is that of the t-distribution at 3 standard deviations, for the blocks that contribute.
+        # conditions", 1967. A block is one person during `BLOCK_S`; its weight is its share of the information.
         total = inverse.shape[1]
         blocks, shares = [], []
         for person, term in enumerate(terms):
@@ -291,9 +305,7 @@ class BundleAdjustment:
         spread = np.sqrt(((inverse @ np.array(blocks).T) ** 2).sum(axis=1))
         weight = np.array(shares)
         effective = weight.sum(axis=0) ** 2 / np.maximum((weight**2).sum(axis=0), 1e-300)
-        freedom = np.maximum(effective - 1, 0.5)
-        robust: F64 = spread * (1 + 2.5 / freedom + 5.75 / freedom**2)
-        return robust
+        return spread, effective - 1
 
     def _camera_cost(self, cameras: list[ViewCamera]) -> float:
         off = self._off_prior(cameras)

@@ -90,7 +90,7 @@ def offset_sigma(adjusted: Adjusted, index: int) -> float:
     """Return the standard deviation of a camera's clock offset, s."""
     solution = adjusted.solution
     model = CORRELATION_FACTOR * solution.deviation[index, r.OFFSET]
-    return max(float(model), float(solution.robust[index, r.OFFSET]))
+    return max(float(model), float(solution.robust.wide(MIN_SIGNIFICANCE)[index, r.OFFSET]))
 
 
 def _shared(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> People:

@@ -159,7 +159,7 @@ def _bones(
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
     camera = solution.cameras[index]
-    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust[index])
+    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust.wide(1.0)[index])
     off = [
         residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for item, body in zip(seen, solution.bodies, strict=True)
