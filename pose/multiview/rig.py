@@ -115,7 +115,9 @@ def find_rig(
         if known.clocks
         else clock_notes(cameras, names, clocks, links, hints, known)
     )
-    return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
+    rig = Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
+    # The lifter's prior is too weak to keep the scale while cameras move, but it is the only measure of it.
+    return rig if known.poses or known.refine_poses else rescaled(rig, 1 / scale)
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
@@ -158,8 +160,7 @@ def _bones(
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
-    camera = solution.cameras[index]
-    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust.wide(1.0)[index])
+    camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
     off = [
         residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for item, body in zip(seen, solution.bodies, strict=True)
