@@ -98,6 +98,18 @@ def test_a_pipeline_rejects_intrinsics_that_are_no_camera(intrinsics):
         Pipeline(intrinsics=intrinsics, lazy=True)
 
 
+@pytest.mark.parametrize("size", [None, "640x480", ("640", "480"), 640, (640,), (640, 480, 3), (0, 480), (6.5, 4)])
+def test_a_camera_rejects_a_size_that_is_not_width_and_height(size):
+    with pytest.raises(UsageError, match="size: expected width and height in px, got "):
+        Camera.of(size)
+
+
+@pytest.mark.parametrize("intrinsics", ["text", np.eye(2), object(), [[1], [2, 3]]])
+def test_a_camera_rejects_intrinsics_that_are_no_matrix(intrinsics):
+    with pytest.raises(UsageError, match=r"intrinsics: expected \(3, 3\) numbers, got "):
+        Camera.of((640, 480), intrinsics)
+
+
 @pytest.mark.parametrize("values", [(500, 500, 1e9, 0), (500, 500, 0, -1e9), (1e9, 500, 0, 0)])
 def test_intrinsics_that_do_not_fit_the_image_are_rejected(values):
     fx, fy, cx, cy = values
