@@ -74,6 +74,8 @@ def test_lift_rejects_what_is_no_sequence(one):
         ({"times": [0, 1]}, "Sequence2D.times"),
         ({"times": np.array(["a"] * T)}, "Sequence2D.times: expected numbers"),
         ({"times": np.arange(T).astype("datetime64[s]")}, "Sequence2D.times: expected numbers"),
+        ({"camera": np.eye(3)}, "Sequence2D.camera: expected a Camera, got ndarray"),
+        ({"skeleton": ["coco17"]}, "Sequence2D.skeleton: expected a str, got list"),
     ],
 )
 def test_a_sequence_names_the_array_that_is_wrong(changes, said):
@@ -117,6 +119,12 @@ def test_intrinsics_that_do_not_fit_the_image_are_rejected(values):
         _checked_intrinsics(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), (640, 480))
 
 
+@pytest.mark.parametrize("heights", [0, "", [], False, 1.8])
+def test_heights_that_are_no_mapping_are_rejected(heights):
+    with pytest.raises(UsageError, match="heights: expected a mapping from ids to metres"):
+        lift({1: person()}, world=True, heights=heights)
+
+
 @pytest.mark.parametrize("height", [0, -1, 99, np.nan, np.inf, "1.8", True])
 def test_several_checks_the_height_before_any_work(height, tmp_path):
     videos = [tmp_path / "a.mp4", tmp_path / "b.mp4"]
@@ -153,6 +161,9 @@ def test_shipped_weights_are_listed_without_utf8():
         (lambda: pose.convert("x.npz", 5, "out"), "formats: expected names of formats, got 5"),
         (lambda: pose.convert("x.npz", ["csv", 5], "out"), "formats: expected names of formats"),
         (lambda: pose.analyse(7), "path: expected a path, got 7"),
+        (lambda: pose.several(None), "videos: expected a list of paths"),
+        (lambda: pose.lift({1: person()}, edits=[1, 2]), r"edits: expected a path or a list of edits, got \[1, 2\]"),
+        (lambda: Pipeline(lazy=True).process("x.mp4", edits=3), "edits: expected a path or a list of edits, got 3"),
     ],
 )
 def test_an_argument_of_another_type_is_named(call, said):
