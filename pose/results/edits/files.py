@@ -44,8 +44,10 @@ def given_edits(edits: Path | str | Sequence[Edit] | None) -> Sequence[Edit]:
         PoseError: If the file cannot be read.
         UsageError: If it contains anything but valid edits, or these are no edits.
     """
-    if edits is None or isinstance(edits, Path | str):
-        return () if edits is None else read_edits(edits)
+    if edits is None:
+        return ()
+    if isinstance(edits, Path | str):
+        return read_edits(edits)
     if not isinstance(edits, Sequence) or not all(type(edit) in NAMES for edit in edits):
         raise UsageError(f"edits: expected a path or a list of edits, got {shown(repr(edits), 60)}")
     return edits
