@@ -112,10 +112,11 @@ def process_cameras(
                 info, texts = run.info, {written.folder / CAMERAS_FILE: cameras_text(run.scene.cameras)}
                 write_results(run.results, info, written.files, texts=texts, seen=partial(_count, tally, info.skeleton))
                 if written.overlay is not None:
-                    _draw(videos, run, written.overlay, context)
+                    _draw([videos[index] for index in run.scene.kept], run, written.overlay, context)
             cached = min((one.cached for one in run.cameras), key=("nothing", "people", "everything").index)
             assert info.world is not None
-            lines = [*camera_lines(run.scene), world_line(info.world)]
+            lines = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
+            tally.doubtful = set(info.world.doubtful)
         kept = wanted.settle(written, complete=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
     tally = replace(with_joints_of(tally, list(tallies.values())), complete=True)
@@ -164,7 +165,7 @@ def setup_of(videos: Sequence[str], cameras: CamerasConfig, height: str | None, 
     distance = None if cameras.distance is None else read_distance(cameras.distance, camera_names(videos))
     offsets = read_offsets(cameras.offsets)
     return known_setup(
-        videos, cameras.file, refine=refine, offsets=offsets, distance=distance, height=_height(height),
+        videos, cameras.file, refine=refine, offsets=offsets, distance=distance, heights=read_heights(height),
         keep_frame=cameras.frame == "lab",
     )  # fmt: skip
 
@@ -177,15 +178,6 @@ def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:
         low_confidence_joints=sum(camera.low_confidence_joints for camera in cameras),
         score_sum=sum(camera.score_sum for camera in cameras),
     )
-
-
-def _height(text: str | None) -> float | None:
-    heights = read_heights(text)
-    if not heights:
-        return None
-    if list(heights) != [None]:
-        raise UsageError(f"height: expected one height, of the person seen longest by several cameras, got {text!r}")
-    return heights[None]
 
 
 def camera_lines(scene: "RigScene") -> list[str]:
@@ -207,6 +199,11 @@ def camera_lines(scene: "RigScene") -> list[str]:
             f"reprojection error {sigmas.residual:.1f} px"
         )
     return lines
+
+
+def _doubtful_lines(doubtful: Sequence[int]) -> list[str]:
+    people = ", ".join(map(str, doubtful))
+    return [f"doubtful people: {people} (two cameras hardly see them at once; possibly false)"] if doubtful else []
 
 
 def _count(tally: Tally, skeleton: "Skeleton", result: "FrameResult") -> None:
