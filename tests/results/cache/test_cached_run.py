@@ -49,7 +49,7 @@ def files(folder):
 
 
 def run(dance, out, lifter, *more):
-    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), *map(str, more)]
+    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), "--verbose", *map(str, more)]
     assert main(call) == 0
     return files(out)
 
