@@ -91,10 +91,18 @@ def _throw(motion: Motion, side: str, peak: int, velocity: F64, speed: F64) -> T
     elbow, wrist, shoulder = (motion.joint(f"{side}_{joint}")[peak] for joint in ("elbow", "wrist", "shoulder"))
     bend = float(angle_between(elbow - shoulder, wrist - elbow))
     height = float(wrist[1] - shoulder[1])
+    moments = [float(times[row]) for row in (start, back, peak, end)]
     return Throw(
-        side, _kind(motion, peak, side), *(float(times[row]) for row in (start, back, peak, end)),
-        float(speed[peak]), bend, height,
-    )  # fmt: skip
+        side,
+        _kind(motion, peak, side),
+        moments[0],
+        moments[1],
+        moments[2],
+        moments[3],
+        float(speed[peak]),
+        bend,
+        height,
+    )
 
 
 def _kind(motion: Motion, row: int, side: str) -> str:
