@@ -4,8 +4,8 @@
         --page docs/studies/method-errors.md
     python -m benchmarks.method_errors --snu ../shared/mocap/snu
 
-Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random directions, four
-times as many for walks)
+Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random
+directions, four times as many for walks)
 through a detector's skeleton with its errors, lifted by `offline` and transformed to the world, against the recorded
 joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from which the analysis takes the
 intervals of angles; the page also has the share of intervals that contain the truth for people held out. `--every N`:

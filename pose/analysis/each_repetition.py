@@ -1,6 +1,7 @@
 """One row per repetition: its times, and the body at its turning point and over it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -67,17 +68,15 @@ def repetition_rows(person: int, motion: Motion) -> list[RepetitionRow]:
         shown = motion.camera is None or view_angle(motion, inside, FRONTAL) >= VIEW_DEGREES[0]
         valgus = [at(f"valgus_{side}", one.peak) for side in SIDES]
         rises = [at(f"ankle_{side}", one.peak) - at(f"ankle_{side}", one.start) for side in SIDES]
-        rows.append(
-            RepetitionRow(
-                person, name, number, one.start, one.peak, one.end, one.peak - one.start, one.end - one.peak,
-                float(np.ptp(motion.joint("pelvis")[inside, 1])), at("lean", one.peak),
-                *(at(f"{what}_{side}", one.peak) for what in ("flexion", "thigh") for side in SIDES),
-                *(value if shown and low <= value <= high else None for value in valgus), *rises,
-                *(at(f"{what}_{side}", one.peak) for what in ("hip", "elbow") for side in SIDES),
-                at("front_foot", one.peak),
-                *(float(signals[f"hand_{side}"][inside].max()) for side in SIDES),
-            )
-        )  # fmt: skip
+        travel = float(np.ptp(motion.joint("pelvis")[inside, 1]))
+        values: list[Any] = [
+            one.start, one.peak, one.end, one.peak - one.start, one.end - one.peak, travel, at("lean", one.peak),
+            *(at(f"{what}_{side}", one.peak) for what in ("flexion", "thigh") for side in SIDES),
+            *(value if shown and low <= value <= high else None for value in valgus), *rises,
+            *(at(f"{what}_{side}", one.peak) for what in ("hip", "elbow") for side in SIDES),
+            at("front_foot", one.peak), *(float(signals[f"hand_{side}"][inside].max()) for side in SIDES),
+        ]  # fmt: skip
+        rows.append(RepetitionRow(person, name, number, *values))
     return rows
 
 
