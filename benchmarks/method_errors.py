@@ -1,7 +1,7 @@
-"""Errors of lifted joint angles, joints and throws by view: the page docs/studies/method-errors.md and the intervals.
+"""Errors of lifted joint angles, joints and throws by view: the page docs/reference/method-errors.md and the intervals.
 
     python -m benchmarks.method_errors --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \
-        --page docs/studies/method-errors.md
+        --page docs/reference/method-errors.md
     python -m benchmarks.method_errors --snu ../shared/mocap/snu
 
 Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random
@@ -209,23 +209,23 @@ def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dic
         "",
         "How far are lifted joint angles and joints from motion capture, by the direction of the camera?",
         "",
-        "Walks of six people and exercises of UI-PRMD, virtual cameras on tripods, a detector's errors, the lifter "
-        "`offline`, unknown body height. Views: angle between the line of sight and the person's sagittal plane, "
-        "*side* above 60 degrees, *front* (or back) below 30, *oblique* between. Recordings by view: "
+        "Walks of six people, exercises of UI-PRMD, virtual cameras on tripods, a detector's errors, `offline`, "
+        "unknown body height. Views by the angle between line of sight and sagittal plane: *side* above 60 degrees, "
+        "*front* (or back) below 30. Recordings: "
         + ", ".join(f"{view} {counts.get(view, 0)}" for view in VIEWS)
         + ". `python -m benchmarks.method_errors` writes this page and `pose/analysis/method_errors.csv`, from which "
-        "the intervals of joint angles are computed.",
+        "intervals of joint angles are computed.",
         "",
         "## Joint angles",
         "",
-        "Standard deviation of the error in degrees (a 1.96th of the bound of 95 % of the errors): of the angle in a "
-        "frame, of the mean range of motion over cycles, and of its left-right difference.",
+        "Standard deviation in degrees (the bound of 95 % of the errors, divided by 1.96) of the error of the angle in "
+        "a frame, of the mean range of motion over cycles, and of its left-right difference.",
         "",
-        "| angle | " + " | ".join(f"{view}: angle, range, difference" for view in VIEWS) + " |",
+        "| angle | " + " | ".join(VIEWS) + " |",
         "|---" * (len(VIEWS) + 1) + "|",
     ]
     for angle in dict.fromkeys(angle for angle, _ in of):
-        cells = (", ".join(of[angle, view][kind] or "-" for kind in COLUMNS) for view in VIEWS)
+        cells = ("/".join(of[angle, view][kind] or "-" for kind in COLUMNS) for view in VIEWS)
         lines.append(f"| {angle} | " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -242,7 +242,7 @@ def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dic
     ]
     for joint in dict.fromkeys(name for kind, name, _ in kept if kind == "joint" and name != "pelvis"):
         found = [kept.get(("joint", joint, view), []) + held_out.get(("joint", joint, view), []) for view in VIEWS]
-        cells = (f"{np.median(one):.0f}, {np.percentile(one, 95):.0f}" if one else "-" for one in found)
+        cells = (f"{np.median(one):.0f}/{np.percentile(one, 95):.0f}" if one else "-" for one in found)
         lines.append(f"| {joint} | " + " | ".join(cells) + " |")
     lines.append("")
     return "\n".join(lines)
@@ -264,7 +264,7 @@ def main() -> None:
     clips += [clip for clip, _ in list(ui_prmd_recordings(options.ui_prmd).values())[:: options.every]]
     kept, held_out, counts = defaultdict(list), defaultdict(list), defaultdict(int)
     for one in filmed(seen_again(clip, number) for number in range(options.views) for clip in clips):
-        values = held_out if one.subject in HELD_OUT else kept
+        values = held_out if one.subject.rpartition("-")[2] in HELD_OUT else kept
         add_angles(one, values)
         add_joints(one, values)
         counts[view_of(one.true)] += 1

@@ -28,7 +28,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True)
 class MethodError:
-    """Standard deviations of the errors of a lifted angle, degrees (docs/studies/method-errors.md)."""
+    """Standard deviations of the errors of a lifted angle, degrees (docs/reference/method-errors.md)."""
 
     error: float  # of the angle in a frame
     range: float  # of the mean range of motion over cycles
