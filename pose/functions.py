@@ -368,13 +368,15 @@ def several(
 
 
 def analyse(
-    result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
+    result: Result | Path | str,
+    groups: Sequence[str] = analysis.DEFAULT_GROUPS,
+    inputs: analysis.Inputs = analysis.NEUTRAL,
 ) -> analysis.Analysis:
-    """Analyse gait, repetitions, jumps, sit-to-stand and ergonomics of all people, as `pose-analyse` does.
+    """Analyse gait, repetitions, throws, jumps and sit-to-stand of all people, as `pose-analyse` does.
 
     Args:
         result: A result with a world, or the path of its file.
-        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all.
+        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all but ergonomics.
         inputs: Inputs of RULA and REBA that a camera cannot observe, such as loads.
 
     Returns:
