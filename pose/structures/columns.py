@@ -95,10 +95,22 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     return _declared[kind]
 
 
+_row_types: "dict[tuple[type, int], np.dtype[np.void]]" = {}
+_shapes: dict[tuple[type, int], list[tuple[Column, tuple[int, ...]]]] = {}
+
+
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     """Return the structured type of a row of a data class; its fields are named as those of the data class."""
-    stored = (one for one in columns_of(kind) if not one.nullable)
-    return np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
+    if (kind, keypoints) not in _row_types:
+        stored = [(one.attribute, one.dtype, shape) for one, shape in _row_shapes(kind, keypoints) if not one.nullable]
+        _row_types[kind, keypoints] = np.dtype(stored)
+    return _row_types[kind, keypoints]
+
+
+def _row_shapes(kind: type, keypoints: int) -> list[tuple[Column, tuple[int, ...]]]:
+    if (kind, keypoints) not in _shapes:
+        _shapes[kind, keypoints] = [(one, one.row_shape(keypoints)) for one in columns_of(kind)]
+    return _shapes[kind, keypoints]
 
 
 def rows_of(values: "ColumnSet", keypoints: int = 0) -> NDArray[np.void]:
@@ -131,14 +143,14 @@ class ColumnSet:
             ValueError: If an array has another shape than declared.
         """
         first, count = columns_of(type(self))[0], len(self)
-        for one in columns_of(type(self)):
+        for one, shape in _row_shapes(type(self), keypoints):
             values = getattr(self, one.attribute)
             if values is None and one.nullable:
                 continue
             if values is None or (count and not len(values) and one is not first):
                 object.__setattr__(self, one.attribute, one.filled(count, keypoints))
             else:
-                check_shape(self, one.attribute, (count, *one.row_shape(keypoints)))
+                check_shape(self, one.attribute, (count, *shape))
 
     def __len__(self) -> int:
         return len(getattr(self, columns_of(type(self))[0].attribute))
