@@ -49,7 +49,7 @@ class CachedPipeline(Computes, Protocol):
 
 
 Found = Literal["nothing", "people", "everything"]
-PEOPLE_PARTS, POSES_PARTS = ("frames", "people", "hands", "faces"), ("poses",)  # parts of results in an entry
+PEOPLE_PARTS, POSES_PARTS = ("frames", "people", "hands", "faces", "segments"), ("poses",)  # in an entry
 
 
 class CachedRun:
