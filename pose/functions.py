@@ -356,7 +356,7 @@ def several(
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
-    heights = height if height is None or isinstance(height, Mapping) else {None: height}
+    heights: Mapping[int | None, float] | None = {None: height} if isinstance(height, float | int) else height
     setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))

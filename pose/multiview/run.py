@@ -268,7 +268,8 @@ def known_setup(
 ) -> Given:
     """Check what is known about several cameras, and open each video once, before any work.
 
-    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
+    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`,
+    vertical and floor are those of the calibration, if its file has a frame of its own.
 
     Raises:
         PoseError: If a video cannot be opened, or the calibration does not fit it.

@@ -8,6 +8,7 @@ from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
+from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.motions import (
     ADULT_LOG_SIGMA,
     FusedTimes,
@@ -20,7 +21,6 @@ from pose.multiview.motions import (
     stature_of,
 )
 from pose.multiview.results import MultiviewResults
-from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.rig import Rig, rescaled
 from pose.multiview.stored import FusedMotion, scaled_motions
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
