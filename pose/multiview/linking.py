@@ -63,9 +63,8 @@ def _unlinked(pairs: Collection[tuple[int, int]], cameras: int) -> list[int]:
     for pair in pairs:
         joined = [group for group in groups if group.intersection(pair)]
         groups = [set[int]().union(*joined), *(group for group in groups if group not in joined)]
-    return sorted(
-        set(range(cameras)) - max(groups, key=lambda group: (len(group), [-index for index in sorted(group)]))
-    )
+    largest = max(groups, key=lambda group: (len(group), -min(group)))
+    return sorted(set(range(cameras)) - largest)
 
 
 def remedy(known: Known) -> str:
