@@ -7,6 +7,7 @@ data class, temporary files and cache entries, the arrays of `poses.npz` with th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -57,7 +58,9 @@ class Column:
 
     def row_shape(self, keypoints: int) -> tuple[int, ...]:
         """Return the shape of one row, for a number of 2D keypoints."""
-        return tuple(keypoints if side == KEYPOINTS else side for side in self.shape)
+        if self.shape[:1] != (KEYPOINTS,):  # no other axis counts keypoints
+            return self.shape
+        return keypoints, *self.shape[1:]
 
     def filled(self, count: int, keypoints: int = 0) -> Array:
         """Return `count` rows without a measurement."""
@@ -95,6 +98,7 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     return _declared[kind]
 
 
+@cache
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     """Return the structured type of a row of a data class; its fields are named as those of the data class."""
     stored = (one for one in columns_of(kind) if not one.nullable)

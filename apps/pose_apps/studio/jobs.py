@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError
@@ -95,9 +96,17 @@ class Jobs:
         """Return the request of a run."""
         height = None if project.height is None else f"{project.height:g}"
         return {
-            "do": "run", "video": str(project.clip), "preset": project.preset, "height": height, "edits": edits,
-            "target": target, "cache": self._cache,
+            "do": "run", "videos": [str(path) for path in project.clips], "preset": project.preset, "height": height,
+            "edits": edits, "target": target, "cache": self._cache, "journal": str(project.journal),
         }  # fmt: skip
+
+    async def solve(self, project: Project, edits: Mapping[str, Any], target: Path) -> dict[str, Any]:
+        """Compute the result of edits in the warm process; its progress is that of the project."""
+        try:
+            request = self.request(project, edits, str(target))
+            return await self.solver.ask(request, lambda content: self.progress.__setitem__(project.id, content))
+        finally:
+            self.progress.pop(project.id, None)
 
     async def run(self) -> None:
         """Run the projects of the queue, one after another, until cancelled."""
