@@ -2,7 +2,7 @@
 
 The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
 pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Large tangential distortion
-are rejected.
+is rejected.
 """
 
 import json
@@ -204,6 +204,8 @@ def _intrinsics(
     stated_size = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(side) for side in stated_size)
     size = size or (width, height)
+    if min(width, height) <= 0:
+        raise ValueError(f"{name}: expected an image size above 0, got {width} x {height} px")
     if width * size[1] != height * size[0]:
         raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
     matrix[:2] *= size[0] / width
