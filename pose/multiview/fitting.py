@@ -66,8 +66,8 @@ def find_fitting_rig(
             without = [index for row, index in enumerate(kept) if row != worst]
             better = _fit(found_with, without)
             if better is not None and max(one.relative for one in better.accuracy) < MAX_ERROR_RATIO * errors[worst]:
-                left_out = names[kept[worst]]
-                notes.append(f"{left_out}: the calibration does not fit; left out, as the others fit better without it")
+                wrong = f"{names[kept[worst]]}: the calibration does not fit"
+                notes.append(f"{wrong}; it is left out, as the others fit better without it")
                 rig, kept = better, without
         return Fitting(replace(rig, notes=[*notes, *rig.notes]), kept)
 

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab
+from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
 from pose.multiview.collect import collect_tracks
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
@@ -297,4 +297,5 @@ def known_setup(
             sizes.append(source.info.size)
     known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
     lab = None if calibration is None or not keep_frame else read_lab(Path(calibration), names, sizes)
-    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab)
+    notes = [] if calibration is None else size_notes(Path(calibration), names, sizes)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab, notes)
