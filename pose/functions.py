@@ -19,7 +19,7 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.results import ModelInfo, RunInfo
-from pose.results.edits import Edit, read_edits
+from pose.results.edits import Edit, given_edits
 from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
@@ -101,7 +101,7 @@ def lift(
 
     up = checked(heights, pitch, roll)
     WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
-    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
+    corrections = given_edits(edits)
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
@@ -325,7 +325,7 @@ def several(
     pipeline: "Pipeline | None" = None,
     cameras: str | Path | None = None,
     offsets: Sequence[float] | None = None,
-    height: float | None = None,
+    height: float | Mapping[int | None, float] | None = None,
 ) -> Result:
     """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
 
@@ -335,7 +335,8 @@ def several(
             as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
         cameras: Calibration file; None calibrates the cameras from the motion of the people.
         offsets: Start time of each video in s on a common clock; None estimates them.
-        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
+        height: Body height in m of the person seen longest, or heights by id, which set the scale; None uses the
+            lifter's scale.
 
     Returns:
         All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
@@ -349,12 +350,14 @@ def several(
     from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
 
-    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+    listed = isinstance(videos, Sequence) and not isinstance(videos, str)
+    if not listed or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
-    setup = known_setup(paths, cameras, offsets=offsets, height=height)
+    heights = height if height is None or isinstance(height, Mapping) else {None: height}
+    setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
     with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:
@@ -365,13 +368,15 @@ def several(
 
 
 def analyse(
-    result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
+    result: Result | Path | str,
+    groups: Sequence[str] = analysis.DEFAULT_GROUPS,
+    inputs: analysis.Inputs = analysis.NEUTRAL,
 ) -> analysis.Analysis:
-    """Analyse gait, repetitions, jumps, sit-to-stand and ergonomics of all people, as `pose-analyse` does.
+    """Analyse gait, repetitions, throws, jumps and sit-to-stand of all people, as `pose-analyse` does.
 
     Args:
         result: A result with a world, or the path of its file.
-        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all.
+        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all but ergonomics.
         inputs: Inputs of RULA and REBA that a camera cannot observe, such as loads.
 
     Returns:

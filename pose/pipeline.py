@@ -335,14 +335,14 @@ class Pipeline:
             PoseError: If the source cannot be read.
         """
         from pose.export.result import Result
-        from pose.results.edits import read_edits
+        from pose.results.edits import given_edits
         from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
         WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
-        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
+        corrections = given_edits(edits)
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,

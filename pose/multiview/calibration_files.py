@@ -21,7 +21,7 @@ from pose.errors import PoseError, UsageError
 from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
-from pose.multiview.types import Lab, ViewCamera
+from pose.multiview.types import Lab, ViewCamera, relative_cameras
 from pose.structures.camera import Camera, check_intrinsics
 from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
@@ -297,12 +297,5 @@ def _unit(cameras: Sequence[ViewCamera]) -> float:
 
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
     """Return the cameras in the frame of the first one, in metres."""
-    base = cameras[0]
     unit = _unit(cameras)
-    found = []
-    for camera in cameras:
-        rotation = camera.rotation @ base.rotation.T
-        found.append(
-            replace(camera, rotation=rotation, translation=unit * (camera.translation - rotation @ base.translation))
-        )
-    return found
+    return relative_cameras([replace(camera, translation=unit * camera.translation) for camera in cameras])

@@ -7,6 +7,7 @@ data class, temporary files and cache entries, the arrays of `poses.npz` with th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -57,7 +58,9 @@ class Column:
 
     def row_shape(self, keypoints: int) -> tuple[int, ...]:
         """Return the shape of one row, for a number of 2D keypoints."""
-        return tuple(keypoints if side == KEYPOINTS else side for side in self.shape)
+        if self.shape[:1] != (KEYPOINTS,):  # no other axis counts keypoints
+            return self.shape
+        return keypoints, *self.shape[1:]
 
     def filled(self, count: int, keypoints: int = 0) -> Array:
         """Return `count` rows without a measurement."""
@@ -95,22 +98,11 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     return _declared[kind]
 
 
-_row_types: "dict[tuple[type, int], np.dtype[np.void]]" = {}
-_shapes: dict[tuple[type, int], list[tuple[Column, tuple[int, ...]]]] = {}
-
-
+@cache
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     """Return the structured type of a row of a data class; its fields are named as those of the data class."""
-    if (kind, keypoints) not in _row_types:
-        stored = [(one.attribute, one.dtype, shape) for one, shape in _row_shapes(kind, keypoints) if not one.nullable]
-        _row_types[kind, keypoints] = np.dtype(stored)
-    return _row_types[kind, keypoints]
-
-
-def _row_shapes(kind: type, keypoints: int) -> list[tuple[Column, tuple[int, ...]]]:
-    if (kind, keypoints) not in _shapes:
-        _shapes[kind, keypoints] = [(one, one.row_shape(keypoints)) for one in columns_of(kind)]
-    return _shapes[kind, keypoints]
+    stored = (one for one in columns_of(kind) if not one.nullable)
+    return np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
 
 
 def rows_of(values: "ColumnSet", keypoints: int = 0) -> NDArray[np.void]:
@@ -143,14 +135,14 @@ class ColumnSet:
             ValueError: If an array has another shape than declared.
         """
         first, count = columns_of(type(self))[0], len(self)
-        for one, shape in _row_shapes(type(self), keypoints):
+        for one in columns_of(type(self)):
             values = getattr(self, one.attribute)
             if values is None and one.nullable:
                 continue
             if values is None or (count and not len(values) and one is not first):
                 object.__setattr__(self, one.attribute, one.filled(count, keypoints))
             else:
-                check_shape(self, one.attribute, (count, *shape))
+                check_shape(self, one.attribute, (count, *one.row_shape(keypoints)))
 
     def __len__(self) -> int:
         return len(getattr(self, columns_of(type(self))[0].attribute))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stick_figures import jump, motion, run, squats, standing, walk
+from stick_figures import jump, motion, run, squats, standing, throw, walk
 from test_analyse_command import write
 
 from pose.analysis import ALL, GROUPS, Analysis, analyse
@@ -11,7 +11,7 @@ from pose.analysis.norms import POINTS
 from pose.results import load_poses
 
 UNITS = {"m", "s", "m/s", "steps/min", "share", "%", "degrees", "score", "repetitions", "repetitions/min", "log jerk"}
-SIGNED = ("asymmetry", "less", "valgus", "smoothness")
+SIGNED = ("asymmetry", "less", "valgus", "smoothness", "hand above shoulder")
 
 
 def resting(seconds=6.0, rate=30.0):
@@ -58,7 +58,7 @@ def check(analysis: Analysis, first: float, last: float) -> None:
 
 @pytest.mark.parametrize(("step", "noise"), [(1, 0.03), (3, 0.0), (6, 0.03)])
 def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
-    movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting()]
+    movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting(), throw()[0]]
     for seed, mover in enumerate(movers):
         seen = slower(mover, step, noise, seed)
         analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})), GROUPS)

@@ -11,7 +11,7 @@ import scenes
 from pose.errors import PoseError
 from pose.export import export, open_selection
 from pose.multiview.calibration_files import check_cameras, read_cameras
-from pose.multiview.motions import find_motions, scale_for_height, stature_of
+from pose.multiview.motions import find_motions, scale_for_heights, stature_of
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
@@ -81,7 +81,7 @@ def test_results_round_trip_npz_and_json(scene, tmp_path):
 
 def test_a_given_height_scales_people_and_cameras_alike(scene):
     _, _, rig, line, motions, _, _ = scene
-    factor = scale_for_height(motions, 1.9)
+    factor = scale_for_heights(motions, {None: 1.9}).factor
     larger = rescaled(rig, factor)
     assert np.linalg.norm(larger.cameras[1].translation) == pytest.approx(
         factor * np.linalg.norm(rig.cameras[1].translation)
@@ -175,7 +175,7 @@ def test_overlay_grid_shows_every_camera_and_3d(scene):
     ("given", "sigma"),
     [
         ({}, 0.054),  # C. C. Gordon et al., ANSUR II, 2014
-        ({"height": 1.7}, 0.0),
+        ({"heights": {None: 1.7}}, 0.0),
         ({"distance": (0, 1, 4.0)}, 0.0),
         ({"cameras": True}, 0.0),
         ({"cameras": True, "refine": True}, 0.054),
@@ -183,8 +183,8 @@ def test_overlay_grid_shows_every_camera_and_3d(scene):
 )
 def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, given, sigma):
     views, points, rig, _, _, results, info = scene
-    monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
-    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: None)
+    monkeypatch.setattr("pose.multiview.fitting.find_rig", lambda *args: rig)
+    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: [])
     camera = Camera(rig.cameras[0].matrix, True, rig.cameras[0].size)
     tracks = [scenes.track(view, i, points) for i, view in enumerate(views)]
     runs = [CameraRun([track], (float(track.times[0]), float(track.times[-1])), 30.0, camera) for track in tracks]
@@ -194,5 +194,5 @@ def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, g
     _, described = results_of(found, [results], info)
     ((height, uncertainty),) = described.world.heights.values()
     assert uncertainty == pytest.approx(sigma * height)
-    if "height" in given:
+    if "heights" in given:
         assert height == pytest.approx(1.7, abs=1e-3)
