@@ -39,7 +39,8 @@ from pose.structures.types import F32, F64, People
 from pose.world.clean import Steps, clean
 from pose.world.height import scaled_stature, stature
 from pose.world.person import Person, person_of
-from pose.world.scene.lines import FrameLines, find_lines
+from pose.world.scene.lines import FrameLines
+from pose.world.scene.segments import find_segments
 
 STANDING, PARTIAL, SEATED, RAISED = "standing", "partial", "seated", "raised"
 FPS, SECONDS = 15.0, 4.0
@@ -246,7 +247,8 @@ def lines_of(scene: Scene, kind: str, known: bool) -> tuple[FrameLines, ...]:
     nobody = People(
         0, 0.0, np.zeros(0, np.int64), none[:, :4], none[:, 0], np.zeros((*none.shape, 2), np.float32), none
     )
-    return (find_lines(image, nobody, COCO17, camera if known else Camera.of(camera.size)),)
+    ends = find_segments(image, nobody, COCO17)
+    return (FrameLines.of(0.0, ends, camera if known else Camera.of(camera.size)),)
 
 
 def solve(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:

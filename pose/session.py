@@ -13,13 +13,14 @@ from pose.lifting.between import BetweenSamples
 from pose.lifting.sides import GivenSides, give_sides
 from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
 from pose.networks.input import shared_uploads
+from pose.networks.journal import JournalledDetector, JournalledEstimator, JournalOf
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
 from pose.structures.keypoint_sigma import with_distance
 from pose.structures.skeletons import Skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
-from pose.structures.types import U8, Background, Frame, FrameResult, People
+from pose.structures.types import U8, Frame, FrameResult, People
 from pose.tracking.config import TrackingConfig
 from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.faces.tracker import FaceTracker
@@ -32,6 +33,7 @@ from pose.utils.device import torch_threads
 from pose.utils.fair_lock import FairLock
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
+from pose.world.scene.segments import SegmentFinder
 
 if TYPE_CHECKING:
     from pose.view.overlay import Overlay
@@ -111,6 +113,10 @@ class Session:
         return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
 
     @cached_property
+    def _segments(self) -> SegmentFinder | None:
+        return None if self._pipeline.live else SegmentFinder(self._skeleton)
+
+    @cached_property
     def _sampled(self) -> SampledTracker | None:
         """Tracker that samples the frames; None if it processes every frame."""
         people, rate = self._people, self._pipeline.config.keypoint_rate
@@ -176,7 +182,7 @@ class Session:
             return people
         if len(people) or people.sampled:
             people = self._with_hands_and_faces(image, people)
-        return replace(people, background=self._background_of(image, observed.expected))
+        return self._with_background(image, people, observed.expected)
 
     def _with_hands_and_faces(self, image: U8, people: People) -> People:
         hands, faces = self._hands_and_faces
@@ -188,11 +194,15 @@ class Session:
                 people = replace(people, faces=faces.step(image, people))
         return people
 
-    def _background_of(self, image: U8, people: People) -> Background | None:
-        if self._background is None:
-            return None
+    def _with_background(self, image: U8, people: People, expected: People) -> People:
+        """Return the people of a frame with its background, which leaves out the people `expected`."""
+        background, segments = None, None
         with self._times.measure("camera motion"):
-            return self._background.step(image, people)
+            if self._background is not None:
+                background = self._background.step(image, expected)
+            if self._segments is not None:
+                segments = self._segments.step(image, expected, background)
+        return replace(people, background=background, segments=segments)
 
     def track(self, frame: Frame) -> People:
         """Detect and track the people of the next frame in 2D.
@@ -209,7 +219,7 @@ class Session:
                 sigma = with_distance(people.keypoint_sigma, found.distance)
                 people = replace(people, keypoints=found.xy, scores=found.scores, keypoint_sigma=sigma)
             people = self._with_hands_and_faces(frame.image, people)
-            return replace(people, background=self._background_of(frame.image, people))
+            return self._with_background(frame.image, people, people)
 
     def lift(self, people: People) -> list[FrameResult]:
         """Lift the people of the next frame; return the frames that are now final, oldest first."""
@@ -273,7 +283,12 @@ class Session:
 
 
 def people_stages(
-    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, live: bool = False
+    config: PipelineConfig,
+    times: StageTimes,
+    detector: Detector | None = None,
+    *,
+    live: bool = False,
+    journal: JournalOf = lambda: None,
 ) -> tuple[Skeleton, Callable[[], PeopleStage]]:
     """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
     options = config.stage_options
@@ -291,6 +306,9 @@ def people_stages(
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
     others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+    if not live:
+        detector, estimator = JournalledDetector(detector, journal), JournalledEstimator(estimator, journal)
+        others = [JournalledEstimator(other, journal) for other in others]
     further = None
     if others and not live:
         further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []

@@ -28,7 +28,7 @@ def write(recording: Selection, people: list[int], target: Path) -> Notes:
             score = number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
             doubtful = number(np.isin(part.person, recording.table.doubtful_ids), prefix=",")
-            after = joined(doubtful, f",{space}")[:, None]
+            after = joined(doubtful, number(part.partial, prefix=","), f",{space}")[:, None]
             end = joined(",", observers[part.observers]) if OBSERVERS in names else ""
             cells = joined(head[:, None], encoded(part.names), positions, sigma, score, filled, after, end, "\n")
             file.write(to_bytes(cells))

@@ -25,7 +25,7 @@ def write(recording: Selection, people: list[int], target: Path) -> Notes:
         "frame": pyarrow.int64(),
         "time": pyarrow.float64(),
     }
-    types |= {"person": pyarrow.int64(), "filled": pyarrow.bool_(), "doubtful": pyarrow.bool_()}
+    types |= {"person": pyarrow.int64()} | dict.fromkeys(("filled", "doubtful", "partial"), pyarrow.bool_())
     fields = [pyarrow.field(name, types.get(name, pyarrow.float32()), nullable=False) for name in columns(recording)]
     axes = axes_note(recording)
     schema = pyarrow.schema(fields, metadata={"axes": axes, "space": recording.space.note, "units": "m, mm, s"})
@@ -58,6 +58,7 @@ def _columns(part: Rows, recording: Selection, pyarrow: Any) -> dict[str, Any]:
         "score": score,
         "filled": part.filled.reshape(count),
         "doubtful": np.repeat(np.isin(part.person, recording.table.doubtful_ids), len(part.names)),
+        "partial": np.repeat(part.partial, len(part.names)),
         "space": words([recording.space.name], zeros),
         **({OBSERVERS: words(observer_names(), part.observers.reshape(count).astype(np.int32))} if several else {}),
     }

@@ -99,7 +99,7 @@ class Result:
         return self._spread(counts.astype(np.float64), None)
 
     def joints(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Return the joint positions.
+        """Return the joint positions. `partial` marks frames in which those of the world are unreliable.
 
         Args:
             space: 'world' (x to the camera's right, y up, floor at y = 0) or 'camera' (x right, y down, z forward).
@@ -295,8 +295,9 @@ class Result:
     def to_dataframe(self, space: str | None = None) -> "pandas.DataFrame":
         """Convert to a table with one row per joint, person and frame.
 
-        The columns are video, frame, time (s), person, joint, x, y, z (m), sigma_mm, score, filled, doubtful and space,
-        as in the export format `csv`. Results of several cameras also have observers.
+        The columns are those of the export format `csv`: video, frame, time (s), person, joint, x, y, z (m), sigma_mm,
+        root_sigma_mm, score, filled, doubtful, partial and space; with several cameras also observers. Unlike exports,
+        the table contains the `partial` frames.
 
         Args:
             space: 'world' or 'camera', as for `joints`.
@@ -309,7 +310,7 @@ class Result:
             import pandas
         except ImportError as error:
             raise PoseError("to_dataframe needs pandas: pip install 'pose-run[formats]'") from error
-        selection = self.selection(space)
+        selection = Selection(self.table, self.name, space=self._space(space), trim=False)
         names = list(columns(selection))
         frames = [pandas.DataFrame(columns=names)]
         for part in rows(selection, selection.people):
@@ -318,6 +319,7 @@ class Result:
                 "video": selection.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
                 "person": part.person.repeat(joints), "joint": np.tile(part.names, count),
                 "filled": part.filled.ravel(), "doubtful": np.isin(part.person, self.table.doubtful_ids).repeat(joints),
+                "partial": part.partial.repeat(joints), "root_sigma_mm": part.root_sigma.repeat(joints),
                 "space": selection.space.name,
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)

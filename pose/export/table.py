@@ -21,7 +21,7 @@ from pose.world.gravity import ANKLES
 
 COLUMNS = (
     "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "root_sigma_mm", "score", "filled",
-    "doubtful", "space",
+    "doubtful", "partial", "space",
 )  # fmt: skip
 OBSERVERS = "observers"  # last column, only in results of several cameras
 
@@ -40,6 +40,7 @@ class Rows:
     # (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and with a single
     # camera.
     observers: NDArray[np.uint8]
+    partial: NDArray[np.bool_]  # (n,) whether the person enters or leaves the view, or is below the floor
     names: tuple[str, ...] = H36M17.names  # (J,) names of the joints of Human3.6M-17, of the feet, or of one hand
 
 
@@ -83,6 +84,7 @@ def _joined(parts: list[Rows]) -> Rows:
         root_sigma=np.concatenate([part.root_sigma for part in parts]),
         filled=np.concatenate([part.filled for part in parts]),
         observers=np.concatenate([part.observers for part in parts]),
+        partial=np.concatenate([part.partial for part in parts]),
         names=parts[0].names,
     )
 
@@ -97,7 +99,10 @@ def _of_person(recording: Selection, track: Track) -> Iterator[Rows]:
         frame = index if track.resampled else recording.frames[index]
         people, observers = np.full(len(at), track.person), track.observers(span.start + at)
         sigma = _root_sigma(track, span.start + at)
-        yield Rows(people, frame, span.times[at], values, sigma, span.score[at] == 0, observers)
+        yield Rows(
+            people, frame, span.times[at], values, sigma, span.score[at] == 0, observers,
+            _partial(track, span.start + at),
+        )  # fmt: skip
         if feet is not None:
             yield from _of_feet(track, span, feet)
         if recording.table.hand_scores is not None:
@@ -123,7 +128,8 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     frame = index if track.resampled else recording.frames[index]
     people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
     root = _root_sigma(track, every[at])
-    yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, FOOT_NAMES)
+    partial = _partial(track, every[at])
+    yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, partial, FOOT_NAMES)
 
 
 def _of_hands(recording: Selection, track: Track, span: TrackSpan) -> Iterator[Rows]:
@@ -138,7 +144,8 @@ def _of_hands(recording: Selection, track: Track, span: TrackSpan) -> Iterator[R
             frame = index if track.resampled else recording.frames[index]
             people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
             root = _root_sigma(track, span.start + at)
-            yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, names)
+            partial = _partial(track, span.start + at)
+            yield Rows(people, frame, span.times[at], values, root, nothing > 0, nothing, partial, names)
 
 
 def _root_sigma(track: Track, at: I64) -> F64:
@@ -147,6 +154,12 @@ def _root_sigma(track: Track, at: I64) -> F64:
     if placed is None:
         return np.full(len(at), np.nan)
     return track.interpolated(at, lambda rows: np.asarray(placed.root_sigma[rows], np.float64))
+
+
+def _partial(track: Track, at: I64) -> NDArray[np.bool_]:
+    """Return (n,) whether world joints are unreliable at the frame indices `at` (n,)."""
+    placed = track.recording.table.placed
+    return np.zeros(len(at), bool) if placed is None else np.asarray(placed.partial[track.rows(at)])
 
 
 def _axes(recording: Selection, points: F64) -> F64:

@@ -227,6 +227,8 @@ def _intrinsics(
     stated_size = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(side) for side in stated_size)
     size = size or (width, height)
+    if min(width, height) <= 0:
+        raise ValueError(f"{name}: expected an image size above 0, got {width} x {height} px")
     if (ratio := size_ratio((width, height), size)) is None:
         wrong = f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}; {OTHER_SIZE}"
         raise ValueError(wrong)

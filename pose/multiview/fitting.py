@@ -11,9 +11,8 @@ from pose.multiview.rig import MAX_GOOD_RESIDUAL, Rig, find_rig
 from pose.multiview.types import ViewCamera, ViewTrack, relative_cameras
 from pose.multiview.videos import MIN_CAMERAS
 
-MAX_ERROR_RATIO = (
-    0.4  # maximum error of the other cameras without a calibrated one, relative to its own, to leave it out
-)
+# Maximum error of the other cameras without a calibrated one, relative to its own, to leave it out.
+MAX_ERROR_RATIO = 0.4
 
 
 @dataclass(frozen=True, slots=True)

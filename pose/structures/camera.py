@@ -4,7 +4,9 @@ The camera frame has x right, y down, z forward, in metres. Pixel (0, 0) is the 
 """
 
 import math
+import reprlib
 from dataclasses import dataclass, replace
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +58,24 @@ class Camera:
                 view of `ASSUMED_FOV_DEGREES`.
 
         Raises:
-            UsageError: If the camera has another aspect ratio.
+            UsageError: If the size is not two numbers of pixels above 0, the camera has another aspect ratio, or the
+                intrinsics are not (3, 3) numbers.
         """
+        try:
+            width, height = map(index, size)
+        except (TypeError, ValueError):
+            width = height = 0
+        if min(width, height) <= 0:
+            raise UsageError(f"size: expected width and height in px, got {reprlib.repr(size)}")
+        size = width, height
         if isinstance(intrinsics, Camera):
             return intrinsics.resized(size)
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
-        return cls(np.asarray(intrinsics, np.float64), True, size)
+        try:
+            return cls(np.asarray(intrinsics, np.float64), True, size)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"intrinsics: expected (3, 3) numbers, got {reprlib.repr(intrinsics)}") from error
 
     @property
     def fov_degrees(self) -> float:

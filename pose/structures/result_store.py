@@ -16,7 +16,7 @@ from pose.structures.columns import ColumnSet, arrays_of, row_type, rows_of
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import Hands
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import Background, FrameResult, People, Poses3D
+from pose.structures.types import F32, Background, FrameResult, People, Poses3D
 from pose.utils.row_file import RowFile, Rows
 
 _BACKGROUND = [
@@ -26,11 +26,12 @@ _BACKGROUND = [
 FRAME: "np.dtype[Any]" = np.dtype(
     [
         ("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("untracked", "<i8"), ("cut", "?"), ("sampled", "?"),
-        ("measured", "?"), ("hands", "?"), ("faces", "?"), ("background", _BACKGROUND),
+        ("measured", "?"), ("hands", "?"), ("faces", "?"), ("segments", "<i8"), ("background", _BACKGROUND),
     ]
 )  # fmt: skip
-_STORED: "np.dtype[Any]" = np.dtype([("frame", FRAME), ("first", "<i8", 4)])  # numbers of the first rows of the parts
-_ALL_FRAMES = 0  # key of the frames
+_STORED: "np.dtype[Any]" = np.dtype([("frame", FRAME), ("first", "<i8", 5)])  # numbers of the first rows of the parts
+_SEGMENT: "np.dtype[Any]" = np.dtype([("ends", "<f4", (2, 2))])
+_ALL_FRAMES = 0  # key of the frames, and of the line segments
 
 
 def frame_of(people: People) -> Rows:
@@ -39,6 +40,7 @@ def frame_of(people: People) -> Rows:
     frame["index"], frame["time"], frame["people"] = people.index, people.time, len(people)
     frame["untracked"], frame["cut"], frame["sampled"] = people.untracked, people.cut, people.sampled
     frame["hands"], frame["faces"] = people.hands is not None, people.faces is not None
+    frame["segments"] = 0 if people.segments is None else len(people.segments)
     if people.background is not None:
         frame["measured"] = True
         for name, *_ in _BACKGROUND:
@@ -46,7 +48,9 @@ def frame_of(people: People) -> Rows:
     return frame
 
 
-def people_of(frame: np.void, columns: dict[str, Any], hands: Hands | None, faces: Faces | None) -> People:
+def people_of(
+    frame: np.void, columns: dict[str, Any], hands: Hands | None, faces: Faces | None, segments: F32 | None = None
+) -> People:
     """Return the people of a frame from its row of the type `FRAME` and their columns."""
     background = None
     if frame["measured"]:
@@ -54,7 +58,8 @@ def people_of(frame: np.void, columns: dict[str, Any], hands: Hands | None, face
         background = Background(links.copy(), int(features), *map(float, numbers))
     return People(
         int(frame["index"]), float(frame["time"]), **columns, untracked=int(frame["untracked"]),
-        cut=bool(frame["cut"]), sampled=bool(frame["sampled"]), background=background, hands=hands, faces=faces,
+        cut=bool(frame["cut"]), sampled=bool(frame["sampled"]), background=background, segments=segments, hands=hands,
+        faces=faces,
     )  # fmt: skip
 
 
@@ -65,7 +70,7 @@ def part_types(skeleton: Skeleton) -> "dict[str, np.dtype[Any]]":
     """Return the type of a row of each part of stored results."""
     people = np.dtype([("time", "<f8"), ("people", row_type(People, len(skeleton)))])
     kinds = {"poses": row_type(Poses3D), "hands": row_type(Hands), "faces": row_type(Faces)}
-    return {"frames": _STORED, "people": people, **kinds}
+    return {"frames": _STORED, "people": people, **kinds, "segments": _SEGMENT}
 
 
 class ResultStore:
@@ -91,7 +96,7 @@ class ResultStore:
             name: RowFile(kind, folder, memory, there.get(name)) for name, kind in part_types(skeleton).items()
         }
         self._frames, *parts = self.parts.values()
-        self._people, self._poses, self._hands, self._faces = parts
+        self._people, self._poses, self._hands, self._faces, self._segments = parts
         self._parts = parts
 
     def write(self, result: FrameResult) -> None:
@@ -109,6 +114,10 @@ class ResultStore:
         for part, values in ((self._poses, result.poses), (self._hands, people.hands), (self._faces, people.faces)):
             if values is not None:
                 part.append(ids, rows_of(values))
+        if people.segments is not None:
+            ends = np.zeros(len(people.segments), _SEGMENT)
+            ends["ends"] = people.segments
+            self._segments.append(_ALL_FRAMES, ends)
         self._frames.append(_ALL_FRAMES, frame)
 
     def __len__(self) -> int:
@@ -140,7 +149,10 @@ class ResultStore:
 
         hands = Hands(**columns(self._hands, 2, Hands)) if frame["hands"] else None
         faces = Faces(**columns(self._faces, 3, Faces)) if frame["faces"] else None
-        return people_of(frame, columns(self._people, 0, People), hands, faces)
+        found = (
+            self._segments.part(int(stored["first"][4]), int(frame["segments"]))["ends"] if frame["segments"] else None
+        )
+        return people_of(frame, columns(self._people, 0, People), hands, faces, found)
 
     @property
     def tracks(self) -> list[int]:

@@ -15,14 +15,14 @@ import numpy as np
 from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.structures.hand_points import BONES, ELBOWS, WRISTS
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, F64, U8, FrameResult
+from pose.structures.types import F32, F64, I64, U8, FrameResult
 from pose.video.planes import Colours
 from pose.view import draw
 from pose.view.draw import Canvas
 from pose.view.hands import hands_in_scene
 from pose.view.head import HEAD_RADIUS
 from pose.view.heading import heading_arrow
-from pose.world.upright import Upright
+from pose.world.upright import Upright, is_reliable
 
 _TOP: RGB = (30, 34, 42)
 _BOTTOM: RGB = (46, 52, 62)
@@ -137,8 +137,10 @@ class Inset:
 
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
         """Render into (H, W, 3) only pixel rows that differ from `background`; return the first and the end row."""
-        ids, placed, sigma, hands = self._main_people(result)
-        view = self._follow(placed, result.time)
+        rows = self._main_rows(result)
+        ids, placed, sigma, hands = self._main_people(result, rows)
+        reliable = is_reliable(result)[rows]
+        view = self._follow(placed[reliable] if reliable.any() else placed, result.time)
         self._remember(ids, placed, result.time)
         low, high = self._rows(view, placed, sigma)
         image[low:high] = self._empty[low:high]
@@ -177,12 +179,16 @@ class Inset:
                 low, high = min(low, first), min(max(high, after), self.size[1])
         return low & ~1, min(high + (high & 1), self.size[1])  # even, because video has half as many rows of chroma
 
-    def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32, F32 | None]:
-        """Return ids, joints (P, 17, 3) m, sigma (P, 17) m and hands (P, 2, 21, 3) m of people near the camera."""
+    def _main_rows(self, result: FrameResult) -> I64:
+        """Return the rows (P,) of people near the camera, the nearest first."""
         poses = result.poses
         known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
         rows = np.flatnonzero(known)
-        rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MAX_PEOPLE]
+        return rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MAX_PEOPLE]
+
+    def _main_people(self, result: FrameResult, rows: I64) -> tuple[list[int], F32, F32, F32 | None]:
+        """Return ids, joints (P, 17, 3) m, sigma (P, 17) m and hands (P, 2, 21, 3) m of people."""
+        poses = result.poses
         ids = result.people.ids[rows].tolist()
         placed = self._upright.place(result, rows)
         hands = hands_in_scene(result, rows, placed)

@@ -14,10 +14,10 @@ from pose.results import Recording
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, I64
+from pose.structures.types import F32, I64, Flags
 from pose.view.head import HEAD_RADIUS
 from pose.world.frame import World
-from pose.world.upright import Upright, mean_up, to_stage
+from pose.world.upright import Upright, is_reliable, mean_up, to_stage
 
 _SIDES = 14  # sides of a tube
 _RINGS = 8  # rings of a ball, from the lower pole to the upper one
@@ -75,7 +75,8 @@ class SceneData:
         times: (F,) time stamps of the frames, s.
         end: End of the last frame, s.
         cameras: Cameras of the result if it has several and world coordinates, otherwise empty.
-        middle: (3,) m, centre of a ball that contains nearly all joint positions, and every camera in `cameras`.
+        middle: (3,) m, centre of a ball that contains nearly all joint positions, without `doubtful` people and
+            `partial` frames if there are others, and every camera in `cameras`.
         radius: Radius of that ball in m.
     """
 
@@ -88,12 +89,14 @@ class SceneData:
         several = [] if info is None else result_cameras(table.run)
         self.cameras = [] if info is None else [SceneCamera.of(camera, info.world) for camera in several]
         self._people: list[tuple[list[int], F32]] = []
+        reliable = []
         for result in table:
             rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
             ids = result.people.ids[rows].tolist()
             placed = upright.place(result, np.flatnonzero(rows))
             self._people.append((ids, placed))
-        self.middle, self.radius = self._extent()
+            reliable.append(is_reliable(result, table.doubtful_ids)[rows])
+        self.middle, self.radius = self._extent(np.concatenate([np.zeros(0, bool), *reliable]))
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -110,8 +113,9 @@ class SceneData:
         """Return the index of the frame to show at `time` s, the last one that has begun."""
         return int(np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self) - 1))
 
-    def _extent(self) -> tuple[F32, float]:
+    def _extent(self, reliable: Flags) -> tuple[F32, float]:
         roots = np.concatenate([placed[:, 0, :2] for _, placed in self._people] + [np.zeros((0, 2), np.float32)])
+        roots = roots[reliable] if reliable.any() else roots
         centres = np.array([camera.centre[:2] for camera in self.cameras], np.float32).reshape(-1, 2)
         if len(roots) + len(centres) == 0:
             return np.array([0, 3, 0.9], np.float32), 1.5

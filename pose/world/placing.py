@@ -12,7 +12,7 @@ from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
 from pose.world.people_path import path_from_feet
 from pose.world.run import PlacedRun
-from pose.world.scene.lines import lines_of_run, wanted_times
+from pose.world.scene.lines import select_lines
 
 
 def place_run(
@@ -100,10 +100,9 @@ def _placed_by_people(
 
 def _with_lines(recorded: RunData, log: MotionLog, decision: Decision, steps: Steps) -> Steps:
     """Return the steps with the lines of the background, unless gravity is given or no people are in view."""
-    if recorded.images is None or steps.up is not None or not log.peopled:
+    if steps.up is not None or not log.peopled or not log.segments:
         return steps
-    wanted = wanted_times(log.times, log.begins, decision.motion.moves)
-    lines = lines_of_run(recorded.images, recorded.results, recorded.skeleton, recorded.camera, wanted)
+    lines = select_lines(log.segments, log.times, log.begins, decision.motion.moves, recorded.camera)
     return replace(steps, lines=lines)
 
 

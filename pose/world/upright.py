@@ -5,10 +5,12 @@ of old
 versions, may have none. The vertical is then estimated from standing bodies, and each person has its own floor.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.types import F32, F64, FrameResult
+from pose.structures.types import F32, F64, Flags, FrameResult
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import LEVEL_UP, rotation_of
 from pose.world.gravity import ANKLES, body_directions
@@ -85,3 +87,10 @@ class Upright:
             return to_stage(result.placed.joints[rows])
         ids, poses = result.people.ids[rows].tolist(), result.poses
         return to_stage(self._causal.place(ids, poses.joints[rows], poses.root[rows], result.time))
+
+
+def is_reliable(result: FrameResult, doubtful: Collection[int] = ()) -> Flags:
+    """Return (P,) whether the positions of people may set the extent of a 3D view."""
+    if result.placed is not None:
+        return ~(result.placed.doubtful | result.placed.partial)
+    return ~np.isin(result.people.ids, list(doubtful))

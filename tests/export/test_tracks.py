@@ -8,6 +8,8 @@ from memory_grown import megabytes_grown, needs_proc
 from pose.body.skeleton import joint_positions
 from pose.body.tracks import open_selection
 from pose.errors import PoseError, UsageError
+from pose.export import export
+from pose.export.result import load
 from pose.results import load_poses
 from pose.world.frame import FEET, World, rotation_of, up_of
 
@@ -102,6 +104,13 @@ def test_partial_frames_are_trimmed_unless_all_are(save, body, rng):
     track = trimmed.track(1, trimmed.uniform)
     assert (track.first, len(track), track.gaps) == (8, 47, [(22, 22)])
     assert len(whole.track(1, whole.uniform)) == 60
+    pandas = pytest.importorskip("pandas")
+    (written,) = export(whole, ["csv"], path.parent, "whole")
+    tables = pandas.read_csv(written.path), load(path).to_dataframe()
+    for table in tables:
+        assert (table["partial"].astype(bool) == np.repeat(arrays["partial"], 17)).all()
+    np.testing.assert_allclose(tables[0]["root_sigma_mm"], tables[1]["root_sigma_mm"], atol=0.06)
+    assert (load(path).partial()[0] == arrays["partial"]).all()
     np.savez(path, **(arrays | {"partial": np.ones(60, bool)}))
     recording = open_selection(path)
     assert len(recording.track(1, recording.uniform)) == 60

@@ -1,17 +1,20 @@
 """The 3D scene's geometry, and the player behind the window."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info, seen_result
 
-from pose.results import NpzWriter, load_poses
+from pose.results import NpzWriter, WorldInfo, load_poses
 from pose.structures.colours import SIDE_COLOURS
 from pose.structures.skeletons import H36M17
+from pose.structures.types import Placed
 from pose.view.open3d_scene import shot_list
 from pose.view.open3d_window import Player
 from pose.view.scene import SceneData, body_mesh, grid_lines, mark_mesh, orbit_eye
+from pose.world.frame import GIVEN, World
 
 
 @pytest.fixture
@@ -34,6 +37,19 @@ def test_scene_places_people_on_the_floor(stage):
     assert placed[0, H36M17.index("head"), 2] > 1.5
     assert stage.people(2)[0] == []
     assert stage.middle[:2] == pytest.approx([1.0, 4.0], abs=0.1)
+
+
+@pytest.mark.parametrize("mark", ["doubtful", "partial"])
+def test_unreliable_positions_do_not_stretch_the_scene(tmp_path, mark):
+    """A phantom far behind two people, and a person who enters the view."""
+    world = WorldInfo(World(np.eye(3), 0.0, GIVEN, 1.0))
+    with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), world=world)) as writer:
+        for i in range(10):
+            seen = seen_result([(0, 0, 4.0), (1, 0, 4.0), (30, 0, 60.0)], index=i, time=i / 10)
+            marks = {mark: np.array([False, False, True])}
+            placed = replace(Placed.unknown(3), joints=seen.poses.joints + seen.poses.root[:, None], **marks)
+            writer.write(replace(seen, placed=placed))
+    assert SceneData(load_poses(tmp_path / "poses.npz")).radius < 2
 
 
 def test_a_body_is_a_closed_surface_around_its_joints():

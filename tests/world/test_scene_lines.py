@@ -10,11 +10,12 @@ from test_scene_sizes import person
 from benchmarks.rooms import image_of
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import COCO17
-from pose.structures.types import Frame, FrameResult, People, Poses3D
+from pose.structures.types import NO_LINK, Background, People
 from pose.world.camera_motion.path import static_path
 from pose.world.frame import rotation_of, up_of
-from pose.world.scene.lines import evidence_from, find_lines, lines_of_run, wanted_times
+from pose.world.scene.lines import FrameLines, evidence_from, select_lines
 from pose.world.scene.model import FOCAL_SIGMA
+from pose.world.scene.segments import SegmentFinder, find_segments
 from pose.world.scene.solve import solve
 
 SIZE, HEIGHT = (1280, 720), 1.6
@@ -36,7 +37,7 @@ def seen(up, fov=55.0, seed=0, turned=IDENTITY):
     """Lines of a room as a camera with the vertical `up` sees it after it was turned, read at 55 degrees."""
     matrix = intrinsics_from_fov(SIZE, fov)
     image = image_of(np.random.default_rng(seed), "room", turned.T @ rotation_of(up).T, HEIGHT, matrix, SIZE)
-    return find_lines(image, NOBODY, COCO17, Camera.of(SIZE))
+    return FrameLines.of(0.0, find_segments(image, NOBODY, COCO17), Camera.of(SIZE))
 
 
 def off(found, up):
@@ -88,33 +89,48 @@ def test_lines_on_people_are_left_out():
     image[100:600, 600:640] = 255
     joints = np.tile([620.0, 350.0], (JOINTS, 1))
     joints[:, 1] = np.linspace(100, 600, JOINTS)
-    found = find_lines(image, NOBODY, COCO17, Camera.of(SIZE))
     somebody = people([[560, 90, 680, 610]], joints)
-    assert len(found.ends) == 2
-    assert len(find_lines(image, somebody, COCO17, Camera.of(SIZE)).ends) == 0
+    assert len(find_segments(image, NOBODY, COCO17)) == 2
+    assert len(find_segments(image, somebody, COCO17)) == 0
 
 
 def test_parallel_slats_count_as_few_lines():
     image = np.full((SIZE[1], SIZE[0], 3), 200, np.uint8)
     image[100:300:8, 100:300] = 40  # slats in one or two parts of the image
     image[350:700, 900:904] = 40  # and one post
-    ends = find_lines(image, NOBODY, COCO17, Camera.of(SIZE)).ends
+    ends = find_segments(image, NOBODY, COCO17)
     upright = np.abs(ends[:, 1, 1] - ends[:, 0, 1]) > np.abs(ends[:, 1, 0] - ends[:, 0, 0])
     assert 0 < upright.sum() <= 3
     assert 0 < (~upright).sum() <= 12
 
 
-def test_frames_with_lines_are_read_once_and_only_as_far_as_needed():
-    read = []
+def searched(times, turn, cuts=()):
+    """Times at which segments are found, by the rotation of the camera in rad per second."""
+    finder, image, found = SegmentFinder(COCO17), np.zeros((72, 128, 3), np.uint8), []
+    for index, time in enumerate(times):
+        links = np.full((2, 6), float(NO_LINK))
+        links[0] = [0, 0, turn * time, 0, 0, 1e-4]
+        frame = replace(NOBODY, index=index, time=float(time), cut=index in cuts)
+        if finder.step(image, frame, Background(links, 50, 1.0, 0.0)) is not None:
+            found.append(round(float(time), 3))
+    return found
 
-    def images():
-        for index in range(100):
-            read.append(index)
-            yield Frame(np.zeros((72, 128, 3), np.uint8), index, index / 10)
 
-    results = [FrameResult(replace(NOBODY, index=n, time=n / 10), Poses3D.unknown(0)) for n in range(100)]
-    times = np.arange(100) / 10
-    lines = lines_of_run(images, results, COCO17, Camera.of((128, 72)), wanted_times(times, [0.0], moves=False))
-    assert [one.time for one in lines] == [0.0, 1.0, 2.0]
-    assert len(read) < 25
-    assert len(wanted_times(times, [0.0, 5.0], moves=True)) == 10
+def test_static_cameras_search_lines_at_the_start_of_each_scene_only():
+    assert searched(np.arange(200) / 20, 0.0) == [0.0, 1.0, 2.0]
+    assert searched(np.arange(200) / 20, 0.0, cuts=[100]) == [0.0, 1.0, 2.0, 5.0, 6.0, 7.0]
+
+
+def test_turning_cameras_search_lines_ever_more_rarely():
+    ten, hour = searched(np.arange(100) / 10, 0.05), searched(np.arange(3600), 0.05)
+    assert ten == [float(second) for second in range(10)]
+    assert len(hour) < 100
+
+
+def test_lines_of_a_moving_camera_are_chosen_from_the_whole_clip():
+    times, ends = np.arange(0, 60.0), np.zeros((8, 2, 2), np.float32) + np.eye(2, dtype=np.float32) * 100
+    found = [(float(time), ends) for time in times]
+    moving = select_lines(found, times, [0.0], True, Camera.of(SIZE))
+    static = select_lines(found, times, [0.0], False, Camera.of(SIZE))
+    assert [one.time for one in moving] == [float(5 * number) for number in range(12)]
+    assert [one.time for one in static] == [0.0, 1.0, 2.0]

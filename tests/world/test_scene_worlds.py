@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pose_apps.support.world import scenes_line
-from walker import ANKLE_HEIGHT, ANKLES, LENS, SIZE, filmed, standing, walking
+from walker import ANKLE_HEIGHT, ANKLES, LENS, SIZE, average, filmed, standing, walking
 
 from pose.results import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.structures.camera import Camera
@@ -26,7 +26,7 @@ def clip(*filmings, world=None):
     """A clip with a cut before each of these filmings but the first; a person of its own in each."""
     results = []
     for number, filming in enumerate(filmings, 1):
-        lifted, seen = filmed(walking(SECONDS) if world is None else world, turn=30, distance=8, **filming)[:2]
+        lifted, seen = filmed(average(walking(SECONDS)) if world is None else world, turn=30, distance=8, **filming)[:2]
         for t in range(len(lifted)):
             pixels = seen.keypoints[t][None]
             box = np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
@@ -55,7 +55,7 @@ def test_cameras_of_different_tilt_and_height_share_one_floor(placed):
         assert tilt.mean() < 3
         assert np.percentile(part[:, ANKLES, 1], 10) == pytest.approx(ANKLE_HEIGHT, abs=0.03)
     heights = [scene.camera_height for scene in WorldInfo.of(run).scenes]
-    assert heights == pytest.approx([1.4, 3.0], rel=0.1)  # people of unknown height give the scale
+    assert heights == pytest.approx([1.4, 3.0], abs=0.2)  # one degree of one body's vertical is 0.14 m at 8 m
 
 
 def test_the_view_of_every_frame_leads_to_the_common_world(placed):
@@ -145,4 +145,4 @@ def test_files_round_trip_scenes_and_views(placed, tmp_path):
     assert table.world_info.scenes == WorldInfo.from_json(world.to_dict()).scenes
     assert len(table.world_info.scenes) == 2
     heights = table.world_info.world.place(table.camera_position)[:, 1]
-    assert [heights[0], heights[-1]] == pytest.approx([1.4, 3.0], rel=0.1)
+    assert [heights[0], heights[-1]] == pytest.approx([1.4, 3.0], abs=0.2)

@@ -3,11 +3,14 @@
 import numpy as np
 
 from pose.structures.camera import Camera, intrinsics_from_fov, project
+from pose.structures.refine import lengths_of
 from pose.structures.sequences import Sequence2D, Sequence3D
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
 from pose.world.frame import up_of
+from pose.world.height import stature
 from pose.world.person import person_of
+from pose.world.scene.model import ADULT_M
 
 FPS = 30.0
 SIZE = (1280, 720)
@@ -60,6 +63,12 @@ def walking(seconds=4.0, speed=1.2, step=0.5):
         )
     ankles[..., 2] += stride / 4 - FEET_BEHIND
     return person(pelvis, ankles)
+
+
+def average(world):
+    """The same person at the average height of adults, which a scene assumes without another measure of its scale."""
+    lifted = seen_person(standing(0.5))
+    return ADULT_M / stature(lengths_of(lifted.joints, lifted.sigma)) * world
 
 
 def filmed(world, *, pitch=0.0, roll=0.0, distance=5.0, height=1.4, turn=0.0):

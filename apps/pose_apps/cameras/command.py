@@ -20,7 +20,7 @@ from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
-from pose_apps.support.summary import Tally, print_wrapped
+from pose_apps.support.summary import Tally, files_line, print_wrapped
 from pose_apps.support.world import read_up, world_line
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class CamerasOutcome:
     tally: Tally  # statistics of the 3D result, and of the 2D joints in all cameras
     files: list[Path]  # written files
     lines: list[str]  # lines of text for the summary
+    notes: list[str]  # details, for --verbose
     cameras: "list[ResultCamera]"  # calibrated cameras
     size: tuple[int, int]  # (width, height) of the images of the first camera, px
     fps: float  # frame rate of the result, frames/s
@@ -69,7 +70,8 @@ def run_several(
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
         done = process_cameras(chosen, cameras, config, networks, context, workers)
     if not config.quiet:
-        for line in [*done.lines, f"results: {', '.join(map(str, done.files))}"]:
+        details = done.notes if config.verbose else []
+        for line in [done.lines[0], *details, files_line(done.files, verbose=config.verbose), *done.lines[1:]]:
             print_wrapped(line)
     if done.problems:
         raise PoseError("; ".join(done.problems))
@@ -115,15 +117,15 @@ def process_cameras(
                     _draw([videos[index] for index in run.scene.kept], run, written.overlay, context)
             cached = min((one.cached for one in run.cameras), key=("nothing", "people", "everything").index)
             assert info.world is not None
-            lines = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
+            first, *details = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
             tally.doubtful = set(info.world.doubtful)
         kept = wanted.settle(written, complete=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
     tally = replace(with_joints_of(tally, list(tallies.values())), complete=True)
     made = derive(config, videos[0], kept, wanted, pipeline.times)
     return CamerasOutcome(
-        tally, files + made.files, lines + made.notes, result_cameras(info), info.camera.size, info.fps, cached,
-        made.problems,
+        tally, files + made.files, [first, *made.lines], details + made.notes, result_cameras(info), info.camera.size,
+        info.fps, cached, made.problems,
     )  # fmt: skip
 
 

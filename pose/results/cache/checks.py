@@ -45,12 +45,12 @@ def check_people(stored: ResultStore, metadata: Mapping[str, Any]) -> None:
     frame, counts = frames["frame"], frames["frame"]["people"]
     if (frame["index"] != np.arange(len(frames))).any() or not (np.diff(frame["time"], append=np.inf) > 0).all():
         raise ValueError("frames are not in order")
-    present = np.stack([counts, counts, counts * frame["hands"], counts * frame["faces"]], axis=1)
+    present = np.stack([counts, counts, counts * frame["hands"], counts * frame["faces"], frame["segments"]], axis=1)
     ends = np.cumsum(present, axis=0)
-    if (counts < 0).any() or (frames["first"] != ends - present).any():
+    if (present < 0).any() or (frames["first"] != ends - present).any():
         raise ValueError("rows do not match the frames")
-    totals = ends[-1] if len(frames) else np.zeros(4, np.int64)
-    if [len(stored.parts[name]) for name in ("people", "hands", "faces")] != totals[[0, 2, 3]].tolist():
+    totals = ends[-1] if len(frames) else np.zeros(5, np.int64)
+    if [len(stored.parts[name]) for name in ("people", "hands", "faces", "segments")] != totals[[0, 2, 3, 4]].tolist():
         raise ValueError("frames are missing")
     ids = [np.zeros(0, np.int64)]
     for rows in stored.parts["people"].blocks():
@@ -60,7 +60,7 @@ def check_people(stored: ResultStore, metadata: Mapping[str, Any]) -> None:
     order = np.lexsort((all_ids, of_rows))
     if ((np.diff(all_ids[order]) == 0) & (np.diff(of_rows[order]) == 0)).any() or (all_ids < 0).any():
         raise ValueError("invalid person ids")
-    for name in ("hands", "faces"):
+    for name in ("hands", "faces", "segments"):
         for rows in stored.parts[name].blocks():
             check_numbers(rows)
 

@@ -16,7 +16,7 @@ from pose.structures.camera import Camera
 from pose.structures.types import People, Poses3D
 from pose.video import Source
 
-SCHEMA = 4  # version of the entries' format; increasing it invalidates all existing entries
+SCHEMA = 5  # version of the entries' format; increasing it invalidates all existing entries
 # Settings without effect on 2D.
 LIFTING_SETTINGS = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})
 # Settings that name files. A key contains the hashes of these files, not their paths.

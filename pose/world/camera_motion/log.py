@@ -1,19 +1,24 @@
-"""Collection of a run's background motion, from which the camera path is estimated."""
+"""Collection of a run's background: its motion, from which the camera path is estimated, and its straight lines."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from pose.structures.types import F64, Background, People
+from pose.structures.types import F32, F64, Background, People
 from pose.world.camera_motion.focal import focal_ratios, rescaled
 from pose.world.camera_motion.path import CameraPath, find_path
 from pose.world.camera_motion.verdict import CameraMotion, classify
 
 
 class MotionLog:
-    """Background motion of the frames of a run; a few hundred bytes per frame."""
+    """Background of the frames of a run; a few hundred bytes per frame.
+
+    Attributes:
+        segments: Time in s, and ends (L, 2, 2) px of the line segments, of each frame in which they were found.
+    """
 
     def __init__(self) -> None:
+        self.segments: list[tuple[float, F32]] = []
         self._times: list[float] = []
         self._indices: list[int] = []
         self._peopled: list[bool] = []
@@ -26,6 +31,8 @@ class MotionLog:
             self._cuts.append(len(self._times))
         if people.background is not None:
             self._measured.append((len(self._times), people.background))
+        if people.segments is not None:
+            self.segments.append((people.time, people.segments))
         self._times.append(people.time)
         self._indices.append(people.index)
         self._peopled.append(len(people) > 0)

@@ -1,34 +1,25 @@
 """Straight lines of the background as evidence of gravity and focal length.
 
-Segments are found outside people (R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV).
-Each one is vertical, horizontal in one of two perpendicular directions, or unrelated: a mixture, as in J. M. Coughlan
-and A. L. Yuille, "Manhattan World", ICCV 1999.
+`pose.world.scene.segments` finds them. Each one is vertical, horizontal in one of two perpendicular directions, or
+unrelated: a mixture, as in J. M. Coughlan and A. L. Yuille, "Manhattan World", ICCV 1999.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Self
 
-import cv2
 import numpy as np
 
 from pose.structures.camera import Camera
-from pose.structures.skeletons import Skeleton
-from pose.structures.types import F64, I64, U8, Frame, FrameResult, People
+from pose.structures.types import F32, F64
 from pose.world.camera_motion.path import CameraPath, scene_numbers
-from pose.world.camera_motion.reduced import people_mask
+from pose.world.scene.segments import STEADY_TIMES_S, reduction
 
-_SIDE_PX = 1280  # longer side of the image in which segments are found, at most
-_MIN_LENGTH = 0.04  # minimum length of a segment relative to the longer side
-_MAX_SEGMENTS = 60  # longest segments of a frame that are used
-# Of them, at most 3 in one of 12 directions and one of 6 parts of the longer side of the image.
-_MAX_PARALLEL, _DIRECTIONS, _CELLS = 3, 12, 6
 _MIN_SEGMENTS = 6  # of a scene
-_BORDER_PX = 3  # distance from the border of the image within which a segment is the border
+_MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
-_STEADY_TIMES_S = (0.0, 1.0, 2.0)  # of the frames of a static camera, s from the start of a scene
+_SAME = 0.005  # distance of the ends of one segment in two frames of a static camera, relative to the longer side
 _MOVING_INTERVAL_S, _MOVING_FRAMES = 1.0, 12  # s between the frames of a moving camera, and most of them
 
 # Fractions of vertical, horizontal and other segments; minimum standard deviations of the direction of a segment and
@@ -37,6 +28,8 @@ _VERTICAL, _HORIZONTAL, _OTHER = 0.3, 0.35, 0.35
 _DIRECTION_SIGMA, _PLANE_SIGMA = np.radians([0.4, 0.15])
 # Segments of one wall or frame err together: the likelihood counts as that of so many independent segments at most.
 _INDEPENDENT, _MAX_INDEPENDENT = 0.4, 25.0
+_MAX_ELEMENTS = 20_000  # candidates x axes x segments that are computed together, in the processor's cache
+_MIN_EXPONENT = -60.0  # numbers that are not normalised are slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +39,14 @@ class FrameLines:
     time: float  # s
     ends: F64  # (L, 2, 2) ends in image coordinates of the camera at depth 1, without distortion
     sigmas: F64  # (L,) rad, standard deviation of the direction in the image
+
+    @classmethod
+    def of(cls, time: float, ends: F32, camera: Camera) -> Self:
+        """Return the lines of a frame from the ends (L, 2, 2) px of line segments."""
+        rays = camera.unproject(ends.reshape(-1, 2).astype(np.float64)).reshape(-1, 2, 2)
+        lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1) * reduction(camera.size)
+        sigmas = np.hypot(np.sqrt(2) * _END_SIGMA_PX / np.maximum(lengths, 1.0), _DIRECTION_SIGMA)
+        return cls(time, np.asarray(rays, np.float64), sigmas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,108 +72,81 @@ class LineEvidence:
         ahead = np.cross(level, ups)
         cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
         axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
+        most = max(16, _MAX_ELEMENTS // (3 * len(self)))
+        parts = [
+            self._log_likelihood(axes[at : at + most], focals[at : at + most, None, None])
+            for at in range(0, len(axes), most)
+        ]
+        return np.concatenate(parts)
+
+    def _log_likelihood(self, axes: F64, focals: F64) -> F64:
+        """Return the logarithm (B,) of the likelihood of axes (B, 3, 3) and focal lengths (B, 1, 1)."""
         # Normals of the planes through the camera and the segments, and rays to the middles of the segments. Up to a
         # factor, only their z depends on the focal length f: it is divided by f and multiplied by f.
         first, last = self.ends[:, 0], self.ends[:, 1]
         cross = first[:, 0] * last[:, 1] - first[:, 1] * last[:, 0]
         normals = np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross])
         middles = np.column_stack([first + last, np.full(len(self), 2.0)])
-        off = self._products(normals, axes, 1 / focals)
-        middle = self._products(middles, axes, focals)
-        along = np.maximum(np.sqrt(np.maximum(1 - off**2 - middle**2, 0)), 1e-3)
-        # The vanishing point is at the angle `angle` from the segment, seen from the middle of the segment.
-        angle = np.arctan2(np.abs(off), along)
-        sigma = np.hypot(self.sigmas[:, None], _PLANE_SIGMA / along)
-        density = np.exp(-0.5 * (angle / sigma) ** 2) / (np.sqrt(2 * np.pi) * sigma)
-        mixed = density @ np.array([_VERTICAL, _HORIZONTAL / 2, _HORIZONTAL / 2]) + _OTHER / np.pi
+        off = self._squares(normals, axes, 1 / focals)
+        along = np.maximum(1 - off - self._squares(middles, axes, focals), 1e-6)
+        # The angle between a segment and its vanishing point, seen from the middle of the segment, has the sine
+        # `off` and the cosine `along`, here as squares. It has the variance `variance / along`.
+        variance = along * self.sigmas**2 + _PLANE_SIGMA**2
+        exponent = np.maximum(-0.5 * off / variance, _MIN_EXPONENT)
+        density = np.exp(exponent) * np.sqrt(along / variance) / math.sqrt(2 * math.pi)
+        mixed = _VERTICAL * density[:, 0] + _HORIZONTAL / 2 * (density[:, 1] + density[:, 2]) + _OTHER / np.pi
         share = min(_INDEPENDENT, _MAX_INDEPENDENT / len(self))
         return np.asarray(share * np.log(mixed).sum(axis=1))
 
-    def _products(self, vectors: F64, axes: F64, factors: F64) -> F64:
-        """Return the products (B, L, 3) of axes (B, 3, 3) with vectors (L, 3) whose z is scaled by factors (B,)."""
-        begins = [0, *(np.flatnonzero((self.rotations[1:] != self.rotations[:-1]).any(axis=(1, 2))) + 1), len(self)]
-        scaled = np.ones((len(axes), 1, 3))
-        scaled[:, 0, 2] = factors
-        products = np.empty((len(axes), len(self), 3))
-        for begin, end in pairwise(begins):  # segments of one frame
-            products[:, begin:end] = vectors[begin:end] @ np.swapaxes(axes @ self.rotations[begin] * scaled, 1, 2)
-        squares = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors[:, None]) ** 2
-        return np.asarray(products / np.sqrt(np.maximum(squares, 1e-24))[..., None])
+    def _squares(self, vectors: F64, axes: F64, factors: F64) -> F64:
+        """Return the squared cosines (B, 3, L) of axes (B, 3, 3) and vectors (L, 3) whose z is scaled (B, 1, 1)."""
+        level = np.einsum("lij,lj->il", self.rotations[:, :, :2], vectors[:, :2])
+        ahead = (self.rotations[:, :, 2] * vectors[:, 2:]).T
+        products = axes @ level + factors * (axes @ ahead)
+        lengths = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors) ** 2
+        return np.asarray(products**2 / np.maximum(lengths, 1e-24))
 
 
 NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
 
 
-def find_lines(image: U8, people: People, skeleton: Skeleton, camera: Camera) -> FrameLines:
-    """Find the longest line segments of an RGB image (H, W, 3) outside its people."""
-    side = max(image.shape[:2])
-    scale = min(1.0, _SIDE_PX / side)
-    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    if scale < 1:
-        grey = cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    found = cv2.createLineSegmentDetector().detect(grey)[0]
-    ends = np.zeros((0, 2, 2)) if found is None else found.reshape(-1, 2, 2).astype(np.float64)
-    mask = people_mask(grey.shape, scale, people, skeleton)
-    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=-1)
-    height, width = grey.shape
-    middles = ends.mean(axis=1).astype(int).clip(0, [width - 1, height - 1])
-    inside = np.concatenate([ends, [width - 1, height - 1] - ends], axis=2)  # px from the four borders
-    border = np.any(np.all(inside < _BORDER_PX, axis=1), axis=1)  # both ends at the same border of the image
-    kept = (lengths > _MIN_LENGTH * scale * side) & (mask[middles[:, 1], middles[:, 0]] > 0) & ~border
-    rows = _spread(ends, lengths, np.flatnonzero(kept), side * scale)
-    original = (ends[rows] + 0.5) / scale - 0.5
-    rays = camera.unproject(original.reshape(-1, 2)).reshape(-1, 2, 2)
-    sigmas = np.hypot(np.sqrt(2) * _END_SIGMA_PX / np.maximum(lengths[rows], 1.0), _DIRECTION_SIGMA)
-    return FrameLines(people.time, rays, sigmas)
-
-
-def _spread(ends: F64, lengths: F64, rows: I64, side: float) -> I64:
-    """Return the longest segments, but few parallel ones of one part of the image: slats err together."""
-    ordered = rows[np.argsort(-lengths[rows], kind="stable")]
-    ways = ends[ordered, 1] - ends[ordered, 0]
-    turns = np.rint(np.arctan2(ways[:, 1], ways[:, 0]) / np.pi * _DIRECTIONS) % _DIRECTIONS
-    cells = np.floor(ends[ordered].mean(axis=1) / side * _CELLS)
-    seen: Counter[tuple[float, ...]] = Counter()
-    chosen = []
-    for row, cell in zip(ordered, np.column_stack([turns, cells]).tolist(), strict=True):
-        seen[tuple(cell)] += 1
-        if seen[tuple(cell)] <= _MAX_PARALLEL:
-            chosen.append(row)
-    return np.array(chosen[:_MAX_SEGMENTS], np.int64)
-
-
-def lines_of_run(
-    images: Callable[[], Iterator[Frame]],
-    results: Iterable[FrameResult],
-    skeleton: Skeleton,
-    camera: Camera,
-    wanted: Sequence[float],
+def select_lines(
+    found: Sequence[tuple[float, F32]], times: F64, begins: Sequence[float], moves: bool, camera: Camera
 ) -> tuple[FrameLines, ...]:
-    """Find lines in the first frame at or after each of the times `wanted` (s), which must increase."""
-    lines, coming = [], list(reversed(wanted))
-    frames = images()
-    try:
-        for frame, result in zip(frames, results, strict=False):
-            if not coming:
-                break
-            if frame.time >= coming[-1] - 1e-6:
-                lines.append(find_lines(frame.image, result.people, skeleton, camera))
-            while coming and frame.time >= coming[-1] - 1e-6:
-                coming.pop()
-    finally:
-        if close := getattr(frames, "close", None):
-            close()
-    return tuple(lines)
+    """Return the lines of the frames that count, from all frames with line segments.
+
+    Args:
+        found: Time in s of each frame with line segments, and their ends (L, 2, 2) px.
+        times: (F,) s of all frames.
+        begins: Start of each scene, s.
+        moves: Whether the camera moves; a static one sees the same lines again and again.
+        camera: Camera of the frames.
+    """
+    chosen, coming = list[tuple[float, F32]](), list(reversed(_wanted_times(times, begins, moves)))
+    for time, ends in found:
+        if coming and time >= coming[-1] - 1e-6:
+            same = [] if moves else [other for begin, other in chosen if begin >= max(b for b in begins if b <= time)]
+            chosen.append((time, _new(ends, np.concatenate([ends[:0], *same]), _SAME * max(camera.size))))
+        while coming and time >= coming[-1] - 1e-6:
+            coming.pop()
+    most = max(_MAX_LINES // max(len(chosen), 1), _MIN_SEGMENTS)  # the longest ones come first
+    return tuple(FrameLines.of(time, ends[:most], camera) for time, ends in chosen)
 
 
-def wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float]:
-    """Return the times (s) at which lines are measured, for frames at `times` (F,) s."""
+def _new(ends: F32, known: F32, tolerance: float) -> F32:
+    """Return the segments (L, 2, 2) px whose ends are further than `tolerance` from those of all known ones."""
+    apart = np.abs(ends[:, None] - known).max(axis=(2, 3))
+    return np.asarray(ends[(apart > tolerance).all(axis=1)])
+
+
+def _wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float]:
+    """Return the times (s) at which lines count, for frames at `times` (F,) s."""
     ends = [*begins[1:], float(times[-1]) + 1e-3]
     if not moves:
         return [
             begin + later
             for begin, end in zip(begins, ends, strict=True)
-            for later in _STEADY_TIMES_S
+            for later in STEADY_TIMES_S
             if begin + later < end
         ]
     most = max(1, _MOVING_FRAMES // len(begins))

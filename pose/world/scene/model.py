@@ -56,7 +56,7 @@ FLOOR_SIGMA_M = 0.03  # of the ground under one person who stands on the floor
 RAISED_M, RAISED_SIGMA_M = 0.8, 0.8  # height of the ground under people who stand on something
 RAISED, UNRELATED = 0.08, 0.04  # probabilities of people on something, and of people who do not fit at all
 _LEVEL_ITERATIONS = 3
-_MAX_ELEMENTS = 4_000  # candidates x people x feet that are computed together, which limits the memory
+_MAX_ELEMENTS = 16_000  # candidates x people x feet that are computed together, which limits the memory
 _UNRELATED_SIGMA_M = 4.0  # of the ground under people who do not fit
 
 
@@ -138,7 +138,7 @@ class SceneModel:
 
     def log_posterior(self, candidates: F64) -> F64:
         """Return the logarithm (B,) of the unnormalised posterior density."""
-        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], len(self.lines), 1))
+        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], 1))
         parts = [self._log_posterior(candidates[at : at + most]) for at in range(0, len(candidates), most)]
         return np.concatenate(parts)
 

@@ -1,7 +1,9 @@
 """Entries with a right hash and wrong content are removed and computed again; others' files are never read."""
 
 import os
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from pose_fakes import random_result
 
@@ -13,7 +15,7 @@ from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33
 
 KEY, OTHER = "ab" * 32, "cd" * 32
-SAID = {"rows": [3, 6, 0, 0], "name": "a.mp4", "problems": [], "cut_short": None}
+SAID = {"rows": [3, 6, 0, 0, 4], "name": "a.mp4", "problems": [], "cut_short": None}
 
 
 def kept(cache, key, content: bytes, said):
@@ -24,7 +26,9 @@ def kept(cache, key, content: bytes, said):
 
 
 def results(rng):
-    return [random_result(rng, index, 2) for index in range(3)]
+    made = [random_result(rng, index, 2) for index in range(3)]
+    segments = rng.uniform(0, 100, (4, 2, 2)).astype(np.float32)
+    return [replace(made[0], people=replace(made[0].people, segments=segments)), *made[1:]]
 
 
 def content_of(results, names=PEOPLE_PARTS, change=lambda people: None) -> bytes:
@@ -47,8 +51,9 @@ def checked(people, poses=None):
 @pytest.mark.parametrize(
     "said",
     [
-        {}, SAID | {"rows": 3}, SAID | {"rows": [4, 6, 0, 0]}, SAID | {"rows": [3, 5, 0, 0]}, SAID | {"rows": [3, 6]},
-        SAID | {"rows": [10**12, 6, 0, 0]}, SAID | {"rows": ["3", 6, 0, 0]}, SAID | {"rows": [-1, 6, 0, 0]},
+        {}, SAID | {"rows": 3}, SAID | {"rows": [4, 6, 0, 0, 4]}, SAID | {"rows": [3, 5, 0, 0, 4]},
+        SAID | {"rows": [3, 6]}, SAID | {"rows": [10**12, 6, 0, 0, 4]},
+        SAID | {"rows": ["3", 6, 0, 0, 4]}, SAID | {"rows": [-1, 6, 0, 0, 4]},
         SAID | {"problems": [3]}, SAID | {"problems": "all"}, SAID | {"name": None}, SAID | {"cut_short": 1},
     ],
 )  # fmt: skip
@@ -67,6 +72,7 @@ def test_cache_entry_metadata_is_validated(tmp_path, rng, said):
         lambda people: people.ids.__imul__(-1),
         lambda people: people.boxes.fill(1e30),
         lambda people: people.keypoints.fill(-1e30),
+        lambda people: people.segments is not None and people.segments.fill(1e30),
         lambda people: object.__setattr__(people, "index", 5),
         lambda people: object.__setattr__(people, "time", float("nan")),
         lambda people: object.__setattr__(people, "time", 1.0),
