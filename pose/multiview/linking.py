@@ -62,7 +62,7 @@ def _unlinked(pairs: Collection[tuple[int, int]], cameras: int) -> list[int]:
     groups = [{index} for index in range(cameras)]
     for pair in pairs:
         joined = [group for group in groups if group.intersection(pair)]
-        groups = [set[int]().union(*joined), *(group for group in groups if group not in joined)]
+        groups = [{one for group in joined for one in group}, *(group for group in groups if group not in joined)]
     return sorted(set(range(cameras)) - max(groups, key=lambda group: (len(group), -min(group))))
 
 

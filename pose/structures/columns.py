@@ -7,7 +7,6 @@ data class, temporary files and cache entries, the arrays of `poses.npz` with th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -98,11 +97,15 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     return _declared[kind]
 
 
-@cache
+_row_types: "dict[tuple[type, int], np.dtype[np.void]]" = {}
+
+
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     """Return the structured type of a row of a data class; its fields are named as those of the data class."""
-    stored = (one for one in columns_of(kind) if not one.nullable)
-    return np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
+    if (kind, keypoints) not in _row_types:
+        stored = (one for one in columns_of(kind) if not one.nullable)
+        _row_types[kind, keypoints] = np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
+    return _row_types[kind, keypoints]
 
 
 def rows_of(values: "ColumnSet", keypoints: int = 0) -> NDArray[np.void]:

@@ -17,7 +17,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.config import WorldConfig
+from pose.config import WorldConfig, load_preset
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
@@ -38,14 +38,23 @@ class StudioWorker:
         """Run a video or write files, as `request["do"]` says; return the answer."""
         if request["do"] == "run":
             return self._run(request, report)
+        if request["do"] == "warm":
+            return self._warm(request["preset"])
         if request["do"] == "send":
             return _send(request, report)
         return _export(request) if request["do"] == "export" else _events(request)
 
+    def _warm(self, preset: str) -> dict[str, Any]:
+        import pose.results.recorded
+        import pose.results.run
+        import pose.video  # noqa: F401
+
+        if preset:
+            self._pipeline = preset, Pipeline(load_preset(preset))
+        return {}
+
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
-            from pose.config import load_preset
-
             self._pipeline = preset, Pipeline(load_preset(preset), lazy=True)
         return self._pipeline[1]
 
@@ -80,14 +89,14 @@ class StudioWorker:
 
     def _run_cameras(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         """Run the videos of several cameras that filmed the same moment."""
-        from pose.config import load_preset, with_threads
+        from pose.config import with_threads
         from pose.multiview.run import RecordedCameras, camera_workers, known_setup
         from pose.results.cache import open_cache
         from pose.results.recorded import write_results
         from pose.results.run import counted
 
         begun, videos, height = time.perf_counter(), request["videos"], request.get("height")
-        setup = known_setup(videos, None, height=None if height is None else float(height))
+        setup = known_setup(videos, None, heights=None if height is None else {None: float(height)})
         workers = camera_workers(len(videos), "auto")
         pipeline = Pipeline(with_threads(load_preset(request["preset"]), workers), lazy=True)
         progress, frames, total = _reporter(report, begun), itertools.count(1), _frames_of(videos)

@@ -166,7 +166,7 @@ export class Queue {
     const sent = [...this.sending].map(([name, share]) => this.item(name, `sending, ${Math.round(100 * share)} %`, share));
     const items = [...this.projects].reverse().map((project) => {
       const { id, state, problem, progress } = project;
-      const name = project.cameras > 1 ? `${project.name} and ${project.cameras - 1} more cameras` : project.name;
+      const name = project.cameras > 1 ? `${project.name} (${project.cameras} cameras)` : project.name;
       const [text, share] = this.describe(state, progress, problem);
       const buttons = [];
       if (state === "done") {
