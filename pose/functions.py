@@ -325,7 +325,7 @@ def several(
     pipeline: "Pipeline | None" = None,
     cameras: str | Path | None = None,
     offsets: Sequence[float] | None = None,
-    height: float | None = None,
+    height: float | Mapping[int | None, float] | None = None,
 ) -> Result:
     """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
 
@@ -335,7 +335,8 @@ def several(
             as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
         cameras: Calibration file; None calibrates the cameras from the motion of the people.
         offsets: Start time of each video in s on a common clock; None estimates them.
-        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
+        height: Body height in m of the person seen longest, or heights by id, which set the scale; None uses the
+            lifter's scale.
 
     Returns:
         All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
@@ -354,7 +355,9 @@ def several(
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
-    setup = known_setup(paths, cameras, offsets=offsets, height=height)
+    heights: Mapping[int | None, float] | None
+    heights = height if height is None or isinstance(height, Mapping) else {None: height}
+    setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
     with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:

@@ -32,6 +32,7 @@ from pose.networks.faces import WEIGHT as FACE_WEIGHT
 from pose.networks.faces import FaceNetwork
 from pose.networks.hands import WEIGHTS as HAND_WEIGHTS
 from pose.networks.hands import HandNetwork, PalmDetector
+from pose.networks.journal import Journal
 from pose.networks.weights import locate, sha256_of
 from pose.results import ModelInfo, RunInfo
 from pose.results.cache import open_cache
@@ -66,6 +67,7 @@ class Pipeline:
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
+        journal: What the networks found in an earlier part of an offline run, which continues; None if there is none.
         live: Whether the pipeline streams, that is, returns frames with bounded delay.
         network_lock: Lock held while the 2D networks process a frame. Sessions in several threads share the networks.
     """
@@ -104,6 +106,7 @@ class Pipeline:
         self.times = StageTimes()
         self.fits = FitLog()
         self.network_lock = threading.Lock()
+        self.journal: Journal | None = None
         self.device = resolve_device(config.device)
         self.live = live
         if not lazy:
@@ -161,7 +164,9 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = people_stages(self.config, self.times, self._own_detector, live=self.live)
+        stages = people_stages(
+            self.config, self.times, self._own_detector, live=self.live, journal=lambda: self.journal
+        )
         seed_torch(self.config.seed)
         return stages
 
@@ -330,14 +335,14 @@ class Pipeline:
             PoseError: If the source cannot be read.
         """
         from pose.export.result import Result
-        from pose.results.edits import read_edits
+        from pose.results.edits import given_edits
         from pose.results.run import counted, record_video
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
         up = checked(heights, pitch, roll)
         WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
-        corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
+        corrections = given_edits(edits)
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,

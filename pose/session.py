@@ -14,6 +14,7 @@ from pose.lifting.between import BetweenSamples
 from pose.lifting.sides import GivenSides, give_sides
 from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
 from pose.networks.input import shared_uploads
+from pose.networks.journal import JournalledDetector, JournalledEstimator, JournalOf
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.structures.camera import Camera
 from pose.structures.incoming import IncomingFrames
@@ -282,7 +283,12 @@ class Session:
 
 
 def people_stages(
-    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, live: bool = False
+    config: PipelineConfig,
+    times: StageTimes,
+    detector: Detector | None = None,
+    *,
+    live: bool = False,
+    journal: JournalOf = lambda: None,
 ) -> tuple[Skeleton, Callable[[], PeopleStage]]:
     """Load the networks, and return the 2D skeleton and a factory of stages that share them."""
     options = config.stage_options
@@ -300,6 +306,9 @@ def people_stages(
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
     others = [build(ESTIMATORS, name, options, None, "ensemble") for name in config.further_estimators]
+    if not live:
+        detector, estimator = JournalledDetector(detector, journal), JournalledEstimator(estimator, journal)
+        others = [JournalledEstimator(other, journal) for other in others]
     further = None
     if others and not live:
         further, others = FurtherNetworks(estimator.skeleton, others, mirror=config.mirrored_crops), []

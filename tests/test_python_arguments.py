@@ -74,6 +74,8 @@ def test_lift_rejects_what_is_no_sequence(one):
         ({"times": [0, 1]}, "Sequence2D.times"),
         ({"times": np.array(["a"] * T)}, "Sequence2D.times: expected numbers"),
         ({"times": np.arange(T).astype("datetime64[s]")}, "Sequence2D.times: expected numbers"),
+        ({"camera": np.eye(3)}, "Sequence2D.camera: expected a Camera, got ndarray"),
+        ({"skeleton": ["coco17"]}, "Sequence2D.skeleton: expected a str, got list"),
     ],
 )
 def test_a_sequence_names_the_array_that_is_wrong(changes, said):
@@ -98,11 +100,29 @@ def test_a_pipeline_rejects_intrinsics_that_are_no_camera(intrinsics):
         Pipeline(intrinsics=intrinsics, lazy=True)
 
 
+@pytest.mark.parametrize("size", [None, "640x480", ("640", "480"), 640, (640,), (640, 480, 3), (0, 480), (6.5, 4)])
+def test_a_camera_rejects_a_size_that_is_not_width_and_height(size):
+    with pytest.raises(UsageError, match="size: expected width and height in px, got "):
+        Camera.of(size)
+
+
+@pytest.mark.parametrize("intrinsics", ["text", np.eye(2), object(), [[1], [2, 3]]])
+def test_a_camera_rejects_intrinsics_that_are_no_matrix(intrinsics):
+    with pytest.raises(UsageError, match=r"intrinsics: expected \(3, 3\) numbers, got "):
+        Camera.of((640, 480), intrinsics)
+
+
 @pytest.mark.parametrize("values", [(500, 500, 1e9, 0), (500, 500, 0, -1e9), (1e9, 500, 0, 0)])
 def test_intrinsics_that_do_not_fit_the_image_are_rejected(values):
     fx, fy, cx, cy = values
     with pytest.raises(UsageError, match="too much for an image of 640 x 480 px"):
         _checked_intrinsics(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), (640, 480))
+
+
+@pytest.mark.parametrize("heights", [0, "", [], False, 1.8])
+def test_heights_that_are_no_mapping_are_rejected(heights):
+    with pytest.raises(UsageError, match="heights: expected a mapping from ids to metres"):
+        lift({1: person()}, world=True, heights=heights)
 
 
 @pytest.mark.parametrize("height", [0, -1, 99, np.nan, np.inf, "1.8", True])
@@ -141,6 +161,9 @@ def test_shipped_weights_are_listed_without_utf8():
         (lambda: pose.convert("x.npz", 5, "out"), "formats: expected names of formats, got 5"),
         (lambda: pose.convert("x.npz", ["csv", 5], "out"), "formats: expected names of formats"),
         (lambda: pose.analyse(7), "path: expected a path, got 7"),
+        (lambda: pose.several(None), "videos: expected a list of paths"),
+        (lambda: pose.lift({1: person()}, edits=[1, 2]), r"edits: expected a path or a list of edits, got \[1, 2\]"),
+        (lambda: Pipeline(lazy=True).process("x.mp4", edits=3), "edits: expected a path or a list of edits, got 3"),
     ],
 )
 def test_an_argument_of_another_type_is_named(call, said):

@@ -26,7 +26,7 @@ class AnalyseOptions(Options):
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
     out: str | None = option(None, "folder for the tables; default: the folder of the result", metavar="DIR")
     only: str = option(
-        "gait,repetitions,jumps,sit-to-stand,angles",
+        "gait,repetitions,throws,jumps,sit-to-stand,angles",
         "groups of measures, separated by commas, of these and ergonomics, or all",
         metavar="GROUPS",
     )
@@ -60,7 +60,9 @@ class AnalyseOptions(Options):
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `pose-analyse`."""
-    parser = command_parser("pose-analyse", "Gait, repetitions, jumps, sit-to-stand and ergonomics.", AnalyseOptions)
+    parser = command_parser(
+        "pose-analyse", "Gait, repetitions, throws, jumps, sit-to-stand and ergonomics.", AnalyseOptions
+    )
     options = config_of(AnalyseOptions, parse_arguments(parser, argv))
     from pose.analysis import GROUPS, Inputs
     from pose.analysis.norms import CHILDREN, read_norms

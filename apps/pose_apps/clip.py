@@ -97,6 +97,7 @@ class RunConfig(WorldConfig):
     )
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option("warnings and errors")
+    verbose: bool = option(False, "print details: cameras, world, confidence, every file")
     profile: bool = option(False, "print wall-clock and processor time of each stage")
 
     def __post_init__(self) -> None:
@@ -185,8 +186,9 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", context: Run
             derived = derive(config, config.video, results, wanted, pipeline.times)
     interrupted = None if finished else interruption(tally, source, results, wanted)
     return RunOutcome(
-        tally, source, pipeline, files + derived.files, derived.notes, cached, interrupted, problems + derived.problems
-    )
+        tally, source, pipeline, files + derived.files, derived.lines, cached, interrupted, problems + derived.problems,
+        notes=derived.notes,
+    )  # fmt: skip
 
 
 def planned_outputs(config: RunConfig, videos: Sequence[str], context: RunContext) -> Outputs:
@@ -210,23 +212,26 @@ class Derived:
     """What was made of poses.npz."""
 
     files: list[Path] = field(default_factory=list)  # written files
-    notes: list[str] = field(default_factory=list)  # lines of text for the summary
+    lines: list[str] = field(default_factory=list)  # lines of text for the summary
+    notes: list[str] = field(default_factory=list)  # details, for --verbose
     problems: list[str] = field(default_factory=list)  # reasons why files are missing
 
 
 def derive(config: RunConfig, video: str, results: Outputs, wanted: Outputs, times: "StageTimes") -> Derived:
     """Write exports and analysis tables from poses.npz."""
-    files, notes, problems = list[Path](), list[str](), list[str]()
-    if wanted.exports:
+    files, lines, notes, problems = list[Path](), list[str](), list[str](), list[str]()
+    if config.analyse:
+        beside = "html" in wanted.exports
+        with times.measure("analysis"):
+            found = analysed(results.files["npz"], results.folder, video, wanted.warn, beside=beside)
+        files, lines, problems = found
+    if wanted.exports:  # after the analysis, to which the page of the poses links
         from pose_apps.support.exports import write_exports
 
         with times.measure("exports"):
-            files, notes, problems = write_exports(wanted, results.folder, video, config.space, config.trim)
-    if config.analyse:
-        with times.measure("analysis"):
-            tables, added, failed = analysed(results.files["npz"], results.folder, video, wanted.warn)
-        files, notes, problems = files + tables, notes + added, problems + failed
-    return Derived(files, notes, problems)
+            exported, missing, notes, failed = write_exports(wanted, results.folder, video, config.space, config.trim)
+        files, lines, problems = exported + files, missing + lines, failed + problems
+    return Derived(files, lines, notes, problems)
 
 
 def _process(
@@ -298,6 +303,8 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
             joins_line(run.joined, run.dropped),
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),
+        ]
+        tally.decisions = [
             contradictions_line(run.sizes, run.heights),
             solutions_line(run.sizes, run.heights, run.world.second_degrees),
             unknown_heights(config, run.heights),

@@ -183,7 +183,7 @@ class Tools:
         loaded = self._result(result)
         if person not in loaded.people:
             raise UsageError(f"person {person} is not in the result; it has {', '.join(map(str, loaded.people))}")
-        found = [one for one in analyse(loaded, ["gait", "repetitions", "jumps", "sit-to-stand"]).events
+        found = [one for one in analyse(loaded, ["gait", "repetitions", "throws", "jumps", "sit-to-stand"]).events
                  if one.person == person]  # fmt: skip
         listed = [
             {"time_s": round(one.time, 3), "event": one.name, "side": one.side} for one in found[:MAX_EVENTS]

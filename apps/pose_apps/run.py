@@ -105,9 +105,10 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         warn([f"{cache.problem}; results are not cached"] if cache is not None and cache.problem else [])
     if not config.quiet:
         print_report = report_stills if done.stills else report
-        print_report(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - start, done.cached)
-        for note in done.notes:
-            print_wrapped(note)
+        seconds, verbose = time.perf_counter() - start, config.verbose
+        print_report(done.tally, done.source, done.pipeline, done.files, seconds, done.cached, verbose=verbose)
+        for line in [*done.lines, *(done.notes if verbose else [])]:
+            print_wrapped(line)
     if config.profile:
         print_times(done.pipeline.times, done.tally.frames)
     if done.problems:

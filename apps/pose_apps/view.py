@@ -32,7 +32,8 @@ class ViewOptions(Options):
     send: str | None = option(
         None, SEND_HELP.replace("send poses", "play the result in real time"), metavar="NAME[=ADDRESS],..."
     )
-    studio: bool = option(False, "open the video of the result in pose-studio, to correct it")
+    studio: bool = option(False, "open the result with its video in pose-studio, to correct it")
+    browser: bool = option(True, "with --studio: open the page in a browser")
     loop: bool = option(False, "with --send: start over at the end, until Ctrl-C")
     overwrite: bool = overwrite_option("an existing video")
 
@@ -42,6 +43,8 @@ class ViewOptions(Options):
             raise UsageError("--send and --save: give only one")
         if self.studio and (self.send is not None or self.save is not None):
             raise UsageError("--studio: applies neither to --send nor to --save")
+        if not self.browser and not self.studio:
+            raise UsageError("--no-browser applies only to --studio")
         if self.loop and self.send is None:
             raise UsageError("--loop applies only to --send")
         if self.save is None:
@@ -64,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.studio:
         from pose_apps.studio.command import open_result
 
-        return open_result(Path(options.poses))
+        return open_result(Path(options.poses), browser=options.browser)
     if options.save is None:
         show(Path(options.poses))
         return 0

@@ -1,4 +1,4 @@
-"""Movement analysis: gait, repetitions, jumps, sit-to-stand, angles and ergonomics of lifted people, with intervals.
+"""Movement analysis of lifted people: gait, repetitions, throws, jumps, sit-to-stand, angles and ergonomics.
 
 from pose.analysis import analyse
 from pose.results import load_poses
@@ -21,6 +21,7 @@ from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.norms import CHILDREN, Norms
 from pose.analysis.plausible import plausible, with_norm_quality
 from pose.analysis.quality import with_interval_quality
+from pose.analysis.throws import throw_metrics
 from pose.analysis.unsupported import (
     id_switches,
     no_world_reason,
@@ -52,7 +53,7 @@ __all__ = [
     "analyse",
 ]
 
-GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
+GROUPS = ("gait", "repetitions", "throws", "jumps", "sit-to-stand", "angles", "ergonomics")
 DEFAULT_GROUPS = GROUPS[:-1]  # ergonomics asks for postures of work, not for every movement
 ALL = "all"  # in an omission: every group
 
@@ -171,6 +172,7 @@ def _group(analysis: Analysis, person: int, motion: Motion, group: str, norms: N
     of_group = {
         "gait": gait_metrics,
         "repetitions": repetition_metrics,
+        "throws": throw_metrics,
         "jumps": jump_metrics,
         "sit-to-stand": transfer_metrics,
     }

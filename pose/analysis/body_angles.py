@@ -5,35 +5,57 @@ Ankle angles come from `pose.world.foot_points` and need detected heels and toes
 `pose.analysis.unsupported.unobserved_angles` states why there are no wrist angles and no pelvic tilt.
 """
 
+import csv
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 
+from pose.analysis.quality import SAGITTAL, view_angle
 from pose.body.joint_angles import NAMES, joint_angles
 from pose.body.segments import MAX_GAP_S, SIDES, Motion
 from pose.structures.types import F64
 from pose.world.foot_points import ANKLE_SD
 
-# Standard deviation of the error of lifted angles, degrees: the 95 % bounds of docs/studies/exports.md and
-# docs/studies/analysis.md, the larger one, divided by 1.96.
-ERRORS = {
-    "hip flexion": 10.0, "hip adduction": 7.0, "knee flexion": 14.4, "shoulder flexion": 11.5,
-    "shoulder abduction": 10.0, "shoulder elevation": 11.9, "elbow flexion": 18.0, "neck flexion": 11.4,
-    "pelvis obliquity": 5.3, "pelvis rotation": 4.3, "trunk flexion": 7.5, "trunk bending": 5.3, "trunk rotation": 6.6,
-    "ankle flexion": ANKLE_SD,
-}  # fmt: skip
-# The same for the mean range of motion over cycles, and for the left-right difference of this range
-# (docs/studies/analysis.md, "Intervals").
-RANGE_ERRORS = {
-    "hip flexion": 8.3, "hip adduction": 5.3, "knee flexion": 9.5, "shoulder flexion": 12.8, "shoulder abduction": 7.6,
-    "shoulder elevation": 9.7, "elbow flexion": 12.0, "neck flexion": 7.8, "pelvis obliquity": 4.4,
-    "pelvis rotation": 3.7, "trunk flexion": 3.0, "trunk bending": 2.3, "trunk rotation": 4.5,
-    "ankle flexion": ANKLE_SD * 2**0.5,  # not measured: error of a difference of two angles
-}  # fmt: skip
-DIFFERENCE_ERRORS = {
-    "hip flexion": 10.4, "hip adduction": 6.6, "knee flexion": 14.2, "shoulder flexion": 11.9,
-    "shoulder abduction": 9.7, "shoulder elevation": 10.3, "elbow flexion": 17.8, "ankle flexion": ANKLE_SD * 2,
-}  # fmt: skip
+METHOD_ERRORS = Path(__file__).with_name("method_errors.csv")  # by benchmarks/method_errors.py
+COLUMNS = ("error", "range", "difference")
+ANY, VIEWS = "any", ("side", "oblique", "front")  # by the angle between line of sight and sagittal plane
+SIDE_DEGREES, FRONT_DEGREES = 60.0, 30.0
 MAX_ABDUCTION_DEGREES = 60.0  # degrees; shoulder flexion is undefined beyond it
 UP = np.array([0.0, 1.0, 0.0])
+
+
+@dataclass(frozen=True, slots=True)
+class MethodError:
+    """Standard deviations of the errors of a lifted angle, degrees (docs/reference/method-errors.md)."""
+
+    error: float  # of the angle in a frame
+    range: float  # of the mean range of motion over cycles
+    difference: float  # of the left-right difference of this range
+
+
+def view_of(motion: Motion, start: float = -np.inf, end: float = np.inf) -> str:
+    """Return from where a person is filmed between two times: side, oblique, front (or back), or any if unknown."""
+    if motion.camera is None:
+        return ANY
+    angle = view_angle(motion, (motion.times >= start - 1e-6) & (motion.times <= end + 1e-6), SAGITTAL)
+    return VIEWS[0] if angle >= SIDE_DEGREES else VIEWS[2] if angle < FRONT_DEGREES else VIEWS[1]
+
+
+@cache
+def method_errors() -> dict[tuple[str, str], MethodError]:
+    """Return the errors of each angle from each view, by (angle, view)."""
+    with METHOD_ERRORS.open(encoding="utf-8", newline="") as file:
+        rows = [
+            (row["angle"], row["view"], [float(row[name] or "nan") for name in COLUMNS]) for row in csv.DictReader(file)
+        ]
+    # Ankles were measured against force plates' shoes, not against lifted feet: the errors of a range and of a
+    # difference follow from that of an angle.
+    ankle = MethodError(ANKLE_SD, ANKLE_SD * 2**0.5, ANKLE_SD * 2)
+    return {(angle, view): MethodError(*values) for angle, view, values in rows} | {
+        ("ankle flexion", view): ankle for view in (ANY, *VIEWS)
+    }
 
 
 def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:

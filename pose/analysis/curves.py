@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, is_defined
+from pose.analysis.body_angles import MethodError, body_angles, is_defined, method_errors, view_of
 from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import CHILDREN, POINTS, Norms
@@ -31,6 +31,7 @@ def angle_curves(person: int, motion: Motion, norms: Norms = CHILDREN) -> tuple[
     """Compute joint angle curves over the cycles of a movement and their metrics; the text says why there are none."""
     metrics: list[Metric] = []
     curves: list[Curve] = []
+    methods: dict[str, MethodError] = {}  # by name of the metric
     angles: dict[tuple[str, str], F64] | None = None
     for cycles in _all_cycles(motion):
         angles = body_angles(motion) if angles is None else angles
@@ -39,12 +40,14 @@ def angle_curves(person: int, motion: Motion, norms: Norms = CHILDREN) -> tuple[
             if len(spans) < MIN_CYCLES or not _is_defined_in(angles, angle, side, motion.times, spans):
                 continue
             rows = np.stack([_normalised(degrees, motion.times, *span) for span in spans])
-            metric = _range(person, motion, cycles.movement, angle, side, rows, spans)
+            method = method_errors()[angle, view_of(motion, spans[0][0], spans[-1][1])]
+            metric = _range(person, motion, cycles.movement, angle, side, rows, spans, method)
+            methods[metric.name] = method
             metrics.append(metric)
-            curves.append(_curve(person, cycles.movement, angle, side, rows, metric, norms))
+            curves.append(_curve(person, cycles.movement, angle, side, rows, metric, norms, method))
     if not curves:
         return [], [], f"fewer than {MIN_CYCLES} strides or complete repetitions"
-    return [*metrics, *_differences(metrics)], curves, ""
+    return [*metrics, *_differences(metrics, methods)], curves, ""
 
 
 def _all_cycles(motion: Motion) -> list[_Cycles]:
@@ -76,12 +79,13 @@ def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
 
 
 def _range(
-    person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]]
-) -> Metric:
+    person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]],
+    method: MethodError,
+) -> Metric:  # fmt: skip
     """Return the metric of the range of motion: maximum minus minimum within each cycle."""
     ranges = np.ptp(rows, axis=1).tolist()
-    mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
+    mean, low, high = mean_interval(ranges, method.range)
     few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
     leg = angle.startswith(("hip", "knee", "ankle"))
     flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=measured_plane(angle, movement), few=few)
@@ -91,16 +95,18 @@ def _range(
     )  # fmt: skip
 
 
-def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric, norms: Norms) -> Curve:
+def _curve(
+    person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric, norms: Norms, method: MethodError
+) -> Curve:
     norm = norms.of(movement, angle)
     return Curve(
-        person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), ERRORS[angle],
+        person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), method.error,
         metric.quality, metric.start, metric.end, metric.count,
         *((_values(norm[0]), _values(norm[1])) if norm else ((), ())),
     )  # fmt: skip
 
 
-def _differences(metrics: list[Metric]) -> list[Metric]:
+def _differences(metrics: list[Metric], methods: dict[str, MethodError]) -> list[Metric]:
     """Return the left-right differences of the range of motion: left minus right."""
     by_name = {metric.name: metric for metric in metrics}
     differences = []
@@ -109,7 +115,7 @@ def _differences(metrics: list[Metric]) -> list[Metric]:
         if right is None or right is left or "pelvis" in left.name:  # the pelvis has no sides
             continue
         difference = left.value - right.value
-        half = _half(left, right)
+        half = _half(left, right, methods[left.name], methods[right.name])
         name = left.name.replace(", left: range of motion", ": range of motion, left less right")
         worse = max(left, right, key=lambda one: ("green", "amber", "red").index(one.quality))
         differences.append(
@@ -122,11 +128,11 @@ def _differences(metrics: list[Metric]) -> list[Metric]:
     return differences
 
 
-def _half(left: Metric, right: Metric) -> float:
+def _half(left: Metric, right: Metric, first: MethodError, second: MethodError) -> float:
     """Return half the interval of a left-right difference, from the spread of both sides and the method's error."""
-    angle = left.name.split(": ")[1].partition(",")[0]
-    spreads = [((one.high - one.value) / NORMAL_95) ** 2 - RANGE_ERRORS[angle] ** 2 for one in (left, right)]
-    return NORMAL_95 * float(np.sqrt(max(sum(spreads), 0.0) + DIFFERENCE_ERRORS[angle] ** 2))
+    pairs = ((left, first), (right, second))
+    spreads = [((one.high - one.value) / NORMAL_95) ** 2 - method.range**2 for one, method in pairs]
+    return NORMAL_95 * float(np.sqrt(max(sum(spreads), 0.0) + max(first.difference, second.difference) ** 2))
 
 
 def _values(row: F64) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.body.segments import SIDES, Motion
+from pose.body.segments import SIDES, Motion, angle_between
 from pose.structures.types import F64
 
 GRAVITY = 9.81  # m/s^2
@@ -105,8 +105,7 @@ def knee_flexions(motion: Motion) -> F64:
     for side in SIDES:
         thigh = motion.joint(f"{side}_knee") - motion.joint(f"{side}_hip")
         shank = motion.joint(f"{side}_ankle") - motion.joint(f"{side}_knee")
-        cosine = (thigh * shank).sum(axis=1) / (np.linalg.norm(thigh, axis=1) * np.linalg.norm(shank, axis=1))
-        angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+        angles.append(angle_between(thigh, shank))
     return np.stack(angles, axis=1)
 
 

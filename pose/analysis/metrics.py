@@ -16,7 +16,7 @@ class Metric:
     """One measured value of one person."""
 
     person: int  # track id
-    group: str  # 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'
+    group: str  # one of `pose.analysis.GROUPS`
     name: str  # name of the metric, such as 'cadence' or 'squat: depth'
     value: float  # value in `unit`
     low: float  # lower end of the 95 % interval

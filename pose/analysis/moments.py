@@ -23,7 +23,7 @@ MARGIN = 0.25  # margin around the body, in body sizes
 MAX_EVENT_IMAGES = 8  # maximum images per person
 MIN_INTERVAL_S = 0.5  # worst moments of RULA and REBA that are closer have one image
 # Events with images, by group, and the maximum of each name.
-IMAGES_PER_EVENT = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
+IMAGES_PER_EVENT = {"gait": 1, "repetitions": 1, "throws": 2, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.analysis.body_angles import ERRORS
+from pose.analysis.wording import ANGLES
 from pose.errors import UsageError
 from pose.structures.types import F64
 
@@ -76,8 +76,8 @@ def read_norms(path: Path) -> Norms:
     curves = {}
     for angle, rows in points.items():
         percent, mean, deviation = np.array(sorted(rows)).T
-        if angle not in ERRORS:
-            raise UsageError(f"--norms {path}: unknown angle {angle!r}; known: {', '.join(ERRORS)}")
+        if angle not in ANGLES:
+            raise UsageError(f"--norms {path}: unknown angle {angle!r}; known: {', '.join(ANGLES)}")
         if not np.isfinite([percent, mean, deviation]).all() or (deviation < 0).any() or len(percent) < 2:
             raise UsageError(f"--norms {path}: {angle}: needs two or more finite points, with sd of 0 or more")
         if percent[0] > 0 or percent[-1] < 100:

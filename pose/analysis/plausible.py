@@ -19,12 +19,14 @@ RANGES = {  # degrees, from one end of a joint's range to the other
 }  # fmt: skip
 MARGIN = 1.1  # people differ: a value may exceed its limit by this factor
 WALKING_ANKLE_DEGREES = 60.0
-# Smallest and largest value by the end of a metric's name. Sprinters reach 12.4 m/s and step widths are below a leg.
+# Smallest and largest value by the end of a metric's name. Sprinters reach 12.4 m/s, hands of throwers 25 m/s, and step
+# widths are below a leg.
 LIMITS = {
     "knee valgus after landing": (-40.0, 40.0),
     "knee flexion after landing": (-10.0, 160.0),
     "height from flight time": (0.0, 1.3),
     "height from pelvis": (0.0, 1.3),
+    "hand speed": (0.0, 30.0),
     "speed": (0.0, 12.5),
     "step width": (0.0, 0.8),
 }

@@ -28,7 +28,7 @@ HALF_WIDTH_RELATIVE = (0.5, 1.0)  # half of the interval relative to the value
 HALF_WIDTH_DEGREES = (15.0, 30.0)  # half of the interval of an angle that may have either sign
 WIDTH_SHARE = (0.5, 1.0)  # width of the interval of a share
 # Words in the names of metrics that may have either sign. Their intervals are not compared with their values.
-SIGNED = ("asymmetry", "less", "valgus", "smoothness")
+SIGNED = ("asymmetry", "less", "valgus", "smoothness", "hand above shoulder", "elbow flexion at release")
 
 
 def quality(

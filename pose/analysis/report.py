@@ -12,15 +12,16 @@ from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
 from pose.analysis.wording import ANGLES, levels, name_parts
 from pose.results import Recording
+from pose.structures.defaults import POSES_PAGE
 from pose.utils.shown import shown_in_html
 from pose.utils.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
 
-NAME = "analysis.html"
 MAX_IMAGES = 60  # maximum images of a page; further people have none
 TITLES = {
     "gait": "Walking and running",
     "repetitions": "Repetitions",
+    "throws": "Throws and strokes",
     "jumps": "Jumps",
     "sit-to-stand": "Standing up and sitting down",
     "angles": "Joint angles",
@@ -36,23 +37,27 @@ with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do n
 </ul></div>"""
 
 
-def write_report(analysis: Analysis, table: Recording, target: Path, name: str, video: Path | None = None) -> None:
-    """Write the report of an analysis as one HTML file.
+def write_report(
+    analysis: Analysis, table: Recording, target: Path, name: str, video: Path | None = None, *, beside: bool = False
+) -> None:
+    """Write the report of an analysis as one HTML file, with a link to the page of the poses if it is `beside` it.
 
     Raises:
         PoseError: If the file cannot be written.
     """
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_page(analysis, table, name, video))
+        file.writelines(_page(analysis, table, name, video, beside))
 
 
-def _page(analysis: Analysis, table: Recording, name: str, video: Path | None) -> Iterator[str]:
+def _page(analysis: Analysis, table: Recording, name: str, video: Path | None, beside: bool) -> Iterator[str]:
     title = shown_in_html(name)
     style = files("pose.analysis").joinpath("report.css").read_text(encoding="utf-8")
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>Movement analysis of {title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
     yield f"<h1>Movement analysis: {title}</h1>\n"
+    if beside:
+        yield f'<p><a href="{POSES_PAGE}">Video, 3D view and joint angles over time</a></p>\n'
     if len(table.frames):
         first, last = table.timestamps[0], table.timestamps[-1]
         yield f'<p class="quiet">{len(table.frames)} frames, {first:.1f} to {last:.1f} s of the video</p>\n'
@@ -83,6 +88,7 @@ def _summary(analysis: Analysis, person: int) -> str:
     jumps = sum(one.group == "jumps" and one.name.endswith("flight time") for one in metrics)
     phrases += [f"{jumps} jump{'s' if jumps > 1 else ''}"] if jumps else []
     phrases += [f"{name_parts(one)[0]} ({one.count})" for one in metrics if one.group == "sit-to-stand"]
+    phrases += [name_parts(one)[0] for one in metrics if one.group == "throws" and one.name.endswith("hand speed")]
     phrases += ["posture"] if any(one.group == "ergonomics" for one in metrics) else []
     return shown_in_html(", ".join(phrases) or "no metrics")
 

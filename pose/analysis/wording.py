@@ -38,9 +38,17 @@ JUMPS = {
     "knee flexion after landing": "largest bend, mean of both knees; 0: straight",
     "knee valgus after landing": "knees inwards of the line from hip to ankle, mean of both; negative: outwards",
 }
+THROWS = {
+    "hand speed": "largest speed of the hand relative to the pelvis, at release or at the hit",
+    "wind-up": "from the hand farthest in front to the hand farthest back",
+    "forward phase": "from the hand farthest back to its largest speed",
+    "follow-through": "from the largest speed until the hand is slow",
+    "elbow flexion at release": "0: straight",
+    "hand above shoulder": "at release; negative: below",
+}
 TRANSFERS = {"duration": "while the pelvis moves up or down"}
 SCORES = {"RULA": RULA_LEVELS, "REBA": REBA_LEVELS}
-_MEANINGS = {"gait": GAIT, "repetitions": REPETITIONS, "jumps": JUMPS, "sit-to-stand": TRANSFERS}
+_MEANINGS = {"gait": GAIT, "repetitions": REPETITIONS, "throws": THROWS, "jumps": JUMPS, "sit-to-stand": TRANSFERS}
 
 # Zero and positive direction of each angle, as in docs/guides/analysis.md.
 ANGLES = {

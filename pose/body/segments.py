@@ -77,6 +77,12 @@ class Motion:
         return result
 
 
+def angle_between(a: F64, b: F64) -> F64:
+    """Return the angles between vectors (..., 3) of nonzero length, (...) degrees."""
+    cosine = (a * b).sum(axis=-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
+    return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
 def _is_body(joints: F64) -> Flags:
     """Return (T,) whether all joints (T, 17, 3) m are known and the bone lengths are plausible."""
     parents, children = np.array(H36M17.edges).T

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.body.smoothing import smoothed
 from pose.structures import rotations
 from pose.structures.rotations import cross, dot, unit
 from pose.structures.skeletons import H36M17
@@ -30,7 +29,8 @@ NAMES = (
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
 ORDER = np.array([H36M17.index(name) for name in NAMES])
 LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
-TWIST_SMOOTH_S = 0.1  # standard deviation of the Gaussian window over which the twist of a limb is smoothed
+TWIST_SMOOTH_S = 0.15  # time constant over which the twist of a limb is smoothed
+CLEAR_TWIST_WEIGHT = 0.5  # of a frame whose plane is clear
 FULL_WEIGHT_BEND_RAD = np.radians(15)  # bend from which on its plane has full weight
 
 _AT = {name: place for place, name in enumerate(NAMES)}
@@ -195,17 +195,44 @@ def aimed(parent: F64, rest: F64, direction: F64) -> F64:
 def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64, times: F64 | None = None) -> F64:
     """Twist an upper bone (T, 4) so that the hinge at its end can bend towards the lower bone."""
     # A limb that is straight for some frames has another plane after them. Without `times` the twist then jumps.
+    # Frames count by their weight, so that the twist between two bends is interpolated along the shorter way.
     expected = rotations.rotate(quaternions, hinge)
     normal = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(normal, normal)), dot(upper, lower))
-    weight = np.clip(bend / FULL_WEIGHT_BEND_RAD, 0, 1)[:, None]
+    weight = np.clip(bend / FULL_WEIGHT_BEND_RAD, 0, 1)
     weight = weight * weight * (3 - 2 * weight)
-    axis = weight * unit(normal) + (1 - weight) * expected
-    phasor = np.stack([dot(expected, axis), dot(cross(expected, axis), upper)], axis=-1)
+    seen = unit(normal)
     if times is not None and len(times) > 1:
-        phasor = smoothed(phasor, times, TWIST_SMOOTH_S)
-    twist = np.arctan2(phasor[:, 1], phasor[:, 0])
+        twist = np.arctan2(dot(cross(expected, seen), upper), dot(expected, seen))
+        return rotations.multiply(rotations.about(upper, _smooth_twist(twist, weight, times)), quaternions)
+    axis = weight[:, None] * seen + (1 - weight[:, None]) * expected
+    twist = np.arctan2(dot(cross(expected, axis), upper), dot(expected, axis))
     return rotations.multiply(rotations.about(upper, twist), quaternions)
+
+
+def _smooth_twist(twist: F64, weight: F64, times: F64) -> F64:
+    """Return continuous angles (T,) rad near `twist` where it has a `weight`, and with little change per second."""
+    # Minimises sum w (a - twist)^2 + (constant / step)^2 (difference of a)^2, a tridiagonal system. Between frames with
+    # a clear plane, that of the others is taken near the line from one to the next, so that noise winds nothing up.
+    clear = np.flatnonzero(weight > CLEAR_TWIST_WEIGHT)
+    aim = np.zeros_like(twist)
+    if len(clear):
+        aim = np.interp(np.arange(len(twist)), clear, np.unwrap(twist[clear]))
+    aim += (twist - aim + np.pi) % (2 * np.pi) - np.pi
+    w = weight + 1e-6
+    step = np.maximum(np.diff(times), 1e-6)
+    stiff = (TWIST_SMOOTH_S / step) ** 2
+    diagonal, side = w.copy(), w * aim
+    diagonal[:-1] += stiff
+    diagonal[1:] += stiff
+    for row in range(1, len(twist)):  # elimination, then substitution
+        share = stiff[row - 1] / diagonal[row - 1]
+        diagonal[row] -= share * stiff[row - 1]
+        side[row] += share * side[row - 1]
+    angles = side / diagonal
+    for row in range(len(twist) - 2, -1, -1):
+        angles[row] += stiff[row] * angles[row + 1] / diagonal[row]
+    return np.asarray(angles)
 
 
 def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:

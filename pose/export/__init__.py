@@ -13,6 +13,7 @@ from pose.errors import PoseError, UsageError
 from pose.export import (
     angles,
     angles_parquet,
+    blendshapes,
     bvh,
     c3d,
     coco,
@@ -43,6 +44,7 @@ FORMATS: dict[str, Format] = {
     "glb": glb.FORMAT,
     "usd": usd.FORMAT,
     "fbx": fbx.FORMAT,
+    "blendshapes": blendshapes.FORMAT,
     "trc": trc.FORMAT,
     "c3d": c3d.FORMAT,
     "mot": mot.FORMAT,

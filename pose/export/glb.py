@@ -12,6 +12,7 @@ from typing import IO
 import numpy as np
 
 from pose.body.character.look import SHAPE_NOTE, character_look
+from pose.body.face_units import face_units
 from pose.body.figures import Look, rest_rotations, sticks
 from pose.body.presence import presence
 from pose.body.rigs import STICKS
@@ -19,6 +20,7 @@ from pose.body.tracks import Selection
 from pose.export import glb_character
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, add_camera, glb_camera
+from pose.export.glb_faces import FaceMotion, add_targets
 from pose.export.gltf import INDICES, UINT8, UINT16, VERTICES, XYZW, Animation, Buffer, with_all, write_glb
 from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
 from pose.export.viewpoints import viewpoints
@@ -53,6 +55,7 @@ class _Person:
         self.shown_input = buffer.keep_with_range(self.shown_at, "SCALAR")
         self.scales = buffer.keep(np.repeat(self.shown[:, None], 3, axis=1), "VEC3")
         self.roots = buffer.add(len(self.times), "VEC3")
+        self.face = None if look.normals is None else FaceMotion(track, start)  # sticks have no face
         self.quaternions = {joint: buffer.add(len(self.times), "VEC4") for joint in look.moving}
 
     def to_parent(self, joint: int) -> F64:
@@ -80,6 +83,8 @@ def write(recording: Selection, people: list[int], target: Path) -> Notes:
     write_glb(target, _document(figures, cameras, buffer, recording, start), buffer, fill=fill)
     notes = [f"person {figure.look.track.person}: {figure.look.note()}" for figure in figures]
     notes += [] if recording.rig == STICKS or not notes else [SHAPE_NOTE]
+    faces = sum(figure.face is not None and len(figure.face) > 0 for figure in figures)
+    notes += [f"faces of {faces} people move 52 morph targets"] if faces else []
     hidden_count = sum(len(figure.look.track.gaps) > 0 for figure in figures)
     hidden_note = (
         [f"{hidden_count} of {len(figures)} people are hidden (scale 0) in their gaps"] if hidden_count else []
@@ -120,11 +125,16 @@ def _document(
         look = figure.look
         nodes.append({"name": f"{person}_body", "mesh": number, "skin": number})
         scene += [top, len(nodes) - 1]
+        mesh: dict[str, Json] = {
+            "primitives": [{"attributes": dict(figure.attributes), "indices": figure.indices, "material": number}]
+        }
+        if figure.face is not None and len(figure.face):
+            add_targets(buffer, mesh, len(look.vertices))
+            columns = range(len(face_units().names))
+            figure.face.move(animations[-1], len(nodes) - 1, buffer, columns, [0.0] * len(columns))
         joints = list(range(top + 1, top + 1 + len(look.names)))
         skins.append({"name": person, "inverseBindMatrices": figure.matrices, "skeleton": top + 1, "joints": joints})
-        meshes.append(
-            {"primitives": [{"attributes": figure.attributes, "indices": figure.indices, "material": number}]}
-        )
+        meshes.append(mesh)
         colour = [(value / 255) ** 2.2 for value in person_colour(figure.look.track.person)]
         surface = {"baseColorFactor": [*colour, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.8}
         materials.append({"name": person, "pbrMetallicRoughness": surface})

@@ -17,6 +17,7 @@ from pose.body.tracks import Selection, Track
 from pose.export.blender import converted
 from pose.export.format import Notes
 from pose.export.glb_camera import POINTER, add_camera, glb_camera
+from pose.export.glb_faces import FaceMotion, move_faces
 from pose.export.gltf import XYZW, Animation, Buffer, with_all, write_glb
 from pose.export.gltf_file import RiggedFile, person_copy, read_character
 from pose.export.viewpoints import viewpoints
@@ -55,8 +56,10 @@ def write(recording: Selection, people: list[int], target: Path) -> Notes:
         own_nodes, own_skins = person_copy(file.document, prefix, first, len(skins))
         nodes, skins = [*nodes, *own_nodes], [*skins, *own_skins]
         animations.append(moved.animation(first, buffer))
+        moving = move_faces(FaceMotion(track, start), file.document, first, animations[-1], buffer)
         scene += _wrapped(file, nodes, first, moved.shown, animations[-1], buffer)
-        notes.append(f"person {track.person}: {moved.note}")
+        faces = f"; {moving} morph targets of the face" if moving else ""
+        notes.append(f"person {track.person}: {moved.note}{faces}")
     animations.append(Animation("camera"))
     cameras = [glb_camera(view) for view in viewpoints(recording, recording.space)]
     for eye in cameras:

@@ -24,12 +24,13 @@ _BYTES = {FLOAT: 4, UINT16: 2, UINT8: 1}
 class Accessor(TypedDict):
     """An accessor of glTF: a typed view of the buffer."""
 
-    bufferView: int  # index of the buffer view
+    bufferView: NotRequired[int]  # index of the buffer view; zeros without
     componentType: int
     count: int
     type: str  # type of the `count` elements, such as "VEC3"
     min: NotRequired[list[float]]
     max: NotRequired[list[float]]
+    sparse: NotRequired[dict[str, object]]
 
 
 class Buffer:
@@ -41,6 +42,7 @@ class Buffer:
         self.views: list[dict[str, int]] = []
         self.accessors: list[Accessor] = []
         self.fixed: dict[int, np.ndarray] = {}
+        self.placed: list[tuple[int, np.ndarray]] = []  # position in the chunk, and values
         self._first_view, self._first = views, accessors
 
     def add(self, count: int, kind: str, component: int = FLOAT, target: int | None = None) -> int:
@@ -66,6 +68,22 @@ class Buffer:
         accessor = self.accessors[index - self._first]
         accessor["min"], accessor["max"] = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
         return index
+
+    def keep_sparse(self, count: int, rows: np.ndarray, values: np.ndarray) -> int:
+        """Store `count` vectors that are zero except in `rows` (n,), increasing, where they are `values` (n, 3)."""
+        low, high = (edge(values, axis=0, initial=0.0).tolist() for edge in (np.min, np.max))
+        accessor: Accessor = {"componentType": FLOAT, "count": count, "type": "VEC3", "min": low, "max": high}
+        if len(rows):
+            views = []
+            for part in (rows.astype("<u2"), values.astype("<f4")):
+                self.views.append({"buffer": 0, "byteOffset": self.size, "byteLength": part.nbytes})
+                self.placed.append((self.size, part))
+                self.size += -(-part.nbytes // 4) * 4
+                views.append(self._first_view + len(self.views) - 1)
+            indices = {"bufferView": views[0], "componentType": UINT16}
+            accessor["sparse"] = {"count": len(rows), "indices": indices, "values": {"bufferView": views[1]}}
+        self.accessors.append(accessor)
+        return self._first + len(self.accessors) - 1
 
     def offset(self, accessor: int) -> int:
         """Return the position of an accessor's values in the chunk, bytes."""
@@ -132,7 +150,8 @@ def write_glb(
         begin = file.tell()
         file.write(start)
         file.truncate(begin + buffer.size)  # fills the chunk with zeros, which pad the arrays
-        for accessor, values in buffer.fixed.items():
-            file.seek(begin + buffer.offset(accessor))
+        kept = [(buffer.offset(accessor), values) for accessor, values in buffer.fixed.items()]
+        for offset, values in [*kept, *buffer.placed]:
+            file.seek(begin + offset)
             file.write(np.ascontiguousarray(values).tobytes())
         fill(file, begin)

@@ -29,6 +29,7 @@ from pose.export.many import MAX_PEOPLE, people_with_most_frames
 from pose.lifting.repair.sides import LIMB_NAMES
 from pose.results.cameras import result_cameras, result_title
 from pose.structures.colours import drawing_settings
+from pose.structures.defaults import ANALYSIS_PAGE
 from pose.structures.skeletons import LIMBS
 from pose.utils.shown import shown_in_html
 from pose.utils.whole_file import whole_file
@@ -52,7 +53,7 @@ def write(recording: Selection, people: list[int], target: Path) -> Notes:
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(_head(recording))
+        file.write(_head(recording, linked=(target.parent / ANALYSIS_PAGE).is_file()))
         file.write('<script type="application/json" id="facts">')
         file.write(_inline(_metadata(recording, timeline, tracks, space, len(people) - len(shown))))
         file.write("</script>\n")
@@ -238,9 +239,10 @@ def _static(name: str) -> str:
     return (files("pose.live.web") / "static" / name).read_text(encoding="utf-8")
 
 
-def _head(recording: Selection) -> str:
+def _head(recording: Selection, *, linked: bool) -> str:
     title = result_title(recording.table.run, recording.name)
-    texts = {"title": shown_in_html(title), "style": f"{_static('style.css')}\n{_static('report.css')}"}
+    link = f'<p><a href="{ANALYSIS_PAGE}">Movement analysis</a></p>' if linked else ""
+    texts = {"title": shown_in_html(title), "link": link, "style": f"{_static('style.css')}\n{_static('report.css')}"}
     # All placeholders are replaced in one pass, so that placeholders in inserted text are not expanded.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], _static("report.html"))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pose.analysis.movement_names import UNNAMED, movement_name
+from pose.analysis.movement_names import MIN_NAMED, UNNAMED, movement_name
 from pose.analysis.repetitions import find_repetitions
 from pose.body.segments import Motion
 from pose.structures.types import F64, FrameResult
@@ -15,8 +15,6 @@ POSES_PER_S = 10.0  # stored poses per second
 WINDOW_S = 45.0  # duration of the analysed poses
 ANALYSIS_INTERVAL_S = 1.0  # interval of the analysis
 MAX_PAUSE_S = 20.0  # time without a repetition after which the count restarts
-MIN_NAMED = 3  # repetitions from which a movement has a name
-MIN_AGREEING = 0.75  # minimum fraction of the repetitions that alone have this name; those of a dance differ
 MAX_PEOPLE = 3  # counted at a time, those with the lowest ids
 
 
@@ -80,14 +78,8 @@ class RepetitionCounter:
         ]
         if new:
             before = 0 if person.counted is None else person.counted.count
-            person.counted = Count(_agreed_name(repetitions.courses), before + len(new))
+            name = movement_name(repetitions.courses) if len(repetitions.courses) >= MIN_NAMED else UNNAMED
+            person.counted = Count(name, before + len(new))
             person.last_repetition = max(repetition.peak for repetition in new)
         elif now - person.last_repetition > MAX_PAUSE_S:
             person.counted = None
-
-
-def _agreed_name(courses: F64) -> str:
-    """Return the name of the movement of poses (R, S, 17, 3) m if most of enough repetitions alone have it, too."""
-    name = movement_name(courses)
-    alone = [movement_name(course[None]) == name for course in courses]
-    return name if len(alone) >= MIN_NAMED and sum(alone) >= MIN_AGREEING * len(alone) else UNNAMED

@@ -22,6 +22,7 @@ from pose.structures.types import F64, Flags
 N = len(POINTS)
 D = 3 * N
 _HIPS = r.hip_weights()
+BLOCK_S = 1.0  # s; errors of 2D keypoints farther apart than this are taken as independent
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,22 @@ class Freedom:
 
 
 @dataclass(frozen=True, slots=True)
+class RobustDeviation:
+    """Standard deviations from the scatter of independent blocks, 0 where fixed or not requested."""
+
+    spread: F64  # (C, PARAMETERS) standard deviations for many blocks
+    freedom: F64  # (C, PARAMETERS) degrees of freedom, at least 0.5
+
+    def wide(self, deviations: float) -> F64:
+        """Return (C, PARAMETERS) the bounds of the t-distribution, as a share of so many standard deviations."""
+        # Cornish-Fisher expansion: M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5.
+        z = deviations
+        first, second = (z**2 + 1) / 4, (5 * z**4 + 16 * z**2 + 3) / 96
+        wide: F64 = self.spread * (1 + first / self.freedom + second / self.freedom**2)
+        return wide
+
+
+@dataclass(frozen=True, slots=True)
 class Solution:
     """Result of bundle adjustment; `deviation` is in the order of `Freedom`, 0 where fixed or not requested."""
 
@@ -53,6 +70,7 @@ class Solution:
     cost: float  # half the sum of squared residuals, with the robust loss
     deviation: F64  # (C, PARAMETERS) standard deviations of the free parameters of each camera
     covariance: F64  # (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested
+    robust: "RobustDeviation"  # standard deviations that allow for errors that last within a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +85,8 @@ class _Terms:
     cross: F64  # (K, D, M) part of the matrix that couples frames and shared unknowns
     border: F64  # (M, M) matrix of the shared unknowns
     border_right: F64  # (M,) right-hand side of the shared unknowns
+    scores: F64  # (K, M) share of each frame in it
+    shares: F64  # (K, M) share of each frame in the diagonal of `border`, for camera parameters
 
 
 class BundleAdjustment:
@@ -112,7 +132,8 @@ class BundleAdjustment:
             if not cost < before * (1 - tolerance):
                 break
         if not covariance:
-            return Solution(cameras, bodies, cost, np.zeros(self._freedom.free.shape), np.zeros((0, 0)))
+            none = np.zeros(self._freedom.free.shape)
+            return Solution(cameras, bodies, cost, none, np.zeros((0, 0)), RobustDeviation(none, none + 1))
         terms = self._all_terms(bodies, priors, cameras)
         return Solution(cameras, bodies, cost, *self._deviation(terms, cameras))
 
@@ -151,7 +172,8 @@ class BundleAdjustment:
         one = self._people[person]
         count, width = len(body.points), len(self._free) + self._bones
         frames, right = np.zeros((count, N, 3, N, 3)), np.zeros((count, N, 3))
-        cross, border, border_right = np.zeros((count, N, 3, width)), np.zeros((width, width)), np.zeros(width)
+        cross, border = np.zeros((count, N, 3, width)), np.zeros((width, width))
+        scores, shares = np.zeros((2, count, width))
         every = np.arange(N)
         for index, camera in enumerate(cameras):
             pixels, by_seen, seen = r.projected(camera, body.points)
@@ -170,14 +192,18 @@ class BundleAdjustment:
             turn = r.by_parameters(camera, seen, pixels, by_seen, one.velocity[index], one.own[index])[..., free]
             cross[..., columns] += weighed @ turn
             border[np.ix_(columns, columns)] += np.einsum("knia,kn,knib->ab", turn, weight, turn, optimize=True)
-            border_right[columns] -= np.einsum("knia,kn,kni->a", turn, weight, off, optimize=True)
+            scores[:, columns] -= np.einsum("knia,kn,kni->ka", turn, weight, off, optimize=True)
+            shares[:, columns] += np.einsum("knia,kn,knia->ka", turn, weight, turn, optimize=True)
+        border_right = scores.sum(axis=0)
+        scores[:, len(self._free) :] = (r.BONE_RESIDUALS.measure(body.points)[0] - body.bones) / BONE_SIGMA**2
         r.BONE_RESIDUALS.add(frames, right, body.points, body.bones)
         r.BONE_RESIDUALS.add_lengths(cross, border, border_right, body.points, body.bones)
         _add_prior(frames, right, body.points, prior)
         self._add_bend(right, one, body)
         return _Terms(
-            frames.reshape(count, D, D), right.reshape(count, D), cross.reshape(count, D, width), border, border_right
-        )
+            frames.reshape(count, D, D), right.reshape(count, D), cross.reshape(count, D, width), border, border_right,
+            scores, shares,
+        )  # fmt: skip
 
     def _add_bend(self, right: F64, one: Observed, body: BodyUnknowns) -> None:
         """Add the gradient of the smoothness term to the right-hand side; `_chain` adds its matrix."""
@@ -251,14 +277,35 @@ class BundleAdjustment:
             changed.append(BodyUnknowns(points, body.bones + person_step[len(self._free) :]))
         return moved, changed
 
-    def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64]:
+    def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64, RobustDeviation]:
         matrix, _, _ = self._reduced(terms, cameras, 0.0)
         rows, count = np.arange(len(matrix)), len(self._free)
         matrix[rows, rows] += 1e-9
-        covariance = np.asarray(np.linalg.pinv(matrix, hermitian=True)[:count, :count], np.float64)
-        out = np.zeros(self._freedom.free.shape)
+        inverse = np.asarray(np.linalg.pinv(matrix, hermitian=True), np.float64)
+        covariance = inverse[:count, :count]
+        out, spread, freedom = np.zeros((3, *self._freedom.free.shape))
         out[self._freedom.free] = np.sqrt(np.maximum(np.diag(covariance), 0))
-        return out, covariance
+        spread[self._freedom.free], freedom[self._freedom.free] = self._robust(terms, inverse[:count])
+        return out, covariance, RobustDeviation(spread, np.maximum(freedom, 0.5))
+
+    def _robust(self, terms: list[_Terms], inverse: F64) -> tuple[F64, F64]:
+        """Return standard deviations (F,) of the free camera parameters from independent blocks, and the freedom."""
+        # The sandwich estimator: P. J. Huber, "The behavior of maximum likelihood estimates under nonstandard
+        # conditions", 1967. A block is one person during `BLOCK_S`; its weight is its share of the information.
+        total = inverse.shape[1]
+        blocks, shares = [], []
+        for person, term in enumerate(terms):
+            number = ((self._people[person].knots - self._people[person].knots[0]) / BLOCK_S).astype(int)
+            for block in range(number[-1] + 1):
+                score, share = np.zeros((2, total))
+                score[self._columns(person)] = term.scores[number == block].sum(axis=0)
+                share[self._columns(person)] = term.shares[number == block].sum(axis=0)
+                blocks.append(score)
+                shares.append(share[: len(inverse)])
+        spread = np.sqrt(((inverse @ np.array(blocks).T) ** 2).sum(axis=1))
+        weight = np.array(shares)
+        effective = weight.sum(axis=0) ** 2 / np.maximum((weight**2).sum(axis=0), 1e-300)
+        return spread, effective - 1
 
     def _camera_cost(self, cameras: list[ViewCamera]) -> float:
         off = self._off_prior(cameras)

@@ -23,6 +23,7 @@ RADIAL_SIGMA = 0.03  # standard deviation of the prior of k1, whose mean is 0
 OFFSET_SIGMA_S = 0.15  # s, standard deviation of an initial offset
 DRIFT_SIGMA = 100e-6  # s/s, standard deviation of the prior of a drift, whose mean is 0
 MIN_DRIFT_SPAN_S = 20.0  # s; minimum time from the first to the last frame for an estimate of drifts
+CORRELATION_FACTOR = 3.0  # factor on standard deviations, because 2D errors last for many frames
 STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # (stage of `freedom`, iterations)
 ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
@@ -36,6 +37,7 @@ class Known:
     refine_poses: bool = False  # whether the given camera poses are initial values, to be refined
     # Whether clocks start from capture times, as for live cameras. Messages then do not suggest `--offsets`.
     capture_times: bool = False
+    same_clock: frozenset[int] = frozenset()  # indices of cameras whose clock is that of the first one
 
 
 def start_cameras(initial_cameras: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
@@ -87,7 +89,7 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
         if not camera.known:
             free[index, r.FOCAL] = stage >= 2
             free[index, r.RADIAL] = stage >= 3
-        if index > 0 and not known.clocks:
+        if index > 0 and not known.clocks and index not in known.same_clock:
             free[index, r.OFFSET] = stage >= 2
             free[index, r.DRIFT] = stage >= 3 and span >= MIN_DRIFT_SPAN_S
     prior[:, r.FOCAL] = [np.log(camera.focal) for camera in cameras]
@@ -112,13 +114,15 @@ def adjust(
     known: Known | None = None,
     weights: Weights | None = None,
     rough: bool = False,
+    drifts: bool = True,
 ) -> Adjusted:
     """Calibrate the cameras from people, at least one seen by two cameras at once, by bundle adjustment in stages."""
     # Each stage frees more camera parameters (`freedom`) and samples the 2D keypoints again with the clock offsets of
-    # the previous one. With `rough` there are fewer times and stages, and no distortion, drifts and deviations.
+    # the previous one. With `rough` there are fewer times and stages, and no distortion, drifts and deviations; without
+    # `drifts` only the offsets of clocks are estimated.
     known = known or Known()
     windows = calibration_windows(people, cameras, MAX_ROUGH_KNOTS if rough else MAX_KNOTS)
-    span = float(windows[-1][-1] - windows[0][0])
+    span = float(windows[-1][-1] - windows[0][0]) if drifts else 0.0
     jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if is_shared(tracks, cameras, grid)]
     bodies: list[BodyUnknowns] | None = None
     seen: list[Observed] = []

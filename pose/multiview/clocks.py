@@ -9,6 +9,7 @@ from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 
 SOUND, TIMECODE, DATE, MOTION, GIVEN = "sound", "timecode", "date", "motion", "given"
+SYNCHRONOUS = "synchronous"  # clock of a calibrated camera that people do not contradict
 CAPTURE = "capture"  # source of clocks: time stamps of live images
 SIGMAS = {
     SOUND: 0.015,

@@ -1,12 +1,12 @@
 """Links from the first camera to all others by motion, sound and time stamps, and the evidence for each clock."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pose.errors import PoseError
 from pose.multiview.calibrate import Known, adjust, start_cameras
-from pose.multiview.clocks import DATE, GIVEN, MOTION, ClockHint
+from pose.multiview.clocks import DATE, GIVEN, MOTION, SYNCHRONOUS, ClockHint
 from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, spanning_links
 from pose.multiview.synchronise import Speeds
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -19,6 +19,14 @@ CLOCK_SEARCH_S = 0.6  # s; search range of the motion around a given clock
 MAX_TRIED_LAGS = 5  # maximum lags that are tried per pair of cameras
 MAX_AMBIGUOUS_COST_RATIO = 1.1  # maximum ratio of costs, another lag over the best one, at which both are possible
 MIN_SIGNIFICANCE = 3.0  # standard deviations from chance above which motion alone supports a lag
+
+
+class MisfitError(PoseError):
+    """A camera that does not fit the others; `camera` is its index. The others may be calibrated without it."""
+
+    def __init__(self, message: str, camera: int) -> None:
+        super().__init__(message)
+        self.camera = camera
 
 
 def find_links(
@@ -42,13 +50,21 @@ def find_links(
                 links = _links(tracks, first, second, speeds, pair_hints)
             if links:
                 hypotheses[first, second] = links
+    for index in _unlinked(hypotheses, len(names)):
+        wrong = f"{names[index]}: its motion matches no other camera's; {same_scene(known)}? {remedy(known)}"
+        raise MisfitError(wrong, index)
     chosen = spanning_links([links[0] for links in hypotheses.values()], len(initial_cameras))
-    chosen = [_best(tracks, initial_cameras, link, hypotheses[_key(link)]) for link in chosen]
-    reached = {0} | {link.second for link in chosen}
-    for index, name in enumerate(names):
-        if index not in reached:
-            raise PoseError(f"{name}: its motion matches no other camera's; {same_scene(known)}? {remedy(known)}")
-    return chosen
+    return [_best(tracks, initial_cameras, link, hypotheses[_key(link)]) for link in chosen]
+
+
+def _unlinked(pairs: Collection[tuple[int, int]], cameras: int) -> list[int]:
+    """Return the cameras outside the largest group that pairs connect, of equal groups that of the first camera."""
+    groups: list[set[int]] = [{index} for index in range(cameras)]
+    for pair in pairs:
+        joined = [group for group in groups if group.intersection(pair)]
+        groups = [set[int]().union(*joined), *(group for group in groups if group not in joined)]
+    largest = max(groups, key=lambda group: (len(group), -min(group)))
+    return sorted(set(range(cameras)) - largest)
 
 
 def remedy(known: Known) -> str:
@@ -120,7 +136,8 @@ def clock_sources(
     for index in range(1, len(cameras)):
         hint_sources = [hint.source for hint in hints if index in (hint.first, hint.second) and hint.agrees(cameras)]
         moved = [MOTION] if _by_motion(cameras, index, tracks, speeds) else []
-        sources.append((*moved, *sorted(set(hint_sources))))
+        same = [SYNCHRONOUS] if index in known.same_clock else moved
+        sources.append((*same, *sorted(set(hint_sources))))
     return sources
 
 

@@ -25,13 +25,17 @@ from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import CALIBRATION, UNKNOWN, World
 from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to, scaled_stature, stature
+from pose.world.rules import RULES
 
 # Agreement of a calibration's frame with people: minimum cosine of its vertical and theirs, and maximum distance of its
 # origin from their floor.
 _MIN_LAB_COSINE, _MAX_LAB_FLOOR_M = 0.94, 0.15
 
 MAX_FPS = 60.0  # maximum frames/s of the result
+ADULT_LOG_SIGMA = 0.054  # of body heights: C. C. Gordon et al., ANSUR II, 2014
+_MAX_HEIGHT_CONTRADICTION = 0.08  # largest difference of the logarithms of scales from several heights, without a note
+MIN_SEEN_JOINTS = 4  # minimum observed joints of a person whom a camera sees
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +119,55 @@ def stature_of(motion: FusedMotion) -> float:
     return stature(lengths_of(motion.joints, motion.sigma))
 
 
-def scale_for_height(motions: Sequence[FusedMotion], height: float) -> float:
-    """Return the scale factor that makes the person with the most frames `height` m tall."""
-    longest = max(motions, key=lambda motion: len(motion.frames))
-    return scale_to(height, stature_of(longest))
+def doubtful_people(motions: Sequence[FusedMotion], fps: float) -> tuple[int, ...]:
+    """Return the ids 1, 2, ... of people whom two cameras see at once for less than 0.5 s and half of their time."""
+    return tuple(
+        person for person, motion in enumerate(motions, 1)
+        if _shared_frames(motion) < min(RULES.tracks.doubtful_seen_s * fps, len(motion.frames) / 2)
+    )  # fmt: skip
+
+
+def _shared_frames(motion: FusedMotion) -> int:
+    """Return the number of frames in which two or more cameras see at least `MIN_SEEN_JOINTS` joints each."""
+    bits, count = np.arange(motion.residual.shape[1]), 0
+    for first in range(0, len(motion.frames), BATCH_ROWS):
+        seen_by = motion.seen_by[first : first + BATCH_ROWS, :, None]
+        seen = ((seen_by >> bits) & 1).sum(axis=1) >= MIN_SEEN_JOINTS
+        count += int((seen.sum(axis=1) >= 2).sum())
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class GivenScale:
+    """Scale of a scene from given body heights."""
+
+    factor: float  # factor of all lengths
+    sigma: float | None  # standard deviation of the logarithm of the scale; None if no person has a given height
+    notes: list[str]  # messages about heights that contradict each other, and about unknown ids
+
+
+def scale_for_heights(motions: Sequence[FusedMotion], heights: Mapping[int | None, float]) -> GivenScale:
+    """Return the scale from body heights, m, by id 1, 2, ...; the key None stands for the person seen longest."""
+    own = [stature_of(motion) for motion in motions]
+    longest = max(range(len(motions)), key=lambda row: len(motions[row].frames))
+    rows = {longest if person is None else person - 1: height for person, height in heights.items()}
+    known = {row: height for row, height in rows.items() if 0 <= row < len(motions)}
+    notes = []
+    if absent := sorted(row + 1 for row in rows.keys() - known.keys()):
+        ids = ", ".join(map(str, range(1, len(motions) + 1)))
+        notes.append(f"height: no person has the id {', '.join(map(str, absent))}; ids: {ids}")
+    if not known:
+        return GivenScale(1.0, None, notes)
+    logs = np.log([scale_to(height, own[row]) for row, height in known.items()])
+    sigma = float(logs.std(ddof=1) / math.sqrt(len(logs))) if len(logs) > 1 else 0.0
+    factor = math.exp(float(logs.mean()))
+    if np.ptp(logs) > _MAX_HEIGHT_CONTRADICTION:
+        said = ",".join(f"{row + 1}:{height:.2f}" for row, height in known.items())
+        seen = ", ".join(f"{scaled_stature(own[row], factor):.2f}" for row in known)
+        notes.insert(
+            0, f"height: {said} contradict the cameras, which measure {seen} m at the mean scale; check the ids"
+        )
+    return GivenScale(factor, sigma, notes)
 
 
 @dataclass(frozen=True, slots=True)

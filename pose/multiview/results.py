@@ -1,6 +1,6 @@
 """Conversion of motions to frame results for files, exports and viewers, like the results of one camera."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,9 +33,14 @@ class MultiviewResults:
         world: World,
         own: Sequence[Iterable[FrameResult]],
         info: RunInfo,
+        doubtful: Collection[int] = (),
     ) -> None:
-        """Combine motions with the results of each camera; without hands only those of the first are read."""
+        """Combine motions with the results of each camera; without hands only those of the first are read.
+
+        `doubtful` has the ids of people who may be false detections.
+        """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
+        self._doubtful = list(doubtful)
         self._own, self._info = own, info
         self._contacts = [contacts_of(motion, world, line) for motion in motions]
         self._person = {
@@ -100,6 +105,7 @@ class MultiviewResults:
             _stacked([self._contacts[p][at[p]] for p in here], (2,)),
             np.zeros(n, bool),
             np.full(n, np.nan, np.float32),
+            np.isin(ids, self._doubtful),
         )
         return FrameResult(people, poses, placed)
 

@@ -9,12 +9,13 @@ import numpy as np
 from pose.errors import PoseError
 from pose.multiview import residuals as r
 from pose.multiview.bundle import Solution
-from pose.multiview.calibrate import Adjusted, Known, adjust, body_scale, start_cameras
+from pose.multiview.calibrate import CORRELATION_FACTOR, Adjusted, Known, adjust, body_scale, start_cameras
 from pose.multiview.clocks import ClockHint
+from pose.multiview.common_clock import common_clock
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
-from pose.multiview.linking import clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
+from pose.multiview.linking import MisfitError, clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -23,7 +24,6 @@ from pose.structures.types import F64
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
 MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
-CORRELATION_FACTOR = 3.0  # factor on standard deviations, because 2D errors last for many frames
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
 MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
@@ -40,6 +40,7 @@ class Accuracy:
     offset: float  # standard deviation of the clock offset, s
     drift: float  # standard deviation of the clock drift, s/s
     residual: float  # median reprojection error, px; NaN without observations
+    relative: float = math.nan  # the same, relative to the height of a body in the image
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +73,26 @@ def find_rig(
     known = known or Known()
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):
-            raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
-    cameras, links = list(initial_cameras), list[Link]()
-    if not (known.poses and known.clocks):
+            wrong = f"{name}: no person found; every camera must see a person that another one sees"
+            raise MisfitError(wrong, index)
+    cameras, links, clock_sigma = list(initial_cameras), list[Link](), dict[int, float]()
+    if known.poses and not known.clocks:
+        log("time offsets")
+        decided = common_clock(tracks, initial_cameras, names, known, hints)
+        cameras, links, clock_sigma = decided.cameras, decided.links, decided.sigma
+        known = replace(known, same_clock=decided.same)
+    elif not known.poses:
         log("time offsets")
         links = find_links(tracks, initial_cameras, names, known, hints)
-        if known.poses or known.refine_poses:
+        if known.refine_poses:
             cameras = [
                 replace(camera, offset=new.offset)
                 for camera, new in zip(initial_cameras, start_cameras(initial_cameras, links), strict=True)
             ]
         else:
             cameras = start_cameras(initial_cameras, links)
-        if not known.poses:
-            log("cameras from the best matches")
-            cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
+        log("cameras from the best matches")
+        cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
     log("identities")
     clusters = find_people(tracks, cameras)
     people = [merge_tracks(tracks, rows) for rows in clusters]
@@ -99,6 +105,7 @@ def find_rig(
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
+    accuracy = [replace(one, offset=clock_sigma.get(index, one.offset)) for index, one in enumerate(accuracy)]
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in clusters]
     clocks = clock_sources(cameras, tracks, known, hints)
@@ -151,13 +158,15 @@ def _bones(
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
-    camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
+    camera = solution.cameras[index]
+    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust.wide(1.0)[index])
     off = [
         residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for item, body in zip(seen, solution.bodies, strict=True)
     ]
     every = np.concatenate([item[np.isfinite(item)] for item in off])
     position_sigma = float(np.linalg.norm(deviation[r.TRANSLATION]))
+    residual = float(np.median(every)) if len(every) else math.nan
     return Accuracy(
         rotation=math.degrees(float(np.linalg.norm(deviation[r.ROTATION]))),
         position=position_sigma,
@@ -165,7 +174,8 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
         radial=float(deviation[r.RADIAL]),
         offset=float(deviation[r.OFFSET]),
         drift=float(deviation[r.DRIFT]),
-        residual=float(np.median(every)) if len(every) else math.nan,
+        residual=residual,
+        relative=residual * _distance(camera, seen, index) / (camera.focal * BODY_HEIGHT),
     )
 
 
@@ -184,14 +194,16 @@ def _check(
     known: Known,
 ) -> None:
     """Check that the reprojection errors are small and that no two cameras have the same pose."""
-    for index, (camera, quality) in enumerate(zip(cameras, accuracy, strict=True)):
-        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if not math.isfinite(quality.residual) or quality.residual > MAX_RESIDUAL * body:
-            what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
-            raise PoseError(
-                f"{names[index]}: {what} (reprojection error {quality.residual:.0f} px); "
-                f"{same_scene(known)}, and is the camera static? {remedy(known)}"
-            )
+    errors = [quality.relative for quality in accuracy]
+    index = max(range(len(cameras)), key=lambda row: errors[row] if math.isfinite(errors[row]) else math.inf)
+    if not errors[index] <= MAX_RESIDUAL:
+        what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
+        found = f"{accuracy[index].residual:.0f} px" if math.isfinite(errors[index]) else "unknown: no person matches"
+        raise MisfitError(
+            f"{names[index]}: {what} (reprojection error {found}); {same_scene(known)}, and is the camera static? "
+            f"{remedy(known)}",
+            index,
+        )
     for index, camera in enumerate(cameras):
         for other in range(index):
             turn = _angle_between(camera, cameras[other])
@@ -219,8 +231,7 @@ def _notes(
                 f"{names[index]}: its place is uncertain ({one.rotation:.0f} degrees, {100 * spread:.0f} % of the "
                 "distance); cameras 60 to 120 degrees apart and people who move about help"
             )
-        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if one.residual > MAX_GOOD_RESIDUAL * body:
+        if one.relative > MAX_GOOD_RESIDUAL:
             notes.append(
                 f"{names[index]}: it fits the other cameras poorly (reprojection error {one.residual:.0f} px); check "
                 "its calibration, its start time, and whether tracks swap people"

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab
+from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
 from pose.multiview.collect import collect_tracks
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
@@ -139,7 +139,7 @@ class RecordedCameras:
         return self.cameras
 
     def fuse(self, up: F64 | None = None) -> None:
-        """Find cameras, clocks and the motion of all people in one world.
+        """Find cameras, clocks and the motion of all people in one world, without cameras that do not fit.
 
         Args:
             up: (3,) direction opposite to gravity in the frame of the first camera; None estimates it.
@@ -149,8 +149,12 @@ class RecordedCameras:
         """
         self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup)
         size = self.scene.rig.cameras[0].size
-        info = self._pipeline.run_info(", ".join(self.videos), self.scene.line.fps, size)
-        self.results, self.info = results_of(self.scene, [camera.spool for camera in self.cameras], info, up)
+        videos = [self.videos[index] for index in self.scene.kept]
+        info = self._pipeline.run_info(", ".join(videos), self.scene.line.fps, size)
+        if up is not None and self.scene.kept[0]:
+            raise PoseError(f"pitch and roll: their camera, the first one, does not fit: {self.scene.rig.notes[0]}")
+        spools = [self.cameras[index].spool for index in self.scene.kept]
+        self.results, self.info = results_of(self.scene, spools, info, up)
 
     def _tracked(self, spools: list[ResultStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
@@ -259,17 +263,18 @@ def known_setup(
     refine: bool = False,
     offsets: Sequence[float] | None = None,
     distance: tuple[int, int, float] | None = None,
-    height: float | None = None,
+    heights: Mapping[int | None, float] | None = None,
     keep_frame: bool = True,
 ) -> Given:
     """Check what is known about several cameras, and open each video once, before any work.
 
-    With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
+    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`,
+    vertical and floor are those of the calibration, if its file has a frame of its own.
 
     Raises:
         PoseError: If a video cannot be opened, or the calibration does not fit it.
         UsageError: If there is not one offset for each video, or if more than one of `calibration`, `distance` and
-            `height` sets the scale.
+            `heights` sets the scale.
     """
     if offsets is not None and len(offsets) != len(videos):
         raise UsageError(
@@ -277,9 +282,8 @@ def known_setup(
         )
     if offsets is not None and not np.isfinite(np.asarray(offsets, np.float64)).all():
         raise UsageError("offsets: expected finite seconds")
-    if height is not None:
-        check_heights({None: height})
-    scales = [name for name, given in (("height", height), ("distance", distance)) if given is not None]
+    check_heights(heights or {})
+    scales = [name for name, given in (("height", heights or None), ("distance", distance)) if given is not None]
     if len(scales) == 2:
         raise UsageError("height and distance: both set the scale; give only one")
     if scales and calibration is not None:
@@ -293,4 +297,5 @@ def known_setup(
             sizes.append(source.info.size)
     known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
     lab = None if calibration is None or not keep_frame else read_lab(Path(calibration), names, sizes)
-    return Given(known, refine, None if offsets is None else list(offsets), distance, height, lab)
+    notes = [] if calibration is None else size_notes(Path(calibration), names, sizes)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab, notes)

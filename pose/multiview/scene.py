@@ -1,23 +1,27 @@
 """Combination of the runs of several cameras into one scene: cameras, motions on one time line, and the world."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
+from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.motions import (
+    ADULT_LOG_SIGMA,
     FusedTimes,
+    doubtful_people,
     find_motions,
     find_world,
     fused_times,
     on_time_line,
-    scale_for_height,
+    scale_for_heights,
     stature_of,
 )
 from pose.multiview.results import MultiviewResults
-from pose.multiview.rig import Rig, find_rig, rescaled
+from pose.multiview.rig import Rig, rescaled
 from pose.multiview.stored import FusedMotion, scaled_motions
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
 from pose.results import RunInfo, WorldInfo
@@ -28,7 +32,6 @@ from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 
-_ADULT_LOG_SIGMA = 0.054  # of body heights: C. C. Gordon et al., ANSUR II, 2014
 NOT_RECORDED = Recorded()
 
 
@@ -55,8 +58,10 @@ class Given:
     offsets: list[float] | None = None  # start times of the cameras, s; None if they are unknown
     # Indices of two cameras, and the distance between them in m; None if unknown.
     distance: tuple[int, int, float] | None = None
-    height: float | None = None  # body height in m of the person seen longest; None if unknown
+    # Body heights in m by id of the person; the key None stands for the person seen longest.
+    heights: Mapping[int | None, float] = field(default_factory=dict)
     lab: Lab | None = None  # frame of the calibration, whose vertical and floor are kept; None estimates them
+    notes: list[str] = field(default_factory=list)  # messages about the calibration, such as other image sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class RigScene:
     line: FusedTimes  # times of the results
     motions: list[FusedMotion]  # motions of all people
     cameras: list[dict[str, Json]]  # cameras as stored in result files
+    kept: list[int]  # indices of these cameras among the runs; others do not fit
     scale_sigma: float = 0.0  # standard deviation of the logarithm of the scale; 0 where a length was given
     lab: Lab | None = None  # frame of the calibration
 
@@ -88,22 +94,30 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     calibrated = given.cameras is not None
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
     hints = clock_hints([first_run.wave for first_run in runs], [first_run.recorded for first_run in runs])
-    rig = find_rig([track for first_run in runs for track in first_run.tracks], initial_cameras, names, known, hints)
+    found = find_fitting_rig([track for run in runs for track in run.tracks], initial_cameras, names, known, hints)
+    rig, kept = replace(found.rig, notes=[*given.notes, *found.rig.notes]), found.kept
     if given.distance is not None:
-        first_run, other, metres = given.distance
-        rig = rescaled(rig, metres / max(math.dist(rig.cameras[first_run].position, rig.cameras[other].position), 1e-6))
+        *pair, metres = given.distance
+        if not set(pair) <= set(kept):
+            raise PoseError(f"distance: one of the two cameras was left out; {found.rig.notes[0]}")
+        one, other = (rig.cameras[kept.index(index)].position for index in pair)
+        rig = rescaled(rig, metres / max(math.dist(one, other), 1e-6))
+    lab = None if given.lab is None else given.lab.seen_by(initial_cameras[kept[0]])
+    runs, names = [runs[index] for index in kept], [names[index] for index in kept]
     line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)
-    if given.height is not None and motions:
-        factor = scale_for_height(motions, given.height)
-        rig = rescaled(rig, factor)
-        motions = scaled_motions(motions, factor)
+    scale_sigma = _scale_sigma(given, len(motions))
+    if given.heights and motions:
+        scale = scale_for_heights(motions, given.heights)
+        rig, motions = rescaled(rig, scale.factor), scaled_motions(motions, scale.factor)
+        scale_sigma = scale_sigma if scale.sigma is None else scale.sigma
+        rig = replace(rig, notes=[*rig.notes, *scale.notes])
     cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:
             camera["video"] = in_utf8(run.video)
-    return RigScene(rig, line, motions, cameras, _scale_sigma(given, len(motions)), given.lab)
+    return RigScene(rig, line, motions, cameras, kept, scale_sigma, lab)
 
 
 def _scale_sigma(given: Given, people: int) -> float:
@@ -111,9 +125,9 @@ def _scale_sigma(given: Given, people: int) -> float:
     # Without a given length, the lifter's bodies give the scale. Lifted bodies are average adults. The error of the
     # scale is therefore the deviation of the people's mean height from the average.
     measured = given.cameras is not None and not given.refine
-    if measured or given.distance is not None or given.height is not None:
+    if measured or given.distance is not None:
         return 0.0
-    return _ADULT_LOG_SIGMA / math.sqrt(max(people, 1))
+    return ADULT_LOG_SIGMA / math.sqrt(max(people, 1))
 
 
 def results_of(
@@ -121,13 +135,15 @@ def results_of(
 ) -> tuple[MultiviewResults, RunInfo]:
     """Return the results of all frames in one world, and the description of the run with cameras and world."""
     first = scene.rig.cameras[0]
-    world = find_world(scene.motions, scene.line, up, scene.lab)
-    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info)
+    doubtful = doubtful_people(scene.motions, scene.line.fps)
+    trusted = [motion for person, motion in enumerate(scene.motions, 1) if person not in doubtful] or scene.motions
+    world = find_world(trusted, scene.line, up, scene.lab)
+    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info, doubtful)
     statures = [stature_of(motion) for motion in scene.motions]
     heights = {person: (height, height * scene.scale_sigma) for person, height in enumerate(statures, 1)}
     return results, replace(
         info,
         camera=Camera(first.matrix, True, first.size),
-        world=WorldInfo(world, heights),
+        world=WorldInfo(world, heights, doubtful=doubtful),
         cameras=tuple(scene.cameras),
     )

@@ -5,7 +5,8 @@ camera unless a calibration says otherwise. Pixels and camera frames follow the 
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,6 @@ RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27
 MIN_DEPTH_M = 0.1  # m; minimum depth for projection
 # Points that detectors and Human3.6M define equally, for which lifted positions can be a prior.
 LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not in ("neck", "head")])
-
-
-@dataclass(frozen=True, slots=True)
-class Lab:
-    """The frame of a calibration file, in the frame of the first camera."""
-
-    axes: F64  # (3, 3), the axes of the file in its columns
-    origin: F64  # (3,) m
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +147,32 @@ class ViewCamera:
         seen = self.to_camera(points)
         seen[..., 2] = np.maximum(seen[..., 2], MIN_DEPTH_M)
         return self.camera.project(seen)
+
+
+def relative_cameras(cameras: Sequence[ViewCamera]) -> list[ViewCamera]:
+    """Return the cameras in the frame, and on the clock, of the first one; unchanged if that is the world already."""
+    base = cameras[0]
+    if not (np.any(base.rotation != np.eye(3)) or base.translation.any() or base.offset):
+        return list(cameras)
+    turns = [camera.rotation @ base.rotation.T for camera in cameras]
+    return [
+        replace(
+            camera,
+            rotation=turn,
+            translation=camera.translation - turn @ base.translation,
+            offset=camera.offset - base.offset,
+        )
+        for camera, turn in zip(cameras, turns, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """The frame of a calibration file, in the frame of the first camera."""
+
+    axes: F64  # (3, 3), the axes of the file in its columns
+    origin: F64  # (3,) m
+
+    def seen_by(self, camera: ViewCamera) -> "Lab":
+        """Return this frame in the frame of another camera, whose pose is relative to the first one."""
+        return Lab(camera.rotation @ self.axes, camera.to_camera(self.origin))

@@ -87,6 +87,7 @@ def record_video(
     keep: bool = False,
     depth: DepthImages | None = None,
     edits: Sequence[Edit] = (),
+    journal: Path | None = None,
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
 
@@ -106,6 +107,7 @@ def record_video(
         depth: Depth images from the viewpoint of a static camera; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
+        journal: File with which a run continues that was interrupted; see `CachedRun`.
 
     Raises:
         PoseError: If the source cannot be read, or the disk is full.
@@ -117,7 +119,7 @@ def record_video(
     if steps is not None:
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
-    run = CachedRun(pipeline, source, cache, stop)
+    run = CachedRun(pipeline, source, cache, stop, journal)
     replay = source.replay if images else None
 
     def results() -> Iterator[FrameResult]:

@@ -57,7 +57,9 @@ class Column:
 
     def row_shape(self, keypoints: int) -> tuple[int, ...]:
         """Return the shape of one row, for a number of 2D keypoints."""
-        return tuple(keypoints if side == KEYPOINTS else side for side in self.shape)
+        if self.shape[:1] != (KEYPOINTS,):  # no other axis counts keypoints
+            return self.shape
+        return keypoints, *self.shape[1:]
 
     def filled(self, count: int, keypoints: int = 0) -> Array:
         """Return `count` rows without a measurement."""
@@ -95,10 +97,15 @@ def columns_of(kind: type) -> tuple[Column, ...]:
     return _declared[kind]
 
 
+_row_types: "dict[tuple[type, int], np.dtype[np.void]]" = {}
+
+
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
     """Return the structured type of a row of a data class; its fields are named as those of the data class."""
-    stored = (one for one in columns_of(kind) if not one.nullable)
-    return np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
+    if (kind, keypoints) not in _row_types:
+        stored = (one for one in columns_of(kind) if not one.nullable)
+        _row_types[kind, keypoints] = np.dtype([(one.attribute, one.dtype, one.row_shape(keypoints)) for one in stored])
+    return _row_types[kind, keypoints]
 
 
 def rows_of(values: "ColumnSet", keypoints: int = 0) -> NDArray[np.void]:

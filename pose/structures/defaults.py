@@ -5,6 +5,7 @@ SEEN_SCORE = 0.3  # 2D score from which a joint counts as detected, with the net
 DRAWN_SCORE = 0.12  # 2D score from which a joint is drawn
 STEM = "poses"  # start of the names of result files and of their exports
 RESULT_JSON, RESULT_NPZ = f"{STEM}.json", f"{STEM}.npz"
+POSES_PAGE, ANALYSIS_PAGE = f"{STEM}.html", "analysis.html"  # pages that link to each other
 MAX_ID = 2**53  # upper limit of track ids; many JSON readers round larger integers
 CAMERAS_FILE = "cameras.json"  # calibration of the cameras of a result
 CACHE_GIGABYTES = 2.0  # maximum size of a cache folder

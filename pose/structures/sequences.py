@@ -31,6 +31,9 @@ class Sequence2D:
     def __post_init__(self) -> None:
         for name, dtype in (("keypoints", np.float32), ("scores", np.float32), ("times", np.float64)):
             object.__setattr__(self, name, _numbers(f"Sequence2D.{name}", getattr(self, name), dtype))
+        for name, kind in (("camera", Camera), ("skeleton", str)):
+            if not isinstance(value := getattr(self, name), kind):
+                raise ValueError(f"Sequence2D.{name}: expected a {kind.__name__}, got {type(value).__name__}")
         if self.scores.ndim != 2:
             raise ValueError(f"Sequence2D.scores: expected shape (T, J), got {self.scores.shape}")
         t, j = self.scores.shape

@@ -142,7 +142,7 @@ class SampledTracker:
         samples = self._sampled_frames()
         if len(samples) > 2:
             self._refine(*samples[-3:-1])
-        oldest = held.time - 5 * self._interval
+        oldest = min(held.time - 5 * self._interval, samples[-2:][0].time)  # the last interval is refined next
         self._samples = {
             person: kept
             for person, known in self._samples.items()

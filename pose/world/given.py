@@ -59,7 +59,7 @@ def checked_up(pitch: float | None, roll: float | None) -> "F64 | None":
 
 def checked(heights: Mapping[int | None, float] | None, pitch: float | None, roll: float | None) -> "F64 | None":
     """Check heights and angles as `check_heights` and `checked_up` do, and return the direction of `checked_up`."""
-    check_heights(heights or {})
+    check_heights({} if heights is None else heights)
     return checked_up(pitch, roll)
 
 

@@ -34,7 +34,7 @@ def bend_knees(joints):
         hip, ankle = joints[:, H36M17.index(f"{side}_hip")], joints[:, H36M17.index(f"{side}_ankle")]
         half = (ankle - hip) / 2
         out = np.sqrt(np.maximum(THIGH**2 - (half**2).sum(axis=1), 0))[:, None]
-        ahead = np.cross(half, [-1.0, 0, 0])
+        ahead = np.cross(half, [1.0, 0, 0])
         joints[:, H36M17.index(f"{side}_knee")] = hip + half + out * ahead / np.linalg.norm(ahead, axis=1)[:, None]
 
 
@@ -113,3 +113,62 @@ def run(seconds=4.0, rate=30.0, step_s=0.36, step_m=1.1, flight_s=0.12):
         strikes[side] = found[(found > 0.15) & (found < times[-1] - 0.15)]
     bend_knees(joints)
     return motion(times, joints), strikes
+
+
+def throw(height=1.5, reach=(0.25, -0.45, 0.55), rate=60.0, forward_s=0.22):
+    """The right hand goes to the back and fast forwards. Returns the motion, and the times of its back and release."""
+    times = np.arange(0, 4, 1 / rate)
+    joints = standing(times)
+    front, back, end = reach
+    at_back = 2.0
+    wind_up = (1 - np.cos(np.pi * np.clip((times - 1.0) / (at_back - 1.0), 0, 1))) / 2
+    forward = (1 - np.cos(np.pi * np.clip((times - at_back) / forward_s, 0, 1))) / 2
+    along = front + (back - front) * wind_up + (end - back) * forward
+    shoulder, hand = np.array(STANDING["right_shoulder"]), np.zeros((len(times), 3))
+    hand[:] = (-0.3, height, 0.0)
+    hand[:, 2] = along
+    joints[:, H36M17.index("right_wrist")] = hand
+    joints[:, H36M17.index("right_elbow")] = (hand + shoulder) / 2 + [-0.05, 0.0, 0.0]
+    return motion(times, joints), at_back, at_back + forward_s / 2
+
+
+def lean(joints, degrees):
+    """Turn trunk, head and arms forwards around the hips by (T,) degrees."""
+    rows = [H36M17.index(name) for name in UPPER if not name.endswith(("pelvis", "hip"))]
+    hips = joints[:, :1]
+    angle = np.radians(degrees)[:, None]
+    up, ahead = (joints[:, rows] - hips)[..., 1], (joints[:, rows] - hips)[..., 2]
+    turned = np.stack([up * np.cos(angle) - ahead * np.sin(angle), up * np.sin(angle) + ahead * np.cos(angle)], axis=-1)
+    joints[:, rows, 1:] = hips[..., 1:] + turned
+
+
+def exercise(kind, count=3, period=3.0, rate=30.0):
+    """Repetitions of a 'hip hinge', a 'lunge' with the left foot or a 'push-up'."""
+    times = np.arange(0, 1 + count * (period + 1), 1 / rate)
+    since = (times - 1) % (period + 1)
+    share = np.where((times >= 1) & (since < period), (1 - np.cos(2 * np.pi * since / period)) / 2, 0.0)
+    joints, zero = standing(times), np.zeros_like(times)
+    if kind == "hip hinge":
+        move(joints, UPPER, np.stack([zero, -0.1 * share, -0.25 * share], axis=1))
+        lean(joints, 75 * share)
+        bend_knees(joints)
+    elif kind == "lunge":
+        move(joints, ["left_ankle"], np.stack([zero, zero, 0.8 * share], axis=1))
+        move(joints, UPPER, np.stack([zero, -0.4 * share, 0.4 * share], axis=1))
+        bend_knees(joints)
+    else:
+        along, up = joints[..., 1].copy(), joints[..., 2].copy()
+        joints[..., 1], joints[..., 2] = 0.5 - up, along  # prone, head ahead
+        sink = 0.25 * share
+        for side, sign in (("left", 1), ("right", -1)):
+            hand = np.stack([zero + sign * 0.2, zero, zero + 1.42], axis=1)
+            shoulder = joints[:, H36M17.index(f"{side}_shoulder")] - np.stack([zero, sink, zero], axis=1)
+            half = (hand - shoulder) / 2
+            out = np.sqrt(np.maximum(0.27**2 - (half**2).sum(axis=1), 0))
+            joints[:, H36M17.index(f"{side}_elbow")] = shoulder + half + np.stack([sign * out, zero, zero], axis=1)
+            joints[:, H36M17.index(f"{side}_wrist")] = hand
+        rest = [name for name in STANDING if not name.endswith(("elbow", "wrist"))]
+        for name in rest:
+            height = (joints[0, H36M17.index(name), 2] + 0.1) / 1.5
+            move(joints, [name], np.stack([zero, -sink * min(height, 1.0), zero], axis=1))
+    return motion(times, joints)

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from stick_figures import jump, motion, run, squats, standing, walk
+from stick_figures import jump, motion, run, squats, standing, throw, walk
 from test_analyse_command import write
 
 from pose.analysis import ALL, GROUPS, Analysis, analyse
 from pose.analysis.metrics import QUALITIES
-from pose.analysis.norms import POINTS
+from pose.analysis.norms import CHILDREN, POINTS
+from pose.analysis.plausible import RANGE, impossible_reason, norm_width
 from pose.results import load_poses
 
 UNITS = {"m", "s", "m/s", "steps/min", "share", "%", "degrees", "score", "repetitions", "repetitions/min", "log jerk"}
-SIGNED = ("asymmetry", "less", "valgus", "smoothness")
+SIGNED = ("asymmetry", "less", "valgus", "smoothness", "hand above shoulder")
 
 
 def resting(seconds=6.0, rate=30.0):
@@ -36,6 +37,9 @@ def check(analysis: Analysis, first: float, last: float) -> None:
         assert (metric.quality == "green") == (metric.doubt == ""), metric
         assert first - 1e-6 <= metric.start <= metric.end <= last + 1e-6, metric
         assert metric.count >= 1
+        assert impossible_reason(metric) == "", metric
+        if metric.name.endswith(RANGE) and metric.quality == "green":
+            assert metric.high - metric.low <= norm_width(metric, CHILDREN), metric
         if not any(word in metric.name for word in SIGNED):
             assert metric.low >= 0, metric
         if metric.unit == "share":
@@ -58,7 +62,7 @@ def check(analysis: Analysis, first: float, last: float) -> None:
 
 @pytest.mark.parametrize(("step", "noise"), [(1, 0.03), (3, 0.0), (6, 0.03)])
 def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
-    movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting()]
+    movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting(), throw()[0]]
     for seed, mover in enumerate(movers):
         seen = slower(mover, step, noise, seed)
         analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})), GROUPS)

@@ -117,7 +117,8 @@ def test_each_repetition_has_a_row_with_the_name_given(result, tmp_path):
         ("1", "back squat", str(number)) for number in (1, 2, 3)
     ]
     for row in rows:
-        numbers = {name: float(value) for name, value in row.items() if name != "movement"}
+        numbers = {name: float(value) for name, value in row.items() if name != "movement" and value}
+        assert row.keys() - numbers.keys() <= {"movement", "valgus_left_degrees", "valgus_right_degrees"}
         assert numbers["start"] < numbers["turning_point"] < numbers["end"]
         assert numbers["out_s"] == pytest.approx(numbers["back_s"], abs=0.2)
         assert numbers["pelvis_travel_m"] == pytest.approx(0.4, abs=0.05)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from stick_figures import motion, squats, standing, walk
 
-from pose.analysis.body_angles import ERRORS, body_angles
+from pose.analysis.body_angles import body_angles
 from pose.analysis.curves import angle_curves
 from pose.analysis.norms import CHILDREN, POINTS
 from pose.analysis.quality import with_interval_quality
+from pose.analysis.wording import ANGLES
 from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 2, 1 / 30)
@@ -75,7 +76,7 @@ def test_a_walk_has_curves_for_both_sides_beside_norms():
     assert by_name["trunk flexion", ""].norm_mean == ()
     difference = next(f for f in metrics if f.name == "walking: knee flexion: range of motion, left less right")
     assert difference.low < 0 < difference.high
-    assert set(ERRORS) - {"ankle flexion"} == {curve.angle for curve in curves}, "nobody sees the feet here"
+    assert set(ANGLES) - {"ankle flexion"} == {curve.angle for curve in curves}, "nobody sees the feet here"
 
 
 @pytest.mark.parametrize(("camera", "seen"), [((5, 1, 0), "hip flexion"), ((0, 1, 5), "hip adduction")])

@@ -1,9 +1,12 @@
 """Repetitions, jumps and transfers of motions whose figures are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from stick_figures import UPPER, bend_knees, jump, motion, move, squats, standing, walk
+from stick_figures import UPPER, bend_knees, exercise, jump, motion, move, squats, standing, walk
 
+from pose.analysis.each_repetition import repetition_rows
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.jumps import find_jumps
 from pose.analysis.movement_names import movement_name
@@ -155,3 +158,32 @@ def test_two_different_movements_are_not_repetitions():
     move(joints, ["left_wrist", "left_elbow"], np.stack([0 * first, first + 0.6 * second, 0 * first], axis=1))
     move(joints, ["right_wrist", "right_elbow"], np.stack([0 * first, 0 * first, 0.9 * second], axis=1))
     assert find_repetitions(motion(times, joints)).items == []
+
+
+@pytest.mark.parametrize("name", ["hip hinge", "lunge", "push-up"])
+def test_each_repetition_of_an_exercise_has_a_row(name):
+    rows = repetition_rows(1, exercise(name))
+    assert [(row.movement, row.number) for row in rows] == [(name, number) for number in (1, 2, 3)]
+    for row in rows:
+        assert row.out_s == pytest.approx(row.back_s, abs=0.3)
+        if name == "hip hinge":
+            assert row.trunk_lean_degrees == pytest.approx(75, abs=3)
+            assert row.hip_flexion_left_degrees > 1.5 * row.knee_flexion_left_degrees > 45
+        elif name == "lunge":
+            assert row.front_foot_m == pytest.approx(0.8, abs=0.03), "the left foot is in front"
+            assert row.knee_flexion_left_degrees > 60
+        else:
+            assert row.elbow_flexion_right_degrees > 60
+            assert row.hip_flexion_right_degrees < 20, "the body is straight"
+
+
+def test_valgus_is_absent_where_the_view_does_not_show_it():
+    front, side = (replace(squats(3)[0], camera=np.array(at)) for at in ((0.0, 1.0, 6.0), (6.0, 1.0, 0.0)))
+    assert {row.valgus_left_degrees is None for row in repetition_rows(1, front)} == {False}
+    assert {row.valgus_left_degrees for row in repetition_rows(1, side)} == {None}
+
+
+def test_a_dance_has_no_name():
+    """Alike repetitions of different movements: a live page once counted a dance as forward bends."""
+    courses = np.concatenate([find_repetitions(exercise(kind)).courses for kind in ("hip hinge", "lunge")])
+    assert movement_name(courses) == "movement A"

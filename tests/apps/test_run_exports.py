@@ -20,7 +20,7 @@ def names(folder):
 
 
 def test_formats_option_writes_exports_beside_the_result(arguments, tmp_path, capsys):
-    assert main(arguments) == 0
+    assert main([*arguments, "--verbose"]) == 0
     assert names(tmp_path / "out") == [
         RECORD,
         "poses-angles.csv",
@@ -37,7 +37,7 @@ def test_formats_option_writes_exports_beside_the_result(arguments, tmp_path, ca
 
 
 def test_space_option_selects_the_export_frame(arguments, tmp_path, capsys):
-    assert main([*arguments, "--space", "camera"]) == 0
+    assert main([*arguments, "--space", "camera", "--verbose"]) == 0
     assert "space: camera frame with y up (x, -y, -z), not aligned with gravity" in capsys.readouterr().out
     assert main([*arguments, "--space", "world", "--no-world", "--overwrite"]) == 2
     assert capsys.readouterr().err == "error: --space: --no-world computes no world to export; give --space camera\n"

@@ -1,6 +1,7 @@
 """The first lines of the summary of `pose-run`."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from pose.structures.hand_points import Hands
 SKELETON = run_info().skeleton
 
 
-def said(tally: Tally, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def said(tally: Tally, capsys: pytest.CaptureFixture[str], files=(), *, verbose=False) -> list[str]:
     camera = run_info().camera
     pipeline = SimpleNamespace(
         config=SimpleNamespace(max_people=10),
@@ -23,7 +24,7 @@ def said(tally: Tally, capsys: pytest.CaptureFixture[str]) -> list[str]:
         camera=lambda *_: camera,
     )
     source = SimpleNamespace(info=SimpleNamespace(fps=30.0, size=camera.size, focal_35mm=None))
-    report(tally, source, pipeline, [], 1.0)
+    report(tally, source, pipeline, list(files), 1.0, verbose=verbose)
     return capsys.readouterr().out.splitlines()
 
 
@@ -43,6 +44,22 @@ def test_detected_hands_and_faces_are_reported(capsys):
         hands.scores.reshape(4, 21)[:hands_seen, 0] = 0.9
         faces.scores[:faces_seen] = 0.8
         tally.add(replace(result, people=replace(result.people, hands=hands, faces=faces)), SKELETON)
-    lines = said(tally, capsys)
+    assert len(said(tally, capsys)) == 2
+    lines = said(tally, capsys, verbose=True)
     assert "hands: 38% of the hands of tracked people detected" in lines
     assert "faces: 75% of the faces of tracked people detected" in lines
+
+
+def test_the_terminal_shows_two_lines_and_what_the_user_can_decide(capsys):
+    """Runs printed up to nine dense lines."""
+    tally, files = Tally(), [Path(f"result/{name}") for name in "abcdefg"]
+    tally.add(random_result(np.random.default_rng(0), 0, 3), SKELETON)
+    tally.world = ["camera motion: none", "world: gravity from standing feet"]
+    first, last = said(tally, capsys, files)
+    assert first.startswith("1 frame, 0.0 s of video, 3 people; took")
+    assert last == "results: result/a, result/b, result/c, result/d and 3 more (--verbose)"
+    tally.decisions = ["", "two solutions remain: person 1 as adult or child (--height 1:METRES decides)"]
+    assert said(tally, capsys, files)[1:] == [tally.decisions[1], last]
+    details = said(tally, capsys, files, verbose=True)
+    assert set(tally.world) < set(details)
+    assert details[-1] == f"results: {', '.join(map(str, files))}"

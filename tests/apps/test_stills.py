@@ -45,7 +45,7 @@ def names(folder):
 def test_images_of_different_sizes_are_processed_one_by_one(photos, run, tmp_path, capsys):
     (photos / "broken.jpg").write_text("no picture")
     out = tmp_path / "out"
-    assert run(photos, "--out", out) == 0
+    assert run(photos, "--out", out, "--verbose") == 0
     said = capsys.readouterr()
     assert "3 images, 2 people; took" in said.out
     assert "no person in 1 of 3 images" in said.out

@@ -4,9 +4,12 @@ import asyncio
 import base64
 import json
 import os
+import shutil
+import socket
 from contextlib import suppress
 
 import aiohttp
+import av
 import numpy as np
 import pytest
 from mutations import one_line
@@ -14,6 +17,7 @@ from pose_apps.studio.command import main
 from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
 from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
 from pose_apps.studio.server import Studio, StudioSettings
+from pose_apps.view import main as view
 from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError
@@ -53,7 +57,7 @@ def served(projects, ask, **limits):
 
     async def run():
         settings = WebSettings(port=0, token=TOKEN)
-        studio = Studio(StudioSettings(settings=settings, max_gigabytes=limits.get("max_gigabytes", 1)), projects)
+        studio = Studio(StudioSettings(settings=settings, **{"max_gigabytes": 1, **limits}), projects)
         bound = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(studio.run(bound.set_result))
         try:
@@ -288,6 +292,183 @@ def test_the_result_is_sent_as_it_is(projects):
         return await request("GET", of(projects, "/results/first/exports/npz"))
 
     assert served(projects, ask) == (200, only(projects).result(FIRST).read_bytes())
+
+
+@pytest.fixture
+def tiny(tmp_path) -> bytes:
+    """A video of three images."""
+    with av.open(str(tmp_path / "tiny.mp4"), "w") as out:
+        stream = out.add_stream("mpeg4", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for level in (0, 100, 200):
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(np.full((48, 64, 3), level, np.uint8))))
+        out.mux(stream.encode(None))
+    return (tmp_path / "tiny.mp4").read_bytes()
+
+
+def test_videos_of_several_cameras_wait_for_each_other(projects, tiny):
+    async def ask(request):
+        new = (await request("POST", "/api/v1/projects", params={"name": "a.mp4", "cameras": "2"}, data=tiny))[1]
+        path = f"/api/v1/projects/{new['id']}"
+        bad = await request("POST", f"{path}/cameras", params={"name": "../b.mp4"}, data=tiny)
+        torn = await request("POST", f"{path}/cameras", params={"name": "b.mp4"}, data=b"not a video")
+        early = await request("POST", f"{path}/run", json={})
+        before, states = (await request("GET", path))[1], []
+        for _ in range(2):  # the second one has no place
+            states.append(await request("POST", f"{path}/cameras", params={"name": "b.mov"}, data=tiny))
+        await request("POST", f"{path}/cancel", json={})
+        videos = [await request("GET", f"{path}/video?camera={number}") for number in (1, 2, 3)]
+        return new, [answer[0] for answer in (bad, torn, early)], before, states, videos
+
+    new, refused, before, states, videos = served(projects, ask)
+    assert (new["state"], before["state"], refused) == ("incomplete", "incomplete", [400] * 3)
+    assert [status for status, _ in states] == [201, 400]
+    assert states[0][1]["state"] in ("queued", "running")
+    assert [status for status, _ in videos] == [200, 200, 400]
+    assert videos[0][1] == videos[1][1] == tiny
+
+
+def test_cameras_that_never_arrived_are_said(projects):
+    waiting = projects.create("a.mp4", "fast", None, 3)
+    projects.add(waiting)
+    again = Projects(projects.folder).find(waiting.id)
+    assert (again.state, again.problem) == ("failed", "not all cameras arrived; choose their videos again")
+
+
+def test_a_phone_sends_videos_with_its_own_key_and_sees_nothing(projects, tiny, monkeypatch):
+    monkeypatch.setattr("pose_apps.studio.uploads.own_address", lambda: "127.0.0.1")
+    made = []
+    monkeypatch.setattr("pose_apps.studio.jobs.Jobs.add", lambda self, project: made.append(project))
+
+    async def ask(request):
+        known = (await request("GET", "/api/v1/phone"))[1]
+        address, _, key = known["address"].partition("#token=")
+        statuses = []
+        async with aiohttp.ClientSession(address) as session:
+            own = {"Origin": address.rstrip("/")}
+            for headers in (
+                {"Authorization": f"Bearer {key}", **own},
+                {"Authorization": f"Bearer {key}", "Origin": "http://evil.example"},
+                {"Authorization": f"Bearer {TOKEN}", **own},
+                own,
+            ):
+                async with session.post("/upload", params={"name": "p.mp4"}, data=tiny, headers=headers) as response:
+                    statuses.append(response.status)
+            for path in ("/", "/static/phone.js", "/static/main.js", "/api/v1/projects"):
+                async with session.get(path, headers={"Authorization": f"Bearer {key}"}) as response:
+                    statuses.append(response.status)
+        own = await request("GET", "/api/v1/projects", headers={"Authorization": f"Bearer {key}"})
+        return known["code"], statuses, own[0]
+
+    code, statuses, own = served(projects, ask, phone=True)
+    assert statuses == [201, 403, 403, 403, 200, 200, 404, 404]
+    assert own == 403
+    assert [project.name for project in made] == ["p.mp4"]
+    assert {len(row) for row in code} == {len(code)}
+
+
+def test_there_is_no_phone_without_the_option(projects):
+    assert served(projects, lambda request: request("GET", "/api/v1/phone"))[0] == 404
+
+
+def test_a_report_is_shown_without_access_to_the_studio(projects, monkeypatch):
+    async def written(self, project, name, poses, folder, stem, query):
+        (folder / "report.html").write_text("<script>1</script>")
+        return [folder / "report.html"]
+
+    monkeypatch.setattr(Studio, "_written", written)
+
+    async def run():
+        settings = WebSettings(port=0, token=TOKEN)
+        studio = Studio(StudioSettings(settings=settings, max_gigabytes=1), projects)
+        bound = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(studio.run(bound.set_result))
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        try:
+            async with (
+                aiohttp.ClientSession(f"http://127.0.0.1:{await bound}") as session,
+                session.get(of(projects, "/results/first/exports/report?show=1"), headers=headers) as response,
+            ):
+                return dict(response.headers)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    headers = asyncio.run(run())
+    assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert headers["Content-Disposition"] == "inline"
+
+
+@pytest.mark.parametrize("body", [{"link": "sh"}, {"link": "osc", "address": "x,mcap=/tmp/x"}, {"link": ["osc"]}, {},
+                                  {"link": "osc", "address": "127.0.0.1:99999999"}])  # fmt: skip
+def test_hostile_receivers_are_refused_in_one_line(projects, body):
+    status, said = served(projects, lambda request: request("POST", of(projects, "/results/first/send"), json=body))
+    assert status == 400
+    one_line(PoseError(said.decode()))
+
+
+def test_blender_gets_the_characters(projects, tmp_path, monkeypatch):
+    program, seen = tmp_path / "bin" / "blender", tmp_path / "seen"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {seen}.new && mv {seen}.new {seen}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    async def written(self, project, name, poses, folder, stem, query):
+        assert name == "glb"
+        (folder / "x.glb").write_bytes(b"glTF")
+        return [folder / "x.glb"]
+
+    monkeypatch.setattr(Studio, "_written", written)
+
+    async def ask(request):
+        about = (await request("GET", "/api/v1"))[1]
+        answer = await request("POST", of(projects, "/results/first/blender"), json={})
+        while not seen.is_file():
+            await asyncio.sleep(0.02)
+        return about["blender"], answer[0]
+
+    assert served(projects, ask) == (True, 204)
+    arguments = seen.read_text().splitlines()
+    assert arguments[0] == "--python-expr"
+    assert arguments[-1] == str(only(projects).folder / "blender" / "x.glb")
+
+
+def test_a_result_opens_as_it_is(projects, tiny, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "video.mp4").write_bytes(tiny)  # as a live recording has it
+    shutil.copyfile(only(projects).result(FIRST), out / "poses.npz")
+    shown = []
+    monkeypatch.setattr("pose_apps.studio.command.serve", lambda options, show: shown.append(show) or 0)
+    monkeypatch.chdir(tmp_path)
+    assert view([str(out), "--studio"]) == 0
+    (project,) = Projects(tmp_path / "pose-studio")
+    assert (shown, project.state) == ([project.id], DONE)
+    assert project.result(FIRST).read_bytes() == (out / "poses.npz").read_bytes()
+    assert project.clip.read_bytes() == tiny
+    (out / "video.mp4").unlink()
+    assert view([str(out), "--studio"]) == 1  # in one line
+
+
+@pytest.mark.slow
+def test_a_result_plays_to_another_program_until_it_is_stopped(projects):
+    receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    receiver.bind(("127.0.0.1", 0))
+    receiver.settimeout(60)
+    port = receiver.getsockname()[1]
+
+    async def ask(request):
+        body = {"link": "osc", "address": f"127.0.0.1:{port}"}
+        started = await request("POST", of(projects, "/results/first/send"), json=body)
+        data = await asyncio.to_thread(receiver.recv, 65536)
+        return started[0], data, (await request("POST", "/api/v1/send/stop", json={}))[0]
+
+    with receiver:
+        started, data, stopped = served(projects, ask)
+    assert (started, stopped) == (204, 204)
+    assert data.startswith((b"/", b"#bundle"))
 
 
 @pytest.mark.slow

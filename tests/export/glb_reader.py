@@ -38,6 +38,8 @@ class Glb:
             key = (channel.target.node, channel.target.path)
             assert key not in found, "each once"
             times, values = self.values(sampler.input)[:, 0], self.values(sampler.output)
+            if channel.target.path == "weights":
+                values = values.reshape(len(times), -1)
             assert len(times) == len(values)
             assert times[0] >= 0
             assert (np.diff(times) > 0).all()

@@ -38,7 +38,9 @@ def quaternion(matrix):
     return [*(np.sin(angle / 2) * axis).tolist(), float(np.cos(angle / 2))]
 
 
-def rigged(path, names, *, a_pose=0.0, axes=True, unit=1.0, size=1.0, facing=0.0, vrm=None, soles=True, posed=False):
+def rigged(
+    path, names, *, a_pose=0.0, axes=True, unit=1.0, size=1.0, facing=0.0, vrm=None, soles=True, posed=False, morphs=()
+):
     """Write a character.
 
     Args:
@@ -52,6 +54,7 @@ def rigged(path, names, *, a_pose=0.0, axes=True, unit=1.0, size=1.0, facing=0.0
         vrm: 0 or 1, the version of the extension that names the bones.
         soles: Whether the file has a mesh, of vertices below the feet.
         posed: Whether the nodes are in another pose than the skin.
+        morphs: Names of morph targets of the mesh of the soles, whose weights are 0.5 at rest.
     """
     places = {name: size * np.array(place, float) for name, (_, place) in BONES.items()}
     for side, sign in (("Left", -1), ("Right", 1)):
@@ -109,6 +112,9 @@ def rigged(path, names, *, a_pose=0.0, axes=True, unit=1.0, size=1.0, facing=0.0
                       "WEIGHTS_0": add(weights, "VEC4", 5126)}  # fmt: skip
         faces = add(np.array([0, 1, 2, 1, 2, 3, 4, 5, 6, 5, 6, 7], "<u2"), "SCALAR", 5123)
         document["meshes"] = [{"primitives": [{"attributes": attributes, "indices": faces}]}]
+        if morphs:
+            document["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": attributes["POSITION"]}] * len(morphs)
+            document["meshes"][0] |= {"weights": [0.5] * len(morphs), "extras": {"targetNames": list(morphs)}}
         nodes.append({"name": "body", "mesh": 0, "skin": 0})
         document["scenes"][0]["nodes"].append(len(nodes) - 1)
     if vrm is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from export_fakes import wave
 from glb_reader import node_places
+from link_fakes import link_frame
 from reader_environments import clean_environment, environment
 from rig_files import BONES, VRM_NAMES, rigged
 
@@ -24,6 +25,7 @@ from pose.body.tracks import open_selection
 from pose.errors import PoseError
 from pose.export import export
 from pose.export.opensim_setup import MODEL
+from pose.live.links import vmc
 from pose.structures.skeletons import H36M17
 
 pytestmark = pytest.mark.slow
@@ -112,6 +114,28 @@ def test_vrm_reader_moves_the_humanoid(recorded, tmp_path):
     assert {"hips", "leftUpperArm", "rightFoot", "leftIndexProximal"} <= set(humanoid)
     for name, at in humanoid.items():
         np.testing.assert_allclose(at, places[odd[VRM_NAMES[name]]][30], atol=1e-3)
+
+
+def test_vmc_moves_an_avatar_of_three_vrm(rng, tmp_path):
+    """Limbs of an avatar with other proportions point where ours do, without what is specific to three-vrm."""
+    (person,) = link_frame(rng).people
+    avatar = rigged(tmp_path / "avatar.vrm", {name: name for name in BONES}, vrm=1, size=0.6)
+    bones = {values[0]: values[4:] for address, values in vmc.messages(person, 0.0) if address == "/VMC/Ext/Bone/Pos"}
+    # three.js is right-handed: x is mirrored. Names of VRM begin with a small letter.
+    pose = {name[0].lower() + name[1:]: [x, -y, -z, w] for name, (x, y, z, w) in bones.items()}
+    call = ["node", SCRIPTS / "three.mjs", environment("three-vrm"), avatar, "0", json.dumps(pose)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=True)
+    places = json.loads(done.stdout.partition("RESULT")[2])["humanoid"]
+    for side in ("left", "right"):
+        for begin, end, joint, next_joint in (
+            ("UpperArm", "LowerArm", "shoulder", "elbow"), ("LowerArm", "Hand", "elbow", "wrist"),
+            ("UpperLeg", "LowerLeg", "hip", "knee"), ("LowerLeg", "Foot", "knee", "ankle"),
+        ):  # fmt: skip
+            theirs = np.subtract(places[f"{side}{end}"], places[f"{side}{begin}"])
+            ours = np.subtract(*(person.joints[H36M17.index(f"{side}_{name}")] for name in (next_joint, joint)))
+            cosine = theirs @ ours / np.linalg.norm(theirs) / np.linalg.norm(ours)
+            # Knees and elbows of the avatar lie off the straight line in its T-pose: up to 3.6 degrees.
+            assert cosine > np.cos(np.radians(3.7)), (side, begin)
 
 
 def validated(path):

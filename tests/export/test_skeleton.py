@@ -7,6 +7,7 @@ from export_fakes import wave
 from pose.body import skeleton
 from pose.body.skeleton import NAMES, SkeletonMotion, fit_body, joint_positions, residual, solve
 from pose.structures import rotations
+from pose.structures.rotations import unit
 from pose.structures.skeletons import H36M17
 
 MIRROR = np.array([-1.0, 1, 1])
@@ -32,6 +33,25 @@ def test_the_twist_of_an_arm_that_passes_straight_is_continuous(body):
         steps.append(np.degrees(2 * np.arccos(np.clip(np.abs((arm[1:] * arm[:-1]).sum(axis=1)), 0, 1))).max())
     assert steps[0] < 20 < 50 < steps[1]
     np.testing.assert_allclose(joint_positions(body, motion), points, atol=1e-6, err_msg="no joint moves")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_twist_of_any_limb_is_continuous_and_does_not_wind_up(body, seed):
+    """Arms that swing through straight between random planes, with noise: no flip, no turn around the own axis."""
+    rng = np.random.default_rng(seed)
+    times = np.arange(150) / 30
+    bend = np.radians(30 * (1 + np.cos(2 * np.pi * times / 2.5)))
+    plane = np.repeat(rng.uniform(-np.pi, np.pi, 3), (38, 75, 37))  # another one whenever the arm is straight
+    lower = np.stack([np.cos(bend), np.sin(bend) * np.cos(plane), np.sin(bend) * np.sin(plane)], axis=1)
+    lower += rng.normal(0, 0.03, lower.shape)
+    upper = np.tile([1.0, 0.0, 0.0], (150, 1))
+    still = np.tile(rotations.IDENTITY, (150, 1))
+    turned = skeleton.hinged(still, upper, unit(lower), np.array([0.0, 0.0, 1.0]), times)
+    assert np.degrees(rotations.angle_between(turned[1:], turned[:-1])).max() < 18
+    clear = bend > np.radians(40)
+    expected = np.cross(upper, lower)[clear]
+    seen = rotations.rotate(turned[clear], np.array([0.0, 0.0, 1.0]))
+    assert np.degrees(np.arccos((unit(expected) * seen).sum(axis=1))).max() < 15, "the hinge bends where it is bent"
 
 
 def test_bone_lengths_are_estimated_from_joints(body, rng):

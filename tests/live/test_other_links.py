@@ -1,6 +1,7 @@
 """LSL, MQTT, MCAP, Foxglove and the virtual camera, decoded by libraries that are not ours."""
 
 import json
+import re
 import socket
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from pose.errors import PoseError, UsageError
 from pose.live.links.base import Address
 from pose.live.links.frames import FrameBuilder
 from pose.live.links.ros2 import FRAMES, SKELETON2D, RosEncoder
+from pose.live.links.table import parse_links
 from pose.structures.skeletons import H36M17
 
 
@@ -32,7 +34,9 @@ def test_lsl_streams_carry_joints_at_capture_times(rng, tmp_path):
     try:
         frame = builder.build(live_result(body))
         link.send(frame)  # opens the outlet
-        (info,) = pylsl.resolve_byprop("name", "pose_person_1", timeout=20)
+        # By the identifier of the run: another run in the local network may have streams of the same name.
+        (info,) = pylsl.resolve_byprop("source_id", f"{link._run}-1", timeout=20)
+        assert info.name() == "pose_person_1"
         inlet = pylsl.StreamInlet(info)
         inlet.open_stream(timeout=20)
         full = inlet.info(timeout=20)
@@ -84,8 +88,9 @@ def xdf_of(header: str, sample: np.ndarray, stamp: float) -> bytes:
 class Broker(threading.Thread):
     """A broker for one client, by the specification of MQTT 3.1.1: accepts it and keeps what it publishes."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, answer: int = 0) -> None:
         super().__init__(daemon=True)
+        self.answer, self.login = answer, []
         self.server = socket.create_server(("127.0.0.1", port))
         self.port = self.server.getsockname()[1]
         self.published: list[tuple[str, bytes, bool]] = []
@@ -98,7 +103,8 @@ class Broker(threading.Thread):
             while True:
                 kind, body = self._packet()
                 if kind >> 4 == 1:
-                    self.client.sendall(b"\x20\x02\x00\x00")
+                    self._connect(body)
+                    self.client.sendall(b"\x20\x02\x00" + bytes([self.answer]))
                 elif kind >> 4 == 3:
                     (size,) = struct.unpack_from(">H", body)
                     assert kind & 0b110 == 0, "at most once: no identifier"
@@ -107,6 +113,17 @@ class Broker(threading.Thread):
                     self.client.sendall(b"\xd0\x00")
         except (OSError, IndexError):
             pass
+
+    def _connect(self, body: bytes) -> None:
+        """Keep user name and password, the last fields of the packet."""
+        assert body[:7] == b"\x00\x04MQTT\x04"
+        count, fields, at = body[7] >> 7 & 1, [], 10
+        count += body[7] >> 6 & 1
+        while at < len(body):
+            (size,) = struct.unpack_from(">H", body, at)
+            fields.append(body[at + 2 : at + 2 + size].decode())
+            at += 2 + size
+        self.login = fields[len(fields) - count :]
 
     def _packet(self) -> tuple[int, bytes]:
         kind, size, shift = self._read(1)[0], 0, 0
@@ -179,6 +196,26 @@ def test_mqtt_publishes_people_and_discovery_and_reconnects(rng):
             "device_class", "state_class", "icon",
         }  # fmt: skip
     assert len({config["unique_id"] for config in configs.values()}) == 5
+
+
+def test_mqtt_logs_in_and_names_the_variables_if_the_broker_refuses(monkeypatch):
+    from pose.live.links.mqtt import MqttLink, discovery
+
+    monkeypatch.setenv("POSE_MQTT_USER", "pose")
+    monkeypatch.setenv("POSE_MQTT_PASSWORD", "secret")
+    monkeypatch.setattr("socket.gethostname", lambda: "Ann's Mac.local")
+    assert all(re.fullmatch(r"homeassistant/\w+/[\w-]+/\w+/config", topic, re.ASCII) for topic in discovery())
+    broker = Broker(answer=5)  # not authorised
+    link = MqttLink(Address("--send mqtt", "127.0.0.1", broker.port))
+    try:
+        wait_until(lambda: link.trouble)
+        assert link.trouble.startswith("the broker refuses the connection: not authorized (POSE_MQTT_USER and ")
+    finally:
+        link.close()
+        broker.stop()
+    assert broker.login == ["pose", "secret"]
+    with pytest.raises(UsageError, match="POSE_MQTT_USER and POSE_MQTT_PASSWORD for a login"):
+        parse_links("mqtt=pose:secret@broker")
 
 
 HOME_ASSISTANT = """
@@ -304,7 +341,7 @@ def test_foxglove_serves_ros_messages_to_websocket_clients(rng):
     frame = link_frame(rng)
     link = FoxgloveLink(Address("--send foxglove", "127.0.0.1", port))
     try:
-        with pytest.raises(PoseError, match=f"--send foxglove: cannot listen on 127.0.0.1:{port}"):
+        with pytest.raises(PoseError, match=f"--send foxglove: cannot listen on 127.0.0.1:{port}: failed"):
             FoxgloveLink(Address("--send foxglove", "127.0.0.1", port))
         link.send(frame)
         with connect(f"ws://127.0.0.1:{port}", subprotocols=["foxglove.sdk.v1"]) as client:

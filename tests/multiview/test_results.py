@@ -10,8 +10,8 @@ import scenes
 
 from pose.errors import PoseError
 from pose.export import export, open_selection
-from pose.multiview.calibration_files import check_cameras, read_cameras
-from pose.multiview.motions import find_motions, scale_for_height, stature_of
+from pose.multiview.calibration_files import check_cameras, read_cameras, size_notes
+from pose.multiview.motions import find_motions, scale_for_heights, stature_of
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
@@ -81,7 +81,7 @@ def test_results_round_trip_npz_and_json(scene, tmp_path):
 
 def test_a_given_height_scales_people_and_cameras_alike(scene):
     _, _, rig, line, motions, _, _ = scene
-    factor = scale_for_height(motions, 1.9)
+    factor = scale_for_heights(motions, {None: 1.9}).factor
     larger = rescaled(rig, factor)
     assert np.linalg.norm(larger.cameras[1].translation) == pytest.approx(
         factor * np.linalg.norm(rig.cameras[1].translation)
@@ -145,6 +145,37 @@ def test_toml_calibrations_of_other_programs_are_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("made_for", "size", "ratio", "note"),
+    [
+        ((1088, 1920), (1080, 1920), 1.0, "cropped at the right"),
+        ((1920, 1080), (1920, 1088), 1.0, "cropped at the right"),
+        ((1280, 720), (854, 480), 854 / 1280, "scaled by 0.667"),
+        ((1920, 1080), (1920, 1080), 1.0, ""),
+    ],
+)
+def test_calibrations_for_other_image_sizes_are_cropped_or_scaled(tmp_path, made_for, size, ratio, note):
+    camera = {"K": [[1000, 0, 500], [0, 1000, 400], [0, 0, 1]], "R": np.eye(3).tolist(), "size": made_for}
+    document = {"cameras": [camera | {"name": name, "t": [x, 0, 0]} for x, name in enumerate(NAMES)]}
+    (tmp_path / "cameras.json").write_text(json.dumps(document))
+    for found in read_cameras(tmp_path / "cameras.json", NAMES, [size] * 2):
+        assert found.focal == pytest.approx(1000 * ratio)
+        np.testing.assert_allclose(found.centre, [500 * ratio, 400 * ratio])
+        assert found.size == size
+    notes = size_notes(tmp_path / "cameras.json", NAMES, [size] * 2)
+    assert len(notes) == (2 if note else 0)
+    assert all(note in one for one in notes)
+
+
+@pytest.mark.parametrize(("made_for", "size"), [((1600, 1200), (1600, 900)), ((1088, 1920), (1072, 1920))])
+def test_a_calibration_for_another_part_of_the_image_says_crop_or_scale(tmp_path, made_for, size):
+    camera = {"K": [[1000, 0, 500], [0, 1000, 400], [0, 0, 1]], "R": np.eye(3).tolist(), "size": made_for}
+    document = {"cameras": [camera | {"name": name, "t": [x, 0, 0]} for x, name in enumerate(NAMES)]}
+    (tmp_path / "cameras.json").write_text(json.dumps(document))
+    with pytest.raises(PoseError, match="crop or scale the video to that size"):
+        read_cameras(tmp_path / "cameras.json", NAMES, [size] * 2)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "not a calibration"),
@@ -175,7 +206,7 @@ def test_overlay_grid_shows_every_camera_and_3d(scene):
     ("given", "sigma"),
     [
         ({}, 0.054),  # C. C. Gordon et al., ANSUR II, 2014
-        ({"height": 1.7}, 0.0),
+        ({"heights": {None: 1.7}}, 0.0),
         ({"distance": (0, 1, 4.0)}, 0.0),
         ({"cameras": True}, 0.0),
         ({"cameras": True, "refine": True}, 0.054),
@@ -183,8 +214,8 @@ def test_overlay_grid_shows_every_camera_and_3d(scene):
 )
 def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, given, sigma):
     views, points, rig, _, _, results, info = scene
-    monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
-    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: None)
+    monkeypatch.setattr("pose.multiview.fitting.find_rig", lambda *args: rig)
+    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: [])
     camera = Camera(rig.cameras[0].matrix, True, rig.cameras[0].size)
     tracks = [scenes.track(view, i, points) for i, view in enumerate(views)]
     runs = [CameraRun([track], (float(track.times[0]), float(track.times[-1])), 30.0, camera) for track in tracks]
@@ -194,5 +225,5 @@ def test_unscaled_rig_has_the_uncertainty_of_adult_heights(scene, monkeypatch, g
     _, described = results_of(found, [results], info)
     ((height, uncertainty),) = described.world.heights.values()
     assert uncertainty == pytest.approx(sigma * height)
-    if "height" in given:
+    if "heights" in given:
         assert height == pytest.approx(1.7, abs=1e-3)

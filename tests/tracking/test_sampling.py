@@ -99,6 +99,18 @@ def test_variable_frame_rates_are_sampled_by_time():
     assert steps.max() < 0.1
 
 
+@pytest.mark.parametrize("count", [57, 58, 59, 60])
+@pytest.mark.parametrize("after", [1, 2, 30])
+def test_a_person_who_leaves_before_a_gap_in_time_is_found_up_to_the_end(count, after):
+    """`after` frames follow the gap, which is longer than samples are kept for."""
+    before = np.arange(count) / 60
+    film = Film([*before, *(5 + np.arange(after) / 60)], a=lambda time: slow(time) if time < 3 else None, b=slow)
+    people = run(film)
+    assert [each.index for each in people] == list(range(count + after))
+    last = max(each.index for each in people if 0 in each.ids)
+    assert last >= count - 3, "up to the last image that is kept"
+
+
 @pytest.mark.parametrize(("rate", "fps"), [(15, 10), (60, 30), (1000, 240)])
 def test_a_rate_above_the_frame_rate_samples_every_frame(rate, fps):
     people = run(Film(np.arange(40) / fps, a=slow), rate)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pose_apps.batch.work import BatchTask, Job
 
 # options of pose-run that apply
-WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "profile", "cache"})
+WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "verbose", "profile", "cache"})
 CACHE = ".cache"  # folder name in the results
 
 
@@ -117,11 +117,13 @@ def run(
             manifest.add(line)
         tasks = [task for task in tasks if not _is_missing(task.clip)]
         lines = known + _process_tasks(config, job, tasks, manifest, known)
+    page = _write_overview(manifest) if clip_config.analyse and lines else None
     if not config.quiet:
         from pose_apps.batch.report import table
 
         if clips:
             print(table(lines, finished_before=len(finished_before), manifest=manifest.path))
+            print(f"analysis of all clips: {page}" if page else "", end="\n" if page else "")
         else:
             print(f"note: --shard {config.shard}: none of the clips belongs to this shard")
     failed = [line for line in lines if line.status != "ok"]
@@ -129,6 +131,24 @@ def run(
         for line in failed:
             print(shown(f"error: {line.name}: {line.error}"), file=sys.stderr)
     return 1 if failed else 0
+
+
+def _write_overview(manifest: "Manifest") -> Path:
+    """Write the page and the table over the analyses of all clips of the folder; return the page."""
+    from pose.analysis.overview import TABLE, read_clip, write_overview
+    from pose.structures.defaults import ANALYSIS_PAGE
+    from pose.utils.written_files import WrittenFiles
+
+    folder = manifest.folder
+    states = [(line.name, line.error or "") for _, line in sorted(manifest.lines.items())]
+    clips = [read_clip(folder, name, problem) for name, problem in states]
+    record = WrittenFiles(folder)
+    for name in (TABLE, ANALYSIS_PAGE):
+        record.move_user_file(folder / name)
+    for path in write_overview(clips, folder):
+        record.add(path)
+    record.save()
+    return folder / ANALYSIS_PAGE
 
 
 def make_job(

@@ -131,12 +131,12 @@ class Worker:
         cameras: list[CameraFacts] = [
             {
                 "name": camera.name,
-                "video": video,
+                "video": camera.video or camera.name,
                 "offset": camera.offset,
                 "position_sigma": camera.place_sigma,
                 "residual_px": None if math.isnan(camera.residual_px) else camera.residual_px,
             }
-            for video, camera in zip(videos, done.cameras, strict=True)
+            for camera in done.cameras
         ]
         return replace(
             self._fill_line(base, tally, done.files, error),

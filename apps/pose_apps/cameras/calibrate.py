@@ -34,7 +34,7 @@ class CalibrateConfig(CamerasConfig):
     out: str | None = option(
         None, "the file to write, or a folder for cameras.json; default: beside the first video", metavar="FILE"
     )
-    height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
+    height: str | None = option(None, "body height in m of the person seen longest, or by id, such as 1:1.40,2:1.72")
     cache: str = same_option(RunConfig, "cache")
     cache_size: float = same_option(RunConfig, "cache_size")
     overwrite: bool = overwrite_option("an existing file")

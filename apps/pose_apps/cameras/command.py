@@ -20,7 +20,7 @@ from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
 from pose_apps.support.run_context import RunContext
-from pose_apps.support.summary import Tally, print_wrapped
+from pose_apps.support.summary import Tally, files_line, print_wrapped
 from pose_apps.support.world import read_up, world_line
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class CamerasOutcome:
     tally: Tally  # statistics of the 3D result, and of the 2D joints in all cameras
     files: list[Path]  # written files
     lines: list[str]  # lines of text for the summary
+    notes: list[str]  # details, for --verbose
     cameras: "list[ResultCamera]"  # calibrated cameras
     size: tuple[int, int]  # (width, height) of the images of the first camera, px
     fps: float  # frame rate of the result, frames/s
@@ -69,7 +70,8 @@ def run_several(
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
         done = process_cameras(chosen, cameras, config, networks, context, workers)
     if not config.quiet:
-        for line in [*done.lines, f"results: {', '.join(map(str, done.files))}"]:
+        details = done.notes if config.verbose else []
+        for line in [done.lines[0], *details, files_line(done.files, verbose=config.verbose), *done.lines[1:]]:
             print_wrapped(line)
     if done.problems:
         raise PoseError("; ".join(done.problems))
@@ -112,17 +114,18 @@ def process_cameras(
                 info, texts = run.info, {written.folder / CAMERAS_FILE: cameras_text(run.scene.cameras)}
                 write_results(run.results, info, written.files, texts=texts, seen=partial(_count, tally, info.skeleton))
                 if written.overlay is not None:
-                    _draw(videos, run, written.overlay, context)
+                    _draw([videos[index] for index in run.scene.kept], run, written.overlay, context)
             cached = min((one.cached for one in run.cameras), key=("nothing", "people", "everything").index)
             assert info.world is not None
-            lines = [*camera_lines(run.scene), world_line(info.world)]
+            first, *details = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
+            tally.doubtful = set(info.world.doubtful)
         kept = wanted.settle(written, complete=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
     tally = replace(with_joints_of(tally, list(tallies.values())), complete=True)
     made = derive(config, videos[0], kept, wanted, pipeline.times)
     return CamerasOutcome(
-        tally, files + made.files, lines + made.notes, result_cameras(info), info.camera.size, info.fps, cached,
-        made.problems,
+        tally, files + made.files, [first, *made.lines], details + made.notes, result_cameras(info), info.camera.size,
+        info.fps, cached, made.problems,
     )  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def setup_of(videos: Sequence[str], cameras: CamerasConfig, height: str | None, 
     distance = None if cameras.distance is None else read_distance(cameras.distance, camera_names(videos))
     offsets = read_offsets(cameras.offsets)
     return known_setup(
-        videos, cameras.file, refine=refine, offsets=offsets, distance=distance, height=_height(height),
+        videos, cameras.file, refine=refine, offsets=offsets, distance=distance, heights=read_heights(height),
         keep_frame=cameras.frame == "lab",
     )  # fmt: skip
 
@@ -177,15 +180,6 @@ def with_joints_of(tally: Tally, cameras: Sequence[Tally]) -> Tally:
         low_confidence_joints=sum(camera.low_confidence_joints for camera in cameras),
         score_sum=sum(camera.score_sum for camera in cameras),
     )
-
-
-def _height(text: str | None) -> float | None:
-    heights = read_heights(text)
-    if not heights:
-        return None
-    if list(heights) != [None]:
-        raise UsageError(f"height: expected one height, of the person seen longest by several cameras, got {text!r}")
-    return heights[None]
 
 
 def camera_lines(scene: "RigScene") -> list[str]:
@@ -207,6 +201,11 @@ def camera_lines(scene: "RigScene") -> list[str]:
             f"reprojection error {sigmas.residual:.1f} px"
         )
     return lines
+
+
+def _doubtful_lines(doubtful: Sequence[int]) -> list[str]:
+    people = ", ".join(map(str, doubtful))
+    return [f"doubtful people: {people} (two cameras hardly see them at once; possibly false)"] if doubtful else []
 
 
 def _count(tally: Tally, skeleton: "Skeleton", result: "FrameResult") -> None:

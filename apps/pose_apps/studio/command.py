@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pose.utils.json_values import Json
 
+RECORDED = "video.mp4"  # of a live recording, beside its poses.npz
 NO_LIBRARY = 'pose-studio needs aiohttp: pip install "pose-run[web]"'
 
 
@@ -28,6 +29,7 @@ class StudioOptions(Options):
     folder: str = argument("pose-studio", "folder for videos, results and edits", metavar="FOLDER")
     port: int = option(0, "port to listen on; 0 chooses a free port", minimum=0, maximum=65535)
     browser: bool = option(True, "open the page in a browser")
+    phone: bool = option(False, "let phones in the local network send videos: the page shows a code to scan")
     max_gigabytes: float = option(20.0, "maximum size of a video in GB", minimum=0.001, maximum=10000.0)
 
 
@@ -39,42 +41,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     return serve(options)
 
 
-def open_result(poses: Path) -> int:
-    """Add the video of a result to the studio in the default folder, run it with the result's preset, and serve.
+def open_result(poses: Path, *, browser: bool = True) -> int:
+    """Add a result with its video to the studio in the default folder, and serve.
+
+    The result is shown as it is, without a new run. A correction computes with the preset of the result, or with the
+    standard one if it has other networks.
 
     Raises:
         PoseError: If the result cannot be read, or its video is missing.
     """
-    import os
     import shutil
 
     from pose.results import load_poses, result_file
-    from pose_apps.studio.projects import PRESETS, Projects
+    from pose.results.cameras import result_cameras
+    from pose_apps.studio.projects import DONE, FIRST, PRESETS, Projects, link_or_copy
+    from pose_apps.studio.uploads import check_video
 
-    run = load_poses(result_file(poses), mapped=True).run
-    video = Path("" if run is None else run.source)
-    if run is None or not video.is_file():
-        raise PoseError(f"{poses}: its video {video} is not there; start pose-studio and choose the video")
-    options = StudioOptions()
+    file = result_file(poses)
+    run = load_poses(file, mapped=True).run
+    sources = [camera.video or "" for camera in result_cameras(run)] or ["" if run is None else run.source]
+    videos = [next((path for path in (Path(each), file.parent / RECORDED) if path.is_file()), None) for each in sources]
+    if run is None or None in videos:
+        missing = sources[videos.index(None)]
+        raise PoseError(f"{poses}: its video {missing} is not there; start pose-studio and choose the video")
+    options = StudioOptions(browser=browser)
     projects = Projects(Path(options.folder))
-    project = projects.create(video.name, _preset_of(run.settings, list(PRESETS)), None)
-    try:
-        os.link(video, project.clip)
-    except OSError:  # another file system
-        shutil.copyfile(video, project.clip)
+    preset, height = _preset_of(run.settings, list(PRESETS)), run.settings.get("height")
+    given = float(height) if isinstance(height, str) and height.replace(".", "").isdigit() else None
+    first, *others = [video for video in videos if video is not None]
+    project = projects.create(first.name, preset or "standard", given, len(videos))
+    link_or_copy(first, project.clip)
+    for video in others:
+        link_or_copy(video, project.camera(video.name))
+    check_video(project)
+    shutil.copyfile(file, project.result(FIRST))
+    project.state = DONE
+    if preset is None:
+        project.problem = "made with other networks; corrections compute with Standard"
     projects.add(project)
     return serve(options, project.id)
 
 
-def _preset_of(settings: "Mapping[str, Json]", names: list[str]) -> str:
-    """Return the preset whose networks the settings of a run name; the default preset if none does."""
+def _preset_of(settings: "Mapping[str, Json]", names: list[str]) -> str | None:
+    """Return the preset whose networks the settings of a run name; None if none does."""
     from pose.config import choose_available, choose_networks, load_preset
 
     for name in names:
         config = choose_available(choose_networks(load_preset(name)))[0]
         if all(settings.get(key) == getattr(config, key) for key in ("detector", "estimator", "ensemble")):
             return name
-    return "standard"
+    return None
 
 
 def serve(options: StudioOptions, show: str = "") -> int:
@@ -91,7 +107,8 @@ def serve(options: StudioOptions, show: str = "") -> int:
     token = secrets.token_urlsafe(24)
     settings = WebSettings(port=options.port, token=token)
     projects = Projects(Path(options.folder).expanduser())
-    studio = Studio(StudioSettings(settings=settings, max_gigabytes=options.max_gigabytes), projects)
+    limits = StudioSettings(settings=settings, max_gigabytes=options.max_gigabytes, phone=options.phone)
+    studio = Studio(limits, projects)
 
     def started(port: int) -> None:
         address = f"http://{settings.host}:{port}/#token={token}"

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from pose.body.joint_angles import NAMES, joint_angles
 from pose.lifting.repair.sides import mirrored_orders
 from pose.results import Recording, load_poses
+from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import drawing_settings
-from pose.structures.skeletons import to_h36m17
+from pose.structures.skeletons import get_skeleton, to_h36m17
 from pose.utils.json_values import Json, text
 
 MAX_FRAMES = 600  # maximum number of frames of a portion
@@ -35,10 +36,14 @@ def metadata(table: Recording) -> dict[str, Any]:
     """Return what the page must know before it asks for frames."""
     run, info = table.run, table.world_info
     size = (0, 0) if table.camera is None else table.camera.size
+    cameras = [
+        {"name": one.name, "size": one.size, "offset": one.offset, "drift": one.drift} for one in result_cameras(run)
+    ]
+    skeleton = get_skeleton("h36m17") if cameras else table.skeleton
     names = {} if run is None else run.settings.get("names", {})
     return {
         "frames": len(table), "times": _packed(np.asarray(table.timestamps, "<f8")), "size": size, "fps": table.fps,
-        "skeleton": {"names": table.keypoint_names, "edges": table.skeleton.edges},
+        "skeleton": {"names": skeleton.names, "edges": skeleton.edges}, "cameras": cameras,
         "drawing": drawing_settings(), "angles": list(NAMES), "parts": PIXEL_PARTS, "complete": table.complete,
         "world": info is not None, "floor": 0.0 if info is None else -info.world.floor,
         "people": [
@@ -70,19 +75,27 @@ def _bins(table: Recording, person: int) -> NDArray[np.uint8]:
     return bins
 
 
-def portion(table: Recording, first: int, count: int) -> dict[str, Any]:
-    """Return at most `MAX_FRAMES` frames from `first` on: arrays in base64, one row a frame for each person."""
+def portion(table: Recording, first: int, count: int, camera: int = 1) -> dict[str, Any]:
+    """Return at most `MAX_FRAMES` frames from `first` on: arrays in base64, one row a frame for each person.
+
+    The 2D of several cameras are the 3D joints in the image of a camera, from 1 on.
+    """
+    cameras = result_cameras(table.run)
+    view = cameras[camera - 1] if 0 < camera <= len(cameras) else None
     first = max(0, min(first, len(table)))
     last = min(first + min(count, MAX_FRAMES), len(table))
     if first == last:
         return {"first": first, "count": 0, "people": []}
     begin, end = np.searchsorted(table.frame_index, [table.frames[first], table.frames[last - 1] + 1]).tolist()
     ids = np.asarray(table.id[begin:end])
-    found = [_person(table, begin + np.flatnonzero(ids == person), first, last) for person in np.unique(ids).tolist()]
+    rows = {person: begin + np.flatnonzero(ids == person) for person in np.unique(ids).tolist()}
+    found = [_person(table, of_person, first, last, view) for of_person in rows.values()]
     return {"first": first, "count": last - first, "people": found}
 
 
-def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) -> dict[str, Json]:
+def _person(
+    table: Recording, rows: NDArray[np.int64], first: int, last: int, view: ResultCamera | None
+) -> dict[str, Json]:
     at = np.searchsorted(table.frames, table.frame_index[rows]) - first
     if table.placed is not None:
         joints = np.asarray(table.placed.joints[rows], np.float64)
@@ -104,6 +117,9 @@ def _person(table: Recording, rows: NDArray[np.int64], first: int, last: int) ->
         points[row], scores[row] = points[row, order], scores[row, order]
     stage = np.stack([joints[..., 0], -joints[..., 2], joints[..., 1]], axis=-1)
     angles = joint_angles(joints, sigma, np.array([0.0, 1.0, 0.0])).degrees
+    if view is not None:
+        points = view.project(np.asarray(table.joints3d[rows] + table.root[rows][:, None], np.float64))
+        scores, centre = np.ones(points.shape[:2], np.float32), points[:, list(_TRUNK)].mean(axis=1)
     shown = PIXEL_PARTS * np.where(scores[..., None] > 0, points, np.nan)
     count = last - first
     return {

@@ -5,10 +5,11 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError
-from pose_apps.studio.projects import CANCELLED, DONE, FAILED, FIRST, QUEUED, RUNNING, Project
+from pose_apps.studio.projects import CANCELLED, DEFAULT, DONE, FAILED, FIRST, QUEUED, RUNNING, Project
 
 MAX_LINE_BYTES = 1 << 20
 Progress = Callable[[dict[str, Any]], None]
@@ -73,7 +74,18 @@ class Jobs:
         self._current: Project | None = None
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self.progress: dict[str, dict[str, Any]] = {}  # by id of the project
-        self.solver = WorkerProcess()
+        self.solver, self._runner = WorkerProcess(), WorkerProcess()
+        self._warming: set[asyncio.Task[None]] = set()
+
+    def warm(self, worker: WorkerProcess, preset: str = "") -> None:
+        """Start a worker and import its code, and load the networks of a preset if one is given, before its request."""
+
+        async def ask() -> None:
+            with suppress(PoseError):  # such as missing weights, which the request reports
+                await worker.ask({"do": "warm", "preset": preset})
+
+        self._warming.add(task := asyncio.create_task(ask()))
+        task.add_done_callback(self._warming.discard)
 
     def add(self, project: Project) -> None:
         """Put a project at the end of the queue."""
@@ -95,28 +107,43 @@ class Jobs:
         """Return the request of a run."""
         height = None if project.height is None else f"{project.height:g}"
         return {
-            "do": "run", "video": str(project.clip), "preset": project.preset, "height": height, "edits": edits,
-            "target": target, "cache": self._cache,
+            "do": "run", "videos": [str(path) for path in project.clips], "preset": project.preset, "height": height,
+            "edits": edits, "target": target, "cache": self._cache, "journal": str(project.journal),
         }  # fmt: skip
+
+    async def solve(self, project: Project, edits: Mapping[str, Any], target: Path) -> dict[str, Any]:
+        """Compute the result of edits in the warm process; its progress is that of the project."""
+        try:
+            request = self.request(project, edits, str(target))
+            return await self.solver.ask(request, lambda content: self.progress.__setitem__(project.id, content))
+        finally:
+            self.progress.pop(project.id, None)
 
     async def run(self) -> None:
         """Run the projects of the queue, one after another, until cancelled."""
-        while True:
-            while self._waiting:
-                await self._run_one(self._waiting.pop(0))
-            self._wake.clear()
-            await self._wake.wait()
+        self.warm(self._runner, DEFAULT)
+        try:
+            while True:
+                while self._waiting:
+                    await self._run_one(self._waiting.pop(0))
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            for task in list(self._warming):
+                task.cancel()
+            await self._runner.stop()
 
     async def _run_one(self, project: Project) -> None:
-        worker, self._current = WorkerProcess(), project
+        self._current = project
         project.state = RUNNING
         project.save()
         request = self.request(project, _NO_EDITS, str(project.result(FIRST)))
         self._task = asyncio.create_task(
-            worker.ask(request, lambda content: self.progress.__setitem__(project.id, content))
+            self._runner.ask(request, lambda content: self.progress.__setitem__(project.id, content))
         )
         try:
             done = await self._task
+            self.warm(self.solver)
             self._settle(project, DONE, "; ".join(done["problems"]))
         except asyncio.CancelledError:
             this = asyncio.current_task()
@@ -126,7 +153,6 @@ class Jobs:
         except PoseError as error:
             self._settle(project, FAILED, str(error))
         finally:
-            await worker.stop()
             self._current = self._task = None
             self.progress.pop(project.id, None)
 

@@ -5,14 +5,17 @@ Only files that the studio wrote are replaced: all names in a project's folder a
 
 import hashlib
 import json
+import os
 import re
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError, UsageError
+from pose.multiview.videos import MAX_CAMERAS
 from pose.results.edits import Edit, parse_edits, to_json, write_edits
 from pose.utils.json_types import check_type, read_text_file
 from pose.utils.json_values import strict_json
@@ -22,12 +25,15 @@ from pose.utils.written_files import writing
 
 FORMAT, VERSION = "pose-studio", 1
 PRESETS = {"fast": "Faster", "standard": "Standard", "best": "More accurate"}
+DEFAULT = "standard"  # preset
 SUFFIXES = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi")
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
+INCOMPLETE = "incomplete"  # videos of further cameras have not arrived
 FIRST = "first"  # name of the result without edits
 MAX_RESULTS = 20  # results of edits that are kept in files, besides the first
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _RESULT = re.compile(r"first|[0-9a-f]{16}")
+_CAMERA = re.compile(r"camera[2-8]\.[a-z0-9]{3,4}")
 
 
 class ConflictError(PoseError):
@@ -48,6 +54,7 @@ class Project:
     steps: list[list[dict[str, Any]]] = field(default_factory=list)  # edits of each step of the history
     position: int = 0  # number of steps that are in effect
     revision: int = 0  # grows with every change of the history
+    cameras: int = 1  # number of cameras that filmed the moment; `video` is that of the first one
 
     @property
     def id(self) -> str:
@@ -56,8 +63,28 @@ class Project:
 
     @property
     def clip(self) -> Path:
-        """Path of the video."""
+        """Path of the video, of the first camera."""
         return self.folder / self.video
+
+    @property
+    def clips(self) -> list[Path]:
+        """Paths of the videos of all cameras that have arrived."""
+        return [self.clip, *sorted(path for path in self.folder.glob("camera*.*") if _CAMERA.fullmatch(path.name))]
+
+    @property
+    def journal(self) -> Path:
+        """Path of what the networks found in a run that is not finished."""
+        return self.folder / "journal"
+
+    def camera(self, name: str) -> Path:
+        """Return the path of the video of the next camera.
+
+        Raises:
+            UsageError: If the name is refused, or all videos are there.
+        """
+        if self.state != INCOMPLETE:
+            raise UsageError(f"the clip has the videos of all {self.cameras} cameras")
+        return self.folder / f"camera{len(self.clips) + 1}{_suffix(name)}"
 
     def edits(self) -> list[Edit]:
         """Return the edits in effect."""
@@ -114,7 +141,7 @@ class Project:
         return {
             "id": self.id, "name": self.name, "preset": self.preset, "height": self.height, "state": self.state,
             "problem": self.problem, "revision": self.revision, "position": self.position, "steps": len(self.steps),
-            "edits": to_json(self.edits())["edits"], "result": result_name(self.edits()),
+            "cameras": self.cameras, "edits": to_json(self.edits())["edits"], "result": result_name(self.edits()),
         }  # fmt: skip
 
 
@@ -143,6 +170,8 @@ class Projects:
                 project = _read(path)
                 if project.state == RUNNING:
                     project.state = QUEUED
+                if project.state == INCOMPLETE:
+                    project.state, project.problem = FAILED, "not all cameras arrived; choose their videos again"
                 self._projects[project.id] = project
 
     def __iter__(self) -> Any:
@@ -152,15 +181,15 @@ class Projects:
         """Return the project with an id."""
         return self._projects.get(name)
 
-    def create(self, name: str, preset: str, height: float | None) -> Project:
+    def create(self, name: str, preset: str, height: float | None, cameras: int = 1) -> Project:
         """Make the folder of a new video, which is not in it yet; `add` makes the project known.
 
         Raises:
-            UsageError: If the name, the preset or the height is refused.
+            UsageError: If the name, the preset, the height or the number of cameras is refused.
         """
-        suffix = Path(name).suffix.lower()
-        if suffix not in SUFFIXES or not 0 < len(name) <= 200 or not name.isprintable() or set(name) & set("<>&/\\"):
-            raise UsageError(f"{shown(name, 60)!r} is not the name of a video; known endings: {', '.join(SUFFIXES)}")
+        if not 1 <= cameras <= MAX_CAMERAS:
+            raise UsageError(f"cameras: expected 1 to {MAX_CAMERAS}, got {cameras}")
+        suffix = _suffix(name)
         if preset not in PRESETS:
             raise UsageError(f"preset: unknown value {shown(preset, 40)!r}; known: {', '.join(PRESETS)}")
         if height is not None:
@@ -171,7 +200,9 @@ class Projects:
         folder = self.folder / f"{stem}-{secrets.token_hex(3)}"
         with file_errors(folder):
             folder.mkdir()
-        return Project(folder, name, f"clip{suffix}", preset, height)
+        return Project(
+            folder, name, f"clip{suffix}", preset, height, INCOMPLETE if cameras > 1 else QUEUED, cameras=cameras
+        )
 
     def add(self, project: Project) -> None:
         """Make a project known after its video has arrived."""
@@ -179,19 +210,40 @@ class Projects:
         self._projects[project.id] = project
 
 
+def link_or_copy(video: Path, target: Path) -> None:
+    """Make `target` the same file as `video`, or a copy of it on another file system."""
+    with file_errors(target):
+        try:
+            os.link(video.resolve(), target)
+        except OSError:
+            shutil.copyfile(video, target)
+
+
+def _suffix(name: str) -> str:
+    """Return the ending of a video's name, which may come from elsewhere."""
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES or not 0 < len(name) <= 200 or not name.isprintable() or set(name) & set("<>&/\\"):
+        raise UsageError(f"{shown(name, 60)!r} is not the name of a video; known endings: {', '.join(SUFFIXES)}")
+    return suffix
+
+
 def _read(path: Path) -> Project:
     kinds: dict[str, Any] = {
         "name": str, "video": str, "preset": str, "height": float | None, "state": str, "problem": str,
         "steps": list[list[dict[str, Any]]], "position": int, "revision": int,
+        "cameras": int,
     }  # fmt: skip
     try:
         content = strict_json(read_text_file(path))
+        if isinstance(content, dict):
+            content = {"cameras": 1, **content}  # an older version has none
         if not isinstance(content, Mapping) or content.get("format") != FORMAT or content.get("version") != VERSION:
             raise ValueError("not a project of this version of pose-studio")
         for key, kind in kinds.items():
             check_type(content.get(key), kind, key)
         project = Project(path.parent, **{key: content[key] for key in kinds})  # type: ignore[arg-type]
-        known = project.preset in PRESETS and project.state in (QUEUED, RUNNING, DONE, FAILED, CANCELLED)
+        states = (QUEUED, RUNNING, DONE, FAILED, CANCELLED, INCOMPLETE)
+        known = project.preset in PRESETS and project.state in states and 1 <= project.cameras <= MAX_CAMERAS
         if not known or not re.fullmatch(r"clip\.[a-z0-9]{3,4}", project.video) or not project.name.isprintable():
             raise ValueError("contains a value that is not known")
         if not 0 <= project.position <= len(project.steps):

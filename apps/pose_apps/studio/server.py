@@ -7,8 +7,8 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from pose.errors import PoseError, UsageError
+from pose.live.links.table import parse_links
 from pose.live.listener import listening
 from pose.live.web.guard import HEADERS, Guard, add_headers
 from pose.live.web.settings import WebSettings
@@ -25,19 +26,32 @@ from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
 from pose_apps.studio import data
 from pose_apps.studio.jobs import Jobs, WorkerProcess
-from pose_apps.studio.projects import DONE, FIRST, PRESETS, ConflictError, Project, Projects, result_name
-from pose_apps.studio.takeaway import EXPORTS
+from pose_apps.studio.projects import (
+    DONE,
+    FIRST,
+    INCOMPLETE,
+    PRESETS,
+    ConflictError,
+    Project,
+    Projects,
+    link_or_copy,
+    result_name,
+)
+from pose_apps.studio.takeaway import EXPORTS, SHOWN, blender, live_links, open_in_blender
+from pose_apps.studio.uploads import ANY_ADDRESS, WRONG_TOKEN_DELAY_S, Phone, Uploads, check_video, qr_code, whole
+from pose_apps.support.demo import demo_clip
 
 API = "/api/v1"
 MAX_JSON_BYTES = 8 << 20
-MAX_PROJECTS = 1000
-MAX_UPLOADS = 2  # videos that arrive at the same time
-UPLOAD_IDLE_S = 30.0  # time without data after which an upload ends
-WRONG_TOKEN_DELAY_S = 0.5
 SHARED = ("paint.js", "turntable.js", "body.js", "scene.js", "style.css", "icon.svg")  # files of the live page
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 POLICY = HEADERS["Content-Security-Policy"].replace("img-src", "media-src 'self' blob:; img-src")
+SHOWN_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data: blob:; media-src data: blob:"
+)
 OVERLAY = "overlay"
+PHONE_FILES = ("phone.html", "phone.js", "style.css", "studio.css", "icon.svg")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -47,6 +61,7 @@ class StudioSettings:
 
     settings: WebSettings
     max_gigabytes: float  # maximum size of a video, GB
+    phone: bool = False  # whether phones in the local network may send videos
 
 
 @dataclass
@@ -55,12 +70,14 @@ class Studio:
 
     options: StudioSettings
     projects: Projects
-    _uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_UPLOADS))
 
     def __post_init__(self) -> None:
         self._guard = Guard(self.options.settings)
         self._jobs = Jobs(str(self.projects.folder / ".cache"))
-        self._exporter = WorkerProcess()
+        self._exporter, self._player = WorkerProcess(), WorkerProcess()
+        self._playing: asyncio.Task[dict[str, Any]] | None = None
+        self._uploads = Uploads(self.projects, self._jobs, self.options.max_gigabytes)
+        self._phone = Phone(self._uploads, self._phone_page) if self.options.phone else None
         self._static = {entry.name: entry.read_bytes() for entry in (files("pose_apps.studio") / "static").iterdir()}
         shared = files("pose.live.web") / "static"
         self._static |= {name: (shared / name).read_bytes() for name in SHARED}
@@ -76,7 +93,12 @@ class Studio:
             if project.state == "queued":
                 self._jobs.add(project)
         try:
-            async with listening(self._app(), settings.host, settings.port) as port:
+            async with AsyncExitStack() as stack:
+                if self._phone is not None:
+                    phone = self._phone.app()
+                    phone.on_response_prepare.append(_add_headers)
+                    self._phone.listens(await stack.enter_async_context(listening(phone, ANY_ADDRESS, 0)))
+                port = await stack.enter_async_context(listening(self._app(), settings.host, settings.port))
                 self._guard.set_port(port)
                 started(port)
                 await asyncio.Event().wait()
@@ -88,6 +110,7 @@ class Studio:
                 await queue
             await self._jobs.solver.stop()
             await self._exporter.stop()
+            await self._player.stop()
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=MAX_JSON_BYTES, middlewares=[self._check])
@@ -98,6 +121,8 @@ class Studio:
                 web.get("/", self._page), web.get("/static/{name}", self._page), web.post("/session", self._sign_in),
                 web.get(API, self._about), web.get(f"{API}/projects", self._list),
                 web.post(f"{API}/projects", self._upload), web.get(one, self._show),
+                web.post(f"{API}/demo", self._demo), web.get(f"{API}/phone", self._show_phone),
+                web.post(f"{one}/cameras", self._camera),
                 web.post(f"{one}/run", self._rerun), web.post(f"{one}/cancel", self._cancel),
                 web.get(f"{one}/video", self._video),
                 web.get(f"{one}/thumbnail", self._thumbnail), web.post(f"{one}/edits", self._change),
@@ -106,6 +131,9 @@ class Studio:
                 web.get(f"{one}/results/{{result}}/frames", self._frames),
                 web.get(f"{one}/results/{{result}}/events", self._events),
                 web.get(f"{one}/results/{{result}}/exports/{{format}}", self._export),
+                web.post(f"{one}/results/{{result}}/send", self._send),
+                web.post(f"{API}/send/stop", self._stop_sending),
+                web.post(f"{one}/results/{{result}}/blender", self._blender),
             ]
         )  # fmt: skip
         return app
@@ -136,6 +164,12 @@ class Studio:
             raise web.HTTPNotFound
         return web.Response(body=self._static[name], content_type=TYPES[name.rpartition(".")[2]], charset="utf-8")
 
+    async def _phone_page(self, request: web.Request) -> web.Response:
+        name = request.match_info.get("name", "phone.html")
+        if name not in PHONE_FILES:
+            raise web.HTTPNotFound
+        return web.Response(body=self._static[name], content_type=TYPES[name.rpartition(".")[2]], charset="utf-8")
+
     async def _sign_in(self, request: web.Request) -> web.Response:
         token = (await _read_object(request)).get("token")
         if not (isinstance(token, str) and self._guard.token_is_valid(token)):
@@ -149,7 +183,11 @@ class Studio:
         return web.json_response(
             {
                 "version": 1, "presets": PRESETS, "maxGigabytes": self.options.max_gigabytes,
-                "formats": [{"name": name, "for": purpose} for name, purpose in EXPORTS.items()],
+                "formats": [
+                    {"name": name, "for": purpose, "shown": name in SHOWN} for name, purpose in EXPORTS.items()
+                ],
+                "links": [{"name": name, "for": purpose} for name, purpose in live_links()],
+                "blender": blender() is not None, "phone": self._phone is not None,
             }
         )  # fmt: skip
 
@@ -169,54 +207,36 @@ class Studio:
         return project
 
     async def _upload(self, request: web.Request) -> web.Response:
-        if sum(1 for _ in self.projects) >= MAX_PROJECTS:
-            raise UsageError(f"the folder has {MAX_PROJECTS} projects; start pose-studio with another folder")
-        if self._uploads.locked():
-            raise web.HTTPTooManyRequests(text=f"{MAX_UPLOADS} videos arrive at the moment; try again later")
-        query = request.query
-        try:
-            height = float(query["height"]) if query.get("height") else None
-        except ValueError as error:
-            raise UsageError(f"height: expected metres, got {shown(query['height'], 40)!r}") from error
-        async with self._uploads:
-            project = self.projects.create(query.get("name", ""), query.get("preset", "standard"), height)
-            try:
-                await self._receive(request, project.clip)
-                await asyncio.to_thread(_check_video, project)
-            except BaseException:
-                project.clip.unlink(missing_ok=True)
-                (project.folder / "thumbnail.jpg").unlink(missing_ok=True)
-                with suppress(OSError):
-                    project.folder.rmdir()
-                raise
+        return web.json_response(self._shown(await self._uploads.take(request)), status=201)
+
+    async def _camera(self, request: web.Request) -> web.Response:
+        project = self._project(request)
+        await self._uploads.take_camera(request, project)
+        return web.json_response(self._shown(project), status=201)
+
+    async def _demo(self, request: web.Request) -> web.Response:
+        """Put the demo clip into the queue; it is fetched once."""
+        self._uploads.check_room()
+        clip = Path(await asyncio.to_thread(demo_clip, quiet=True))
+        project = self.projects.create(f"demo{clip.suffix}", "standard", None)
+        await asyncio.to_thread(link_or_copy, clip, project.clip)
+        await asyncio.to_thread(check_video, project)
         self.projects.add(project)
         self._jobs.add(project)
         return web.json_response(self._shown(project), status=201)
 
-    async def _receive(self, request: web.Request, target: Path) -> None:
-        left = int(1e9 * self.options.max_gigabytes)
-        with target.open("xb") as file:
-            while True:
-                try:
-                    async with asyncio.timeout(UPLOAD_IDLE_S):
-                        chunk = await request.content.read(1 << 20)
-                except TimeoutError as error:
-                    raise UsageError("the video did not arrive completely") from error
-                if not chunk:
-                    return
-                left -= len(chunk)
-                if left < 0:
-                    limit = self.options.max_gigabytes
-                    raise UsageError(f"the video is larger than {limit:g} GB; --max-gigabytes sets this limit")
-                await asyncio.to_thread(file.write, chunk)
+    async def _show_phone(self, request: web.Request) -> web.Response:
+        if self._phone is None:
+            raise web.HTTPNotFound(text="pose-studio was started without --phone")
+        return web.json_response({"address": self._phone.address, "code": qr_code(self._phone.address)})
 
     async def _rerun(self, request: web.Request) -> web.Response:
         project = self._project(request)
         preset = (await _read_object(request)).get("preset", project.preset)
         if preset not in PRESETS:
             raise UsageError(f"preset: unknown value {shown(preset, 40)!r}; known: {', '.join(PRESETS)}")
-        if project.state in ("queued", "running"):
-            raise UsageError("the clip is in the queue already")
+        if project.state in ("queued", "running", INCOMPLETE) or len(project.clips) < project.cameras:
+            raise UsageError("the clip is in the queue already, or not all of its videos arrived")
         project.preset = preset
         project.trim_results()  # those of the other networks
         self._jobs.add(project)
@@ -227,7 +247,10 @@ class Studio:
         return web.Response(status=204)
 
     async def _video(self, request: web.Request) -> web.FileResponse:
-        return web.FileResponse(self._project(request).clip)
+        clips, camera = self._project(request).clips, whole(request, "camera", 1)
+        if not 1 <= camera <= len(clips):
+            raise UsageError(f"camera: expected 1 to {len(clips)}, got {camera}")
+        return web.FileResponse(clips[camera - 1])
 
     async def _thumbnail(self, request: web.Request) -> web.FileResponse:
         path = self._project(request).folder / "thumbnail.jpg"
@@ -258,18 +281,18 @@ class Studio:
         project, edits = self._project(request), parse_edits(await _read_object(request))
         if project.state != DONE:
             raise UsageError("the clip is not processed yet")
+        if edits and project.cameras > 1:
+            raise UsageError("corrections apply to clips of one camera")
         name = result_name(edits)
         target, problems, seconds = project.result(name), list[str](), 0.0
         if not target.is_file():
-            done = await self._jobs.solver.ask(self._jobs.request(project, to_json(edits), str(target)))
+            done = await self._jobs.solve(project, to_json(edits), target)
             problems, seconds = done["problems"], done["seconds"]
             project.trim_results(name)
         return web.json_response({"result": name, "problems": problems, "seconds": seconds})
 
     def _table(self, request: web.Request) -> Any:
-        path = self._project(request).result(request.match_info["result"])
-        if not path.is_file():
-            raise web.HTTPNotFound(text="no such result; solve its edits first")
+        path = self._existing(request)
         return data.opened(path, path.stat().st_mtime_ns)
 
     async def _result(self, request: web.Request) -> web.Response:
@@ -278,8 +301,11 @@ class Studio:
 
     async def _frames(self, request: web.Request) -> web.Response:
         table = self._table(request)
-        first, count = _whole(request, "first", 0), _whole(request, "count", data.MAX_FRAMES)
-        content = await asyncio.to_thread(lambda: json.dumps(data.portion(table, first, count), allow_nan=False))
+        first, count = whole(request, "first", 0), whole(request, "count", data.MAX_FRAMES)
+        camera = whole(request, "camera", 1)
+        content = await asyncio.to_thread(
+            lambda: json.dumps(data.portion(table, first, count, camera), allow_nan=False)
+        )
         return web.Response(text=content, content_type="application/json")
 
     async def _events(self, request: web.Request) -> web.Response:
@@ -294,11 +320,9 @@ class Studio:
     async def _export(self, request: web.Request) -> web.StreamResponse:
         """Write a result in a format, and send the file, or an archive of several files."""
         project, name = self._project(request), request.match_info["format"]
-        poses = project.result(request.match_info["result"])
+        poses = self._existing(request)
         if name not in EXPORTS:
             raise UsageError(f"format: unknown value {shown(name, 40)!r}; known: {', '.join(EXPORTS)}")
-        if not poses.is_file():
-            raise web.HTTPNotFound(text="no such result; solve its edits first")
         stem = project.id.rpartition("-")[0]
         with tempfile.TemporaryDirectory(prefix="pose-studio-") as folder:
             written = await self._written(project, name, poses, Path(folder), stem, request.query)
@@ -307,11 +331,51 @@ class Studio:
             else:
                 target = Path(folder) / f"{stem}-{name}.zip"
                 await asyncio.to_thread(_zip, written, target)
-            response = web.FileResponse(
-                target, headers={"Content-Disposition": f'attachment; filename="{target.name}"'}
-            )
+            headers = {"Content-Disposition": f'attachment; filename="{target.name}"'}
+            if "show" in request.query and target.suffix == ".html":  # a page without access to this server
+                headers = {"Content-Disposition": "inline", "Content-Security-Policy": SHOWN_POLICY}
+            response = web.FileResponse(target, headers=headers)
             await response.prepare(request)
             return response
+
+    async def _send(self, request: web.Request) -> web.Response:
+        """Play a result in real time to other programs, in place of what is sent at the moment."""
+        body, poses = await _read_object(request), self._existing(request)
+        link, address = body.get("link"), body.get("address", "")
+        if link not in dict(live_links()) or not isinstance(address, str) or "," in address:
+            raise UsageError(f"link: expected one of {', '.join(dict(live_links()))} and an address")
+        await self._player.stop()
+        send = f"{link}={address}" if address else link
+        await asyncio.to_thread(parse_links, send)
+        request_to = {"do": "send", "poses": str(poses), "send": send}
+        started = asyncio.get_running_loop().create_future()
+        self._playing = asyncio.create_task(self._player.ask(request_to, lambda content: _settle(started, content)))
+        await asyncio.wait([self._playing, started], return_when=asyncio.FIRST_COMPLETED)
+        if self._playing.done():
+            self._playing.result()  # raises its error
+        return web.Response(status=204)
+
+    async def _stop_sending(self, request: web.Request) -> web.Response:
+        if self._playing is not None:
+            self._playing.cancel()
+            with suppress(asyncio.CancelledError, PoseError):
+                await self._playing
+        return web.Response(status=204)
+
+    async def _blender(self, request: web.Request) -> web.Response:
+        """Open the characters of a result in Blender."""
+        project, poses = self._project(request), self._existing(request)
+        stem, folder = project.id.rpartition("-")[0], project.folder / "blender"
+        folder.mkdir(exist_ok=True)
+        written = await self._written(project, "glb", poses, folder, stem, {})
+        await open_in_blender(written[0])
+        return web.Response(status=204)
+
+    def _existing(self, request: web.Request) -> Path:
+        path = self._project(request).result(request.match_info["result"])
+        if not path.is_file():
+            raise web.HTTPNotFound(text="no such result; solve its edits first")
+        return path
 
     async def _written(
         self, project: Project, name: str, poses: Path, folder: Path, stem: str, query: Mapping[str, str]
@@ -340,8 +404,13 @@ class Studio:
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers["Content-Security-Policy"] = POLICY
+    response.headers.setdefault("Content-Security-Policy", POLICY)
     await add_headers(request, response)
+
+
+def _settle(future: "asyncio.Future[dict[str, Any]]", content: dict[str, Any]) -> None:
+    if not future.done():
+        future.set_result(content)
 
 
 async def _read_object(request: web.Request) -> dict[str, Any]:
@@ -352,31 +421,6 @@ async def _read_object(request: web.Request) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError("expected a JSON object")
     return value
-
-
-def _whole(request: web.Request, key: str, default: int) -> int:
-    given = request.query.get(key, str(default))
-    if not re.fullmatch(r"\d{1,9}", given):
-        raise UsageError(f"{key}: expected a whole number, got {shown(given, 40)!r}")
-    return int(given)
-
-
-def _check_video(project: Project) -> None:
-    """Open the video, and write its first image as thumbnail."""
-    import cv2
-
-    from pose.video import open_source
-
-    try:
-        with open_source(str(project.clip)) as source:
-            frame = next(iter(source), None)
-    except PoseError as error:
-        raise UsageError(f"{project.name}: {in_brief(error).replace(str(project.clip), 'this file')}") from error
-    if frame is None:
-        raise UsageError(f"{project.name}: no frame could be read")
-    scale = 160 / max(frame.image.shape[:2])
-    small = cv2.resize(frame.image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    cv2.imwrite(str(project.folder / "thumbnail.jpg"), small[:, :, ::-1])
 
 
 def _zip(written: list[Path], target: Path) -> None:

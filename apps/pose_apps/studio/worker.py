@@ -4,6 +4,7 @@ A run writes one result file. The networks stay loaded, and results in 2D come f
 that a request with other edits computes only 3D and world.
 """
 
+import itertools
 import json
 import os
 import queue
@@ -11,12 +12,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.config import WorldConfig
+from pose.config import WorldConfig, load_preset
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
@@ -37,16 +38,29 @@ class StudioWorker:
         """Run a video or write files, as `request["do"]` says; return the answer."""
         if request["do"] == "run":
             return self._run(request, report)
+        if request["do"] == "warm":
+            return self._warm(request["preset"])
+        if request["do"] == "send":
+            return _send(request, report)
         return _export(request) if request["do"] == "export" else _events(request)
+
+    def _warm(self, preset: str) -> dict[str, Any]:
+        import pose.results.recorded
+        import pose.results.run
+        import pose.video  # noqa: F401
+
+        if preset:
+            self._pipeline = preset, Pipeline(load_preset(preset))
+        return {}
 
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
-            from pose.config import load_preset
-
             self._pipeline = preset, Pipeline(load_preset(preset), lazy=True)
         return self._pipeline[1]
 
     def _run(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        if len(request["videos"]) > 1:
+            return self._run_cameras(request, report)
         from pose.results.cache import open_cache
         from pose.results.edits import parse_edits
         from pose.results.recorded import write_results
@@ -55,20 +69,13 @@ class StudioWorker:
 
         config, target, begun = WorldConfig(height=request.get("height")), Path(request["target"]), time.perf_counter()
         settings = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
-        last = 0.0
-
-        def progress(count: int, total: int | None) -> None:
-            nonlocal last
-            if time.monotonic() - last >= REPORT_INTERVAL_S:
-                last = time.monotonic()
-                report({"frames": count, "of": total, "seconds": time.perf_counter() - begun})
-
         with (
-            open_source(request["video"], keep=bool(request.get("overlay"))) as source,
+            open_source(request["videos"][0], keep=bool(request.get("overlay"))) as source,
             open_cache(request["cache"]) as cache,
             record_video(
                 self._loaded(request["preset"]), source, steps_of(config), settings=settings, cache=cache,
-                progress=counted(progress), edits=parse_edits(request["edits"]),
+                progress=counted(_reporter(report, begun)), edits=parse_edits(request["edits"]),
+                journal=Path(request["journal"]),
             ) as recorded,
         ):  # fmt: skip
             if not len(recorded):
@@ -80,6 +87,54 @@ class StudioWorker:
             problems = [*recorded.problems, *([source.cut_short] if source.cut_short else [])]
         return {"problems": problems, "seconds": time.perf_counter() - begun}
 
+    def _run_cameras(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        """Run the videos of several cameras that filmed the same moment."""
+        from pose.config import with_threads
+        from pose.multiview.run import RecordedCameras, camera_workers, known_setup
+        from pose.results.cache import open_cache
+        from pose.results.recorded import write_results
+        from pose.results.run import counted
+
+        begun, videos, height = time.perf_counter(), request["videos"], request.get("height")
+        setup = known_setup(videos, None, heights=None if height is None else {None: float(height)})
+        workers = camera_workers(len(videos), "auto")
+        pipeline = Pipeline(with_threads(load_preset(request["preset"]), workers), lazy=True)
+        progress, frames, total = _reporter(report, begun), itertools.count(1), _frames_of(videos)
+        watched = counted(lambda count, of: progress(next(frames), total))
+        with (
+            open_cache(request["cache"]) as cache,
+            RecordedCameras(videos, pipeline, setup, cache=cache, progress=watched, workers=workers) as run,
+        ):
+            problems = [problem for camera in run.track() for problem in camera.problems]
+            run.fuse()
+            write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
+            problems += [*run.scene.rig.notes, *([run.cut_short] if run.cut_short else [])]
+        return {"problems": problems, "seconds": time.perf_counter() - begun}
+
+
+def _reporter(report: Report, begun: float) -> Callable[[int, int | None], None]:
+    """Return a function that reports the number of frames, but not too often."""
+    last = 0.0
+
+    def progress(count: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last >= REPORT_INTERVAL_S:
+            last = time.monotonic()
+            report({"frames": count, "of": total, "seconds": time.perf_counter() - begun})
+
+    return progress
+
+
+def _frames_of(videos: Sequence[str]) -> int | None:
+    """Return the number of frames of all videos; None if one is unknown."""
+    from pose.video import open_source
+
+    counts = []
+    for video in videos:
+        with open_source(video) as source:
+            counts.append(source.info.frame_count)
+    return None if None in counts else sum(count or 0 for count in counts)
+
 
 def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     from pose.view.insets import INSETS
@@ -89,6 +144,32 @@ def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     context = RunContext(lambda results, *_: iter(results), lambda problems: None)
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
     draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+
+
+def _send(request: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Send a result to other programs in real time, again and again; the first report says that it runs."""
+    from pose.live.links import open_links
+    from pose.live.links.playback import Playback
+    from pose.results import load_poses
+
+    table = load_poses(Path(request["poses"]), mapped=True)
+    if len(table) == 0:
+        raise PoseError("the result contains no frame")
+    playback = Playback(table, 1.0)
+    links = open_links(playback, request["send"])
+
+    def sent(position: int) -> None:
+        if position == 0:
+            report({})
+        if broken := next((link.problem for link in links if link.problem), None):
+            raise PoseError(broken)
+
+    try:
+        playback.run(sent, True)
+    finally:
+        for link in links:
+            link.close()
+    return {}
 
 
 def _events(request: Mapping[str, Any]) -> dict[str, Any]:

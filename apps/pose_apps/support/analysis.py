@@ -26,12 +26,12 @@ def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite:
 
 
 def _targets(folder: Path, formats: Sequence[str]) -> list[Path]:
-    from pose.analysis.report import NAME
     from pose.analysis.tables import targets
+    from pose.structures.defaults import ANALYSIS_PAGE
 
     return [
         *targets(folder, [one for one in formats if one not in OTHERS]),
-        *([folder / NAME] if "html" in formats else []),
+        *([folder / ANALYSIS_PAGE] if "html" in formats else []),
     ]
 
 
@@ -45,16 +45,20 @@ def write_analysis(
     warn: Callable[[str], None] = print_warning,
     movement: str = "",
     norms: "Norms | None" = None,
+    *,
+    beside: bool = False,
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse poses.npz, write tables and report, and return the analysis and the files."""
     # The report's images are from `video`, or from the source of the result, if it exists. Files of an earlier analysis
-    # are replaced; `warn` gets a message for each file of the user that was renamed.
+    # are replaced; `warn` gets a message for each file of the user that was renamed. `beside`: the page of the poses
+    # will be in the folder.
     from pose.analysis import DEFAULT_GROUPS, NEUTRAL, analyse
     from pose.analysis.norms import CHILDREN
-    from pose.analysis.report import NAME, write_report
+    from pose.analysis.report import write_report
     from pose.analysis.tables import write
     from pose.results import load_poses
     from pose.results.cameras import result_title
+    from pose.structures.defaults import ANALYSIS_PAGE, POSES_PAGE
 
     table = load_poses(poses)
     analysis = analyse(table, groups or DEFAULT_GROUPS, inputs or NEUTRAL, movement, norms or CHILDREN)
@@ -69,8 +73,10 @@ def write_analysis(
         source = str(poses.parent) if table.run is None else table.run.source
         filmed = Path(source) if video is None else video
         title = result_title(table.run, source)
-        write_report(analysis, table, folder / NAME, title, filmed if filmed.is_file() else None)
-        written.append(folder / NAME)
+        beside = beside or (folder / POSES_PAGE).is_file()
+        images = filmed if filmed.is_file() else None
+        write_report(analysis, table, folder / ANALYSIS_PAGE, title, images, beside=beside)
+        written.append(folder / ANALYSIS_PAGE)
     for path in written:
         record.add(path)
     record.save()
@@ -170,11 +176,11 @@ def _amount(metric: "Metric") -> str:
 
 
 def analysed(
-    poses: Path, folder: Path, video: str, warn: Callable[[str], None]
+    poses: Path, folder: Path, video: str, warn: Callable[[str], None], *, beside: bool
 ) -> tuple[list[Path], list[str], list[str]]:
     """Analyse the result of a run of `pose-run`; return files, summary lines and problems."""
     try:
-        analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
+        analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn, beside=beside)
     except PoseError as error:
         return [], [], [str(error)]
     return files, ["; ".join(summary_lines(analysis, files))], []

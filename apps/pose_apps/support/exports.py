@@ -34,8 +34,8 @@ def check_targets(recording: "Selection", names: list[str], people: list[int], f
 
 def write_exports(
     outputs: Outputs, folder: Path, video: str, space: str | None = None, trim: bool = True
-) -> tuple[list[Path], list[str], list[str]]:
-    """Export a folder's poses.npz to all formats, replacing earlier ones; return files, notes and problems."""
+) -> tuple[list[Path], list[str], list[str], list[str]]:
+    """Export a folder's poses.npz, replacing earlier exports; return files, people left out, details and problems."""
     source, names = Path(video), list(outputs.exports)
     pictures = source if source.is_file() else None
     recording = open_selection(folder / f"{STEM}.npz", video=pictures, space=space, trim=trim)
@@ -49,7 +49,7 @@ def write_exports(
             record.remove(folder / name)
     record.save()
     missing = [] if problems else unwritten(names, recording.people, files, STEM)
-    return files, [f"space: {recording.space.note}", *map(str, made), *missing], problems
+    return files, missing, [f"space: {recording.space.note}", *map(str, made)], problems
 
 
 def unwritten(names: list[str], people: list[int], files: list[Path], stem: str) -> list[str]:

@@ -20,7 +20,7 @@ _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
         "input": ("clip", "demo", "start", "end", "intrinsics", "cameras"),
-        "output": ("out", "formats", "overlay", "analyse", "overwrite", "quiet"),
+        "output": ("out", "formats", "overlay", "analyse", "overwrite", "quiet", "verbose"),
         "people": (*_PEOPLE, "height"),
         "networks": _NETWORKS,
         "speed": _SPEED,

@@ -35,8 +35,9 @@ class RunOutcome:
     source: "Source"  # the input
     pipeline: "Pipeline"  # pipeline that processed the clip
     files: list[Path]  # written files
-    notes: list[str]  # lines of text for the summary about exported files
+    lines: list[str]  # lines of text for the summary about what was made of the result
     cached: "Found"  # results found in the cache: "nothing", "people" (2D only) or "everything"
     interruption: KeyboardInterrupt | None  # exception to raise if Ctrl-C ended the processing early; otherwise None
     problems: list[str] = field(default_factory=list)  # reasons why results are incomplete
+    notes: list[str] = field(default_factory=list)  # details about exported files, for --verbose
     stills: bool = False  # whether the clip is a set of single images

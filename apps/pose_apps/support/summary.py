@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pose_apps.support.outputs import Outputs
 
 MAX_LINE_CHARACTERS = 20_000  # names of many files are long
+MAX_FILES = 4  # more are counted
 MIN_REPORTED_FRACTION = 0.01  # of joints with low scores
 NOBODY = "no person was detected; the results are empty"
 
@@ -47,7 +48,8 @@ class Tally:
     complete: bool = False  # whether all frames of the input were processed
     doubtful: set[int] = field(default_factory=set)  # ids of tracks that may not be people
     motion: "CameraMotion | None" = None  # motion of the camera; None if unknown
-    world: list[str] = field(default_factory=list)  # lines of text for the summary about the world coordinates
+    world: list[str] = field(default_factory=list)  # details about the world coordinates, for --verbose
+    decisions: list[str] = field(default_factory=list)  # lines of text about what an option of the user would decide
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
         """Add a frame to the statistics of people and 2D joints. `skeleton` is that of the 2D keypoints."""
@@ -86,9 +88,10 @@ FROM_CACHE = {
 
 
 def report(
-    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
-) -> None:
-    """Print the summary of a video, wrapped to the width of the terminal."""
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float,
+    cached: "Found" = "nothing", *, verbose: bool = False,
+) -> None:  # fmt: skip
+    """Print the summary of a video: what was found, what the user should know or decide, the files, and details."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = counted(len(tally.ids), "person", "people") if tally.ids else "no people"
     if tally.doubtful:
@@ -97,34 +100,39 @@ def report(
         f"{counted(tally.frames, 'frame')}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
         f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
     )
-    for line in _shortcomings(tally, pipeline):
+    details = [*_shortcomings(tally), *([FROM_CACHE[cached]] if cached != "nothing" else [])]
+    details += [*filter(None, [pipeline.fits.line, *tally.world]), *_camera_lines(tally, source, pipeline)]
+    for line in [*_warnings(tally, pipeline), *filter(None, tally.decisions), *(details if verbose else [])]:
         print_wrapped(line)
-    if cached != "nothing":
-        print_wrapped(FROM_CACHE[cached])
-    for line in filter(None, [pipeline.fits.line, *tally.world]):
-        print_wrapped(line)
+    print_wrapped(files_line(files, verbose=verbose))
+
+
+def _camera_lines(tally: Tally, source: "Source", pipeline: "Pipeline") -> Iterator[str]:
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     if tally.ids and camera.known and not pipeline.camera(source.info.size).known:
-        print_wrapped(
-            f"camera: focal length {source.info.focal_35mm:g} mm (35 mm equivalent), from the metadata of the file"
-        )
+        yield f"camera: focal length {source.info.focal_35mm:g} mm (35 mm equivalent), from the metadata of the file"
     if tally.ids and not camera.known:
         fov = camera.fov_degrees
-        print_wrapped(
-            f"camera: intrinsics unknown, field of view of {fov:.0f} degrees assumed (--intrinsics sets them)"
-        )
-    print_wrapped(f"results: {', '.join(map(str, files))}")
+        yield f"camera: intrinsics unknown, field of view of {fov:.0f} degrees assumed (--intrinsics sets them)"
+
+
+def files_line(files: list[Path], *, verbose: bool) -> str:
+    """Return the line of the files: all of them, or the first and how many more are in their folder."""
+    if verbose or len(files) <= MAX_FILES:
+        return f"results: {', '.join(map(str, files))}"
+    return f"results: {', '.join(map(str, files[:MAX_FILES]))} and {len(files) - MAX_FILES} more (--verbose)"
 
 
 def report_stills(
-    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, cached: "Found" = "nothing"
-) -> None:
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float,
+    cached: "Found" = "nothing", *, verbose: bool = False,
+) -> None:  # fmt: skip
     """Print the summary of single images, wrapped to the width of the terminal."""
     print_wrapped(
         f"{counted(tally.frames, 'image')}, {counted(tally.people_in_frames, 'person', 'people')}; "
         f"took {seconds:.1f} s; 3D from single images; see sigma for its uncertainty"
     )
-    for line in _shortcomings(tally, pipeline, "image"):
+    for line in [*_warnings(tally, pipeline), *(_shortcomings(tally, "image") if verbose else [])]:
         print_wrapped(line)
     galleries = [path for path in files if path.suffix == ".jpg"]
     print_wrapped(
@@ -132,12 +140,10 @@ def report_stills(
     )
 
 
-def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
-    """Yield the limitations of the results, one line each."""
+def _warnings(tally: Tally, pipeline: "Pipeline") -> Iterator[str]:
+    """Yield what is missing from the results and could be changed, one line each."""
     if not tally.ids:
         yield NOBODY
-    elif tally.frames_without_people:
-        yield f"no person in {tally.frames_without_people} of {counted(tally.frames, what)}"
     if tally.untracked:
         full = tally.max_people >= pipeline.config.max_people
         reason = (
@@ -146,6 +152,14 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
             else "too small, occluded or blurred for keypoints"
         )
         yield f"detected but not tracked: up to {counted(tally.untracked, 'person', 'people')} at a time ({reason})"
+    if pipeline.fallback_reason:
+        yield pipeline.fallback_reason
+
+
+def _shortcomings(tally: Tally, what: str = "frame") -> Iterator[str]:
+    """Yield the limitations of the results, one line each."""
+    if tally.ids and tally.frames_without_people:
+        yield f"no person in {tally.frames_without_people} of {counted(tally.frames, what)}"
     if tally.low_confidence_joints > MIN_REPORTED_FRACTION * tally.joints:
         fraction = tally.low_confidence_joints / tally.joints
         yield f"{fraction:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
@@ -153,8 +167,6 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
         yield f"hands: {tally.hands / (2 * tally.people_in_frames):.0%} of the hands of tracked people detected"
     if tally.faces is not None and tally.people_in_frames:
         yield f"faces: {tally.faces / tally.people_in_frames:.0%} of the faces of tracked people detected"
-    if pipeline.fallback_reason:
-        yield pipeline.fallback_reason
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:

@@ -1,6 +1,7 @@
 """Server of `pose-webcam --web`, which shows live poses in a browser."""
 
 import asyncio
+import re
 import signal
 import socket
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pose.live.web.recording import FinishedRecording
     from pose.pipeline import Pipeline
 
+_STUDIO = "import sys; from pose_apps.view import main; sys.exit(main([sys.argv[1], '--studio', '--no-browser']))"
+_studios: list[asyncio.subprocess.Process] = []
 NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
@@ -54,6 +58,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         live=config,
         world=steps,
         body=config.body,
+        studio=open_studio,
     )
     started = partial(_announce, settings=settings, own_cameras=source is None)
     recorded = partial(_print_recorded, keep_hours=config.keep_hours)
@@ -63,6 +68,22 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         if names := [recording.folder.name for recording in server.finished_recordings()]:
             _print_line(f"recordings in {config.out}: {', '.join(names)}")
     return 0
+
+
+async def open_studio(folder: Path) -> str:
+    """Start `pose-studio` with a recording, and return the address of its page; it ends with this process."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _STUDIO, str(folder), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    _studios.append(process)  # kept, since the process ends when its object is deleted
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = (await process.stdout.readline()).decode()
+    found = re.search(r"http://\S+", line)
+    if found is None:
+        said = (await process.stderr.read()).decode().strip().splitlines() or ["pose-studio did not start"]
+        raise PoseError(said[-1].removeprefix("error: "))
+    return found[0]
 
 
 def _print_recorded(recording: "FinishedRecording", keep_hours: float) -> None:

@@ -1,9 +1,12 @@
 """MQTT: JSON per person, and entities of Home Assistant by its discovery.
 
 Topics are below `pose/`. The connection is made, and made again, in a thread of the library; nothing waits for it.
+User name and password for the broker are environment variables, because other users can read command lines.
 """
 
 import json
+import os
+import re
 import socket
 import time
 from typing import Any
@@ -13,9 +16,11 @@ from pose.live.links.events import FALL
 from pose.live.links.frames import LinkFrame, LinkPerson
 from pose.structures.skeletons import H36M17
 
+USER_VARIABLE, PASSWORD_VARIABLE = "POSE_MQTT_USER", "POSE_MQTT_PASSWORD"
 RATE_HZ = 5.0  # messages of a person per second; events and changes of state are sent at once
 DISCOVERY = "homeassistant"
 STATUS, STATE = "pose/status", "pose/state"
+_LOGIN = (134, 135)  # reasons of MQTT 5 that concern the login; the library translates those of MQTT 3.1.1
 _MAX_QUEUED = 100  # messages that wait for the broker
 # Entities: (component, key in `STATE`, name, further configuration)
 _ENTITIES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
@@ -36,23 +41,26 @@ class MqttLink:
         from paho.mqtt.enums import CallbackAPIVersion
 
         self._place = f"{address.host}:{address.port}"
-        self._sent_at, self._state = -1.0, ""
+        self._sent_at, self._state, self._refused = -1.0, "", ""
         self.trouble = ""
         self._client: Any = client.Client(CallbackAPIVersion.VERSION2, client_id=f"pose-{time.time_ns():x}")
+        if user := os.environ.get(USER_VARIABLE):
+            self._client.username_pw_set(user, os.environ.get(PASSWORD_VARIABLE))
         self._client.max_queued_messages_set(_MAX_QUEUED)
         self._client.reconnect_delay_set(1, 16)
         self._client.will_set(STATUS, "offline", retain=True)
         self._client.on_connect = self._connected
         self._client.on_connect_fail = lambda *_: self._lost("no broker answers")
-        self._client.on_disconnect = lambda *_: self._lost("the broker is away")
+        self._client.on_disconnect = lambda *_: self._lost(self._refused or "the broker is away")
         self._client.connect_async(address.host, address.port, keepalive=30)
         self._client.loop_start()
 
     def _connected(self, client: Any, _user: object, _flags: object, reason: Any, _properties: object) -> None:
         if reason.is_failure:
-            self._lost(f"the broker refuses the connection: {reason}")
-            return
-        self.trouble = ""
+            login = f" ({USER_VARIABLE} and {PASSWORD_VARIABLE} set the login)" if reason.value in _LOGIN else ""
+            self._refused = f"the broker refuses the connection: {str(reason).lower()}{login}"
+            return  # the library disconnects, too
+        self.trouble = self._refused = ""
         for topic, config in discovery().items():
             client.publish(topic, json.dumps(config), retain=True)
         client.publish(STATUS, "online", retain=True)
@@ -119,7 +127,7 @@ def person_json(person: LinkPerson, frame: LinkFrame) -> dict[str, object]:
 
 def discovery() -> dict[str, dict[str, object]]:
     """Return the configuration messages of Home Assistant's discovery by topic."""
-    node = f"pose_{socket.gethostname()}".replace(".", "_").replace("-", "_").lower()
+    node = "pose_" + re.sub(r"[^a-z0-9]", "_", socket.gethostname().lower())  # characters that discovery allows
     found: dict[str, dict[str, object]] = {}
     for component, key, name, more in _ENTITIES:
         config: dict[str, object] = {

@@ -62,6 +62,9 @@ def _address(name: str, given: str, has_address: bool) -> Address:
     place, at, number = given.partition("@")
     person = None
     if at:
+        if name == "mqtt":
+            variables = f"{mqtt.USER_VARIABLE} and {mqtt.PASSWORD_VARIABLE}"
+            raise UsageError(f"{option}: expected HOST:PORT; set the environment variables {variables} for a login")
         if not kind.takes_person:
             raise UsageError(f"{option}: sends all people; omit @{number}")
         if not (number.isascii() and number.isdigit()):

@@ -10,9 +10,10 @@ from pose.multiview.bundle import start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import CAPTURE, ClockHint
-from pose.multiview.motions import find_motions, fused_times, scale_for_height
+from pose.multiview.fitting import find_fitting_rig
+from pose.multiview.motions import find_motions, fused_times, scale_for_heights
 from pose.multiview.observations import observe
-from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
+from pose.multiview.rig import Accuracy, Rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.structures.types import F64
 from pose.utils.json_values import Json
@@ -70,7 +71,9 @@ def calibrate(given: CalibrationInput) -> Calibration:
     tracks = [replace(track, times=track.times - middle) for track in tracks]
     cameras, names = [given.cameras[index] for index in indices], [given.names[index] for index in indices]
     hints = [ClockHint(a, b, 0.0, CAPTURE) for b in range(len(indices)) for a in range(b)]
-    rig = find_rig(tracks, cameras, names, given.known, hints)
+    found = find_fitting_rig(tracks, cameras, names, given.known, hints)
+    rig, indices, names = found.rig, [indices[row] for row in found.kept], [names[row] for row in found.kept]
+    tracks = [replace(track, camera=found.kept.index(track.camera)) for track in tracks if track.camera in found.kept]
     rig = replace(rig, cameras=[replace(camera, drift=0.0) for camera in rig.cameras])  # one clock stamps all images
     if given.scale is not None:
         rig = rescaled(rig, given.scale / rig.scale)
@@ -122,7 +125,7 @@ def _scale_factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float
     ]
     line = fused_times(rig.cameras, ends, HEIGHT_FPS)
     shifted = replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
-    return scale_for_height(find_motions(shifted, line), height)
+    return scale_for_heights(find_motions(shifted, line), {None: height}).factor
 
 
 def _by_camera(tracks: Sequence[ViewTrack], cameras: int) -> list[list[ViewTrack]]:

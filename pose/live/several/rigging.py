@@ -15,6 +15,7 @@ from pose.multiview.types import ViewCamera
 from pose.multiview.videos import MIN_CAMERAS
 
 RETRY_SECONDS = 5.0  # between a failed calibration and the next attempt
+LEFT_OUT_SECONDS = 60.0  # between calibrations if one camera does not fit the others
 GRACE_SECONDS = 10.0  # maximum wait for cameras without enough motion, once two cameras have enough
 KEPT_SECONDS = 40.0  # duration of the frames used by a calibration
 MATCHED_SECONDS = 3.0  # duration of the frames used by an assignment of tracks to people
@@ -101,6 +102,8 @@ class Rigging:
             self._wait_until = now + RETRY_SECONDS
             return
         self.calibration, self.identities = found
+        if any("left out" in note for note in self.calibration.notes):
+            self._wait_until = now + LEFT_OUT_SECONDS
         self._problem = self._moved_message = ""
         self.count += 1
         self._matched_at, self._waits_since = -math.inf, now

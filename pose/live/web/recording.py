@@ -169,10 +169,14 @@ class RecordingStore:
 
     def find(self, key: str, name: str) -> tuple[FinishedRecording, Path] | None:
         """Look up the recording and file of a download URL, no part of which is used as a path; None if unknown."""
-        self.delete_expired()
-        recording = self._finished_by_key.get(key)
+        recording = self.find_recording(key)
         path = None if recording is None else recording.files.get(name)
         return None if recording is None or path is None else (recording, path)
+
+    def find_recording(self, key: str) -> FinishedRecording | None:
+        """Look up the recording of a download URL; None if it is unknown or was deleted."""
+        self.delete_expired()
+        return self._finished_by_key.get(key)
 
     def finished_recordings(self) -> list[FinishedRecording]:
         """Return all finished recordings that have not been deleted."""

@@ -14,6 +14,7 @@ from aiohttp import WSCloseCode, web
 from pose.config import LiveConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource, Loop, PushedFrames
+from pose.live.access import is_loopback
 from pose.live.listener import SHUTDOWN_SECONDS, listening
 from pose.live.loop import DEFAULTS
 from pose.live.web import messages
@@ -25,6 +26,7 @@ from pose.live.web.recording import ALL_BROWSERS, FinishedRecording, RecordingSt
 from pose.live.web.settings import WebSettings
 from pose.live.web.shared import SharedSource
 from pose.pipeline import Pipeline
+from pose.utils.shown import in_brief
 from pose.world.clean import Steps
 
 MAX_BODY_BYTES = 4096  # maximum size of the body of a request
@@ -51,9 +53,14 @@ class WebServer:
         live: LiveConfig = DEFAULTS,
         world: Steps | None = None,
         body: bool = False,
+        studio: Callable[[Path], Awaitable[str]] | None = None,
     ) -> None:
-        """Prepare the server, which `run` starts."""
-        self._body = body
+        """Prepare the server, which `run` starts.
+
+        `studio` opens the folder of a recording in the studio of this computer and returns its address; it may raise
+        PoseError.
+        """
+        self._body, self._studio = body, studio
         self._pipeline = pipeline
         self._settings = settings
         self._loop = partial(LiveLoop, pipeline, config=live, world=world)
@@ -136,6 +143,7 @@ class WebServer:
                 web.post("/session", self._sign_in),
                 web.get("/live", self._live),
                 web.get("/recordings/{key}/{name}", self._recording),
+                web.post("/recordings/{key}/studio", self._open_studio),
             ]
         )
         return app
@@ -186,6 +194,18 @@ class WebServer:
         if request.method == "GET" and response.status == 200:
             recording.downloaded.add(name)
         return response
+
+    async def _open_studio(self, request: web.Request) -> web.Response:
+        """Open a recording in the studio, for a browser of this computer."""
+        recording = self._store.find_recording(request.match_info["key"])
+        if self._studio is None or not is_loopback(request.remote or ""):
+            raise web.HTTPForbidden(text="the studio opens on the computer of the server only")
+        if recording is None:
+            raise web.HTTPNotFound(text="the recording was deleted")
+        try:
+            return web.json_response({"address": await self._studio(recording.folder)})
+        except PoseError as error:
+            return web.Response(status=422, text=in_brief(error))
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
         # Compression is off, so that a small message cannot expand to a large one.

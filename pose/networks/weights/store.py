@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
@@ -337,7 +338,13 @@ class Store:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal. An unchanged file is read once in a process."""
+    now = path.stat()
+    return _sha256_of(path.absolute(), (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@cache
+def _sha256_of(path: Path, state: tuple[int, ...]) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from pose.errors import PoseError
 from pose.lifting.between import fill_between
 from pose.lifting.sides import GivenSides
+from pose.networks.journal import Journal
 from pose.results.cache.checks import check_people, check_poses, entry_parts
 from pose.results.cache.keys import Computes, people_key, poses_key
 from pose.results.cache.store import Cache, Entry
@@ -36,6 +37,7 @@ class CachedPipeline(Computes, Protocol):
     """Pipeline whose people and poses are cached, such as `pose.pipeline.Pipeline`."""
 
     times: StageTimes
+    journal: Journal | None
 
     @property
     def skeleton(self) -> Skeleton:
@@ -62,7 +64,12 @@ class CachedRun:
     """
 
     def __init__(
-        self, pipeline: CachedPipeline, source: Source, cache: Cache | None, stop: threading.Event | None = None
+        self,
+        pipeline: CachedPipeline,
+        source: Source,
+        cache: Cache | None,
+        stop: threading.Event | None = None,
+        journal: Path | None = None,
     ) -> None:
         """Look the results up.
 
@@ -71,8 +78,10 @@ class CachedRun:
             source: The source.
             cache: Cache of results; None computes everything.
             stop: Event that ends the run early when it is set.
+            journal: File in which an interrupted run keeps what its networks found, and from which it continues. Used
+                with a cache, to whose entry the results move.
         """
-        self._pipeline, self._source, self._cache = pipeline, source, cache
+        self._pipeline, self._source, self._cache, self._journal = pipeline, source, cache, journal
         self._stop = stop or threading.Event()
         self._keys: dict[Found, str] = {}
         self._entries: list[Entry] = []
@@ -136,7 +145,15 @@ class CachedRun:
     def results(self) -> Iterator[FrameResult]:
         """Yield the result of every frame, in order. Call this method only once."""
         if self._stored is None:
-            yield from self._pipeline.run(self._source, stop=self._stop)
+            if self._journal is None or not self._keys:
+                yield from self._pipeline.run(self._source, stop=self._stop)
+                return
+            with Journal(self._journal, self._keys["people"]) as journal:
+                self._pipeline.journal = journal
+                try:
+                    yield from self._pipeline.run(self._source, stop=self._stop)
+                finally:
+                    self._pipeline.journal = None
             return
         with closing(self):
             if self.found == "everything":
@@ -180,6 +197,8 @@ class CachedRun:
         if self.found == "nothing":
             self._write(self._keys["people"], results, PEOPLE_PARTS, said)
         self._write(self._keys["everything"], results, POSES_PARTS, {})
+        if self._journal is not None:
+            self._journal.unlink(missing_ok=True)
 
     def _write(self, key: str, results: ResultStore, names: Sequence[str], metadata: dict[str, Any]) -> None:
         assert self._cache is not None

@@ -37,6 +37,22 @@ def read_edits(path: Path | str) -> list[Edit]:
         raise UsageError(f"{path}: {in_brief(error)}") from error
 
 
+def given_edits(edits: Path | str | Sequence[Edit] | None) -> Sequence[Edit]:
+    """Return edits, or those of a file; None gives none.
+
+    Raises:
+        PoseError: If the file cannot be read.
+        UsageError: If it contains anything but valid edits, or these are no edits.
+    """
+    if edits is None:
+        return ()
+    if isinstance(edits, Path | str):
+        return read_edits(edits)
+    if isinstance(edits, Sequence) and not isinstance(edits, str) and all(type(edit) in NAMES for edit in edits):
+        return edits
+    raise UsageError(f"edits: expected a path or a list of edits, got {shown(repr(edits), 60)}")
+
+
 def parse_edits(value: Json) -> list[Edit]:
     """Check the parsed content of a file of edits, and return the edits.
 

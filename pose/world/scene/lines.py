@@ -7,7 +7,6 @@ unrelated: a mixture, as in J. M. Coughlan and A. L. Yuille, "Manhattan World", 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -29,6 +28,8 @@ _VERTICAL, _HORIZONTAL, _OTHER = 0.3, 0.35, 0.35
 _DIRECTION_SIGMA, _PLANE_SIGMA = np.radians([0.4, 0.15])
 # Segments of one wall or frame err together: the likelihood counts as that of so many independent segments at most.
 _INDEPENDENT, _MAX_INDEPENDENT = 0.4, 25.0
+_MAX_ELEMENTS = 20_000  # candidates x axes x segments that are computed together, in the processor's cache
+_MIN_EXPONENT = -60.0  # numbers that are not normalised are slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +72,39 @@ class LineEvidence:
         ahead = np.cross(level, ups)
         cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
         axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
+        most = max(16, _MAX_ELEMENTS // (3 * len(self)))
+        parts = [
+            self._log_likelihood(axes[at : at + most], focals[at : at + most, None, None])
+            for at in range(0, len(axes), most)
+        ]
+        return np.concatenate(parts)
+
+    def _log_likelihood(self, axes: F64, focals: F64) -> F64:
+        """Return the logarithm (B,) of the likelihood of axes (B, 3, 3) and focal lengths (B, 1, 1)."""
         # Normals of the planes through the camera and the segments, and rays to the middles of the segments. Up to a
         # factor, only their z depends on the focal length f: it is divided by f and multiplied by f.
         first, last = self.ends[:, 0], self.ends[:, 1]
         cross = first[:, 0] * last[:, 1] - first[:, 1] * last[:, 0]
         normals = np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross])
         middles = np.column_stack([first + last, np.full(len(self), 2.0)])
-        off = self._products(normals, axes, 1 / focals)
-        middle = self._products(middles, axes, focals)
-        along = np.maximum(np.sqrt(np.maximum(1 - off**2 - middle**2, 0)), 1e-3)
-        # The vanishing point is at the angle `angle` from the segment, seen from the middle of the segment.
-        angle = np.arctan2(np.abs(off), along)
-        sigma = np.hypot(self.sigmas[:, None], _PLANE_SIGMA / along)
-        density = np.exp(-0.5 * (angle / sigma) ** 2) / (np.sqrt(2 * np.pi) * sigma)
-        mixed = density @ np.array([_VERTICAL, _HORIZONTAL / 2, _HORIZONTAL / 2]) + _OTHER / np.pi
+        off = self._squares(normals, axes, 1 / focals)
+        along = np.maximum(1 - off - self._squares(middles, axes, focals), 1e-6)
+        # The angle between a segment and its vanishing point, seen from the middle of the segment, has the sine
+        # `off` and the cosine `along`, here as squares. It has the variance `variance / along`.
+        variance = along * self.sigmas**2 + _PLANE_SIGMA**2
+        exponent = np.maximum(-0.5 * off / variance, _MIN_EXPONENT)
+        density = np.exp(exponent) * np.sqrt(along / variance) / math.sqrt(2 * math.pi)
+        mixed = _VERTICAL * density[:, 0] + _HORIZONTAL / 2 * (density[:, 1] + density[:, 2]) + _OTHER / np.pi
         share = min(_INDEPENDENT, _MAX_INDEPENDENT / len(self))
         return np.asarray(share * np.log(mixed).sum(axis=1))
 
-    def _products(self, vectors: F64, axes: F64, factors: F64) -> F64:
-        """Return the products (B, L, 3) of axes (B, 3, 3) with vectors (L, 3) whose z is scaled by factors (B,)."""
-        begins = [0, *(np.flatnonzero((self.rotations[1:] != self.rotations[:-1]).any(axis=(1, 2))) + 1), len(self)]
-        scaled = np.ones((len(axes), 1, 3))
-        scaled[:, 0, 2] = factors
-        products = np.empty((len(axes), len(self), 3))
-        for begin, end in pairwise(begins):  # segments of one frame
-            products[:, begin:end] = vectors[begin:end] @ np.swapaxes(axes @ self.rotations[begin] * scaled, 1, 2)
-        squares = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors[:, None]) ** 2
-        return np.asarray(products / np.sqrt(np.maximum(squares, 1e-24))[..., None])
+    def _squares(self, vectors: F64, axes: F64, factors: F64) -> F64:
+        """Return the squared cosines (B, 3, L) of axes (B, 3, 3) and vectors (L, 3) whose z is scaled (B, 1, 1)."""
+        level = np.einsum("lij,lj->il", self.rotations[:, :, :2], vectors[:, :2])
+        ahead = (self.rotations[:, :, 2] * vectors[:, 2:]).T
+        products = axes @ level + factors * (axes @ ahead)
+        lengths = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors) ** 2
+        return np.asarray(products**2 / np.maximum(lengths, 1e-24))
 
 
 NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
@@ -129,7 +136,7 @@ def select_lines(
 def _new(ends: F32, known: F32, tolerance: float) -> F32:
     """Return the segments (L, 2, 2) px whose ends are further than `tolerance` from those of all known ones."""
     apart = np.abs(ends[:, None] - known).max(axis=(2, 3))
-    return ends[(apart > tolerance).all(axis=1)]
+    return np.asarray(ends[(apart > tolerance).all(axis=1)])
 
 
 def _wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float]:

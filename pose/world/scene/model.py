@@ -138,7 +138,7 @@ class SceneModel:
 
     def log_posterior(self, candidates: F64) -> F64:
         """Return the logarithm (B,) of the unnormalised posterior density."""
-        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], len(self.lines), 1))
+        most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], 1))
         parts = [self._log_posterior(candidates[at : at + most]) for at in range(0, len(candidates), most)]
         return np.concatenate(parts)
 

@@ -41,6 +41,19 @@ def batch(tmp_path):
     return call
 
 
+@pytest.mark.usefixtures("in_this_process")
+def test_an_index_lists_the_analyses_of_all_clips(clips, batch, tmp_path, capsys):
+    assert batch(clips, *QUICK, "--analyse") == 1  # one is bad
+    page = tmp_path / "out" / "analysis.html"
+    assert capsys.readouterr().out.endswith(f"analysis of all clips: {page}\n")
+    text = page.read_text(encoding="utf-8")
+    assert text.count("no measures") == 2, "the clips are too short"
+    assert 'href="day/squats/analysis.html"' in text
+    assert "not a video" in text
+    assert batch(clips, *QUICK, "--analyse") == 1, "it is written again"
+    assert page.read_text(encoding="utf-8") == text
+
+
 def test_batch_results_equal_pose_run_and_the_manifest_lists_them(clips, batch, tmp_path, capsys):
     assert batch(clips, "--workers", "2") == 1  # one is bad
     said = capsys.readouterr()

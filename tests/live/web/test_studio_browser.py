@@ -6,9 +6,11 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +18,23 @@ import pytest
 from pose_apps.run import main
 from web_pages import SCREENSHOTS, opened, patient
 
+from pose.config import load_preset
 from pose.export.result import Result, load
+from pose.pipeline import Pipeline
+from pose.results.cache import open_cache
+from pose.results.cache.keys import people_key, poses_key
+from pose.results.cache.run import CachedRun
+from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import to_h36m17
+from pose.structures.types import FrameResult
+from pose.video import open_source
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("at_hand")]
 TRUNK = [1, 4, 11, 14]
 
 
 @contextmanager
-def studio(folder: Path, weights: Path) -> Iterator[tuple[str, str]]:
+def studio(folder: Path, weights: Path, *options: str) -> Iterator[tuple[str, str]]:
     """A running pose-studio: its address and token. It is killed at the end, as by a power cut."""
     call = [
         sys.executable,
@@ -33,6 +43,7 @@ def studio(folder: Path, weights: Path) -> Iterator[tuple[str, str]]:
         "from pose_apps.studio.command import main; main()",
         str(folder),
         "--no-browser",
+        *options,
     ]
     environment = os.environ | {"POSE_WEIGHTS_DIR": str(weights)}
     process = subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)
@@ -80,9 +91,82 @@ def error(result: Result, truth: Result) -> float:
     return 1000 * float(np.nan_to_num(np.array(off), nan=1.0)[known].mean())
 
 
-def show(page, time):
-    page.evaluate("time => studio.seek(studio.clip.frameAt(time))", time)
+EXCHANGED_S, JUMP_S, OTHER_JUMP_S, WRONG_HEIGHT_M, NOWHERE = 0.8, 0.5, 1.2, 2.3, (60, 60)
+
+
+def damaged(result: FrameResult, one: int, two: int, skeleton) -> FrameResult:
+    """A frame with known mistakes in the 2D: two people exchange their ids, one has swapped legs, joints jump."""
+    people = result.people
+    keypoints, ids = people.keypoints.copy(), people.ids.copy()
+    legs = [
+        [skeleton.names.index(f"{side}_{name}") for name in ("knee", "ankle", "heel", "foot_index")]
+        for side in ("left", "right")
+    ]
+    for row in np.flatnonzero(people.ids == one):
+        keypoints[row, legs[0] + legs[1]] = keypoints[row, legs[1] + legs[0]]
+    for row in np.flatnonzero(people.ids == two):
+        for at, joint in ((JUMP_S, "left_wrist"), (OTHER_JUMP_S, "right_ankle")):
+            if abs(people.time - at) <= 0.1:
+                keypoints[row, skeleton.names.index(joint)] = NOWHERE
+    if people.time >= EXCHANGED_S - 1e-6:
+        ids = np.where(ids == one, two, np.where(ids == two, one, ids))
+    return replace(result, people=replace(people, keypoints=keypoints, ids=ids))
+
+
+def damage(video: Path, cache: Path, one: int, two: int) -> None:
+    """Replace the stored 2D of a run by a damaged one, and forget its 3D."""
+    pipeline = Pipeline(load_preset("fast"), lazy=True)
+    with open_source(str(video)) as source, open_cache(str(cache)) as known:
+        run = CachedRun(pipeline, source, known)
+        assert run.found == "everything"
+        wrong = ResultStore(None, pipeline.skeleton)
+        for result in run.results():
+            wrong.write(damaged(result, one, two, pipeline.skeleton))
+        people = people_key(pipeline, source)
+        for key in (people, poses_key(pipeline, source, people)):
+            known.remove(key)
+        CachedRun(pipeline, source, known).keep(wrong)
+        known.remove(poses_key(pipeline, source, people))
+        wrong.close()
+
+
+def show(page, seconds):
+    page.evaluate("time => studio.seek(studio.clip.frameAt(time))", seconds)
     page.wait_for_function("() => studio.clip.at(studio.frame) !== null")
+
+
+def choose(page, person, begin, end=None):
+    """Choose a person, a range, and the first frame of it."""
+    page.evaluate("number => studio.choose(number)", person)
+    if end is not None:
+        show(page, begin)
+        page.keyboard.press("i")
+        show(page, end)
+        page.keyboard.press("o")
+    show(page, begin)
+
+
+def use(page, tool, **values):
+    """Fill in what a tool needs, click it, and keep its correction."""
+    panel = page.locator("#tools details", has=page.locator(f"[data-tool={tool}]"))
+    if panel.get_attribute("open") is None:
+        panel.locator("summary").click()
+    for name, value in values.items():
+        field = page.locator(f"#{name}")
+        (field.select_option if field.evaluate("one => one.tagName") == "SELECT" else field.fill)(value)
+    page.click(f"[data-tool={tool}]")
+    kept(page)
+
+
+def drag(page, start, end):
+    """Drag from a place of the image to another one."""
+    spot = "([x, y]) => { const { scale: s, left, top } = studio.overlay.fit; return [left + s * x, top + s * y]; }"
+    page.locator("#overlay").scroll_into_view_if_needed()
+    box = page.locator("#overlay").bounding_box()
+    for place, act in ((start, page.mouse.down), (end, page.mouse.up)):
+        page.mouse.move(*(box[side] + at for side, at in zip("xy", page.evaluate(spot, place), strict=True)))
+        act()
+    kept(page)
 
 
 def kept(page):
@@ -96,74 +180,50 @@ def kept(page):
 
 
 def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, weights_dir, tmp_path):
-    folder, browser = tmp_path / "studio", launch("--no-sandbox")
+    folder, browser, video = tmp_path / "studio", launch("--no-sandbox"), videos / "two-people" / "view-a.mp4"
+    cache, run = folder / ".cache", ["--config", "fast", "--no-overlay", "--quiet"]
+    assert main([str(video), *run, "--cache", str(cache), "--out", str(tmp_path / "truth")]) == 0
+    truth = load(tmp_path / "truth" / "poses.npz")
+    one, two = truth.people
+    heights = {person: truth.table.world_info.heights[person][0] for person in (one, two)}
+    damage(video, cache, one, two)
     with (
         studio(folder, weights_dir) as (address, token),
         opened(browser, f"{address}#token={token}", errors=("the server responded with a status of 400",)) as page,
     ):
-        page.select_option("#preset", "fast", force=True)
-        page.set_input_files("#files", str(videos / "two-people" / "view-a.mp4"))
+        page.locator("#drop summary").click()
+        page.select_option("#preset", "fast")
+        page.fill("#height", str(WRONG_HEIGHT_M))  # so the floor is wrong, too
+        page.set_input_files("#files", str(video))
         page.locator("#clips button", has_text="Open").click()
         page.wait_for_selector("#people label")
         (project,) = ask(address, token, "/projects")
         here = folder / project["id"]
-        truth = load(here / "first.npz")
-        one, two = truth.people
-        left, right = points(truth, one, 0.3, "left_knee", "right_knee")
-        damage = [
-            {"edit": "swap", "person": place(truth, one, 0.8), "other": place(truth, two, 0.8)},
-            {
-                "edit": "sides",
-                "person": place(truth, one, 0.3),
-                "limbs": "legs",
-                "until": 0.6,
-                "left": right,
-                "right": left,
-            },
-            {"edit": "joint", "person": place(truth, two, 0.5), "joint": "left_wrist", "x": 60, "y": 60},
-            {"edit": "floor", "person": place(truth, one, 0.7), "height": 0.35},
-        ]
-        changed = {"revision": 0, "edits": {"format": "pose-edits", "version": 1, "edits": damage}}
-        ask(address, token, f"/projects/{project['id']}/edits", changed)
-        page.wait_for_function(
-            "() => studio.project.revision === 1 && studio.clip.name !== 'first'"
-        )  # it was another tab's
-        damaged = load(here / f"{page.evaluate('studio.clip.name')}.npz")
-        before = error(damaged, truth)
-        assert before > 100
+        first = (here / "first.npz").read_bytes()
+        before = error(load(here / "first.npz"), truth)
+        assert before > 200
 
-        for number, seek, tool in ((one, 0.8, "swap"), (one, 0.3, "sides"), (one, 0.7, "floor")):
-            page.evaluate("number => studio.choose(number)", number)
-            show(page, 0.6)
-            page.keyboard.press("o")
-            show(page, seek)
-            page.keyboard.press("i")
-            if tool == "sides":
-                page.keyboard.press("i")
-                show(page, 0.6)
-                page.keyboard.press("o")
-                show(page, seek)
-            page.select_option("#other", str(two))
-            page.click(f"[data-tool={tool}]")
-            kept(page)
-        page.evaluate("number => studio.choose(number)", two)
-        show(page, 0.5)
-        page.select_option("#joint", "left_wrist")
-        ((x, y),) = points(truth, two, 0.5, "left_wrist")
-        spot = "([x, y]) => { const { scale: s, left, top } = studio.overlay.fit; return [left + s * x, top + s * y]; }"
-        page.locator("#overlay").scroll_into_view_if_needed()
-        box = page.locator("#overlay").bounding_box()
-        page.mouse.move(*(box[side] + at for side, at in zip("xy", page.evaluate(spot, [60, 60]), strict=True)))
-        page.mouse.down()
-        page.mouse.move(*(box[side] + at for side, at in zip("xy", page.evaluate(spot, [x, y]), strict=True)), steps=4)
-        page.mouse.up()
-        kept(page)
+        end = float(truth.times[-1])
+        choose(page, one, EXCHANGED_S)
+        use(page, "swap", other=str(two))
+        choose(page, one, 0.0, end)
+        use(page, "sides", limbs="legs")
+        for at, joint in ((JUMP_S, "left_wrist"), (OTHER_JUMP_S, "right_ankle")):
+            choose(page, two, at)
+            ((x, y),) = points(truth, two, at, joint)
+            drag(page, NOWHERE, (x, y))
+        for person in (one, two):
+            choose(page, person, 0.3)
+            use(page, "height", metres=f"{heights[person]:.2f}")
+            use(page, "floor")
+            use(page, "rename", name=f"Person {person} of two")
+        assert page.evaluate("studio.project.steps") == 10
         if SCREENSHOTS:
             page.screenshot(path=f"{SCREENSHOTS}/studio.png")
         name = page.evaluate("studio.clip.name")
-        corrected = load(here / f"{name}.npz")
-        print(f"error {before:.0f} mm, after four edits {error(corrected, truth):.0f} mm")
-        assert error(corrected, truth) <= 0.2 * before
+        corrected = error(load(here / f"{name}.npz"), truth)
+        print(f"error {before:.0f} mm, after ten edits {corrected:.0f} mm")
+        assert corrected <= 0.2 * before
 
         page.keyboard.press("Control+z")
         page.wait_for_function("name => studio.clip.name !== name", arg=name)
@@ -172,7 +232,8 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
         page.set_input_files(
             "#edits-open",
             {"name": "evil.json", "mimeType": "application/json", "buffer": json.dumps(
-                {"format": "pose-edits", "version": 1, "edits": [damage[3] | {"height": 1e200}]}).encode()},
+                {"format": "pose-edits", "version": 1, "edits": [
+                    {"edit": "floor", "person": place(truth, one, 0.7), "height": 1e200}]}).encode()},
         )  # fmt: skip
         page.wait_for_selector("#message:not([hidden])")
         assert re.fullmatch(
@@ -181,19 +242,36 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
         state = ask(address, token, f"/projects/{project['id']}")
     with studio(folder, weights_dir) as (address, token):  # the program was killed
         assert ask(address, token, f"/projects/{project['id']}") == state
-    out, cache = tmp_path / "out", str(folder / ".cache")
-    call = [
-        str(here / "clip.mp4"),
-        "--config",
-        "fast",
-        "--edits",
-        str(here / "edits.json"),
-        "--out",
-        str(out),
-        "--no-overlay",
-    ]
-    assert main([*call, "--cache", cache, "--quiet"]) == 0
-    assert (out / "poses.npz").read_bytes() == (here / f"{name}.npz").read_bytes()
+    assert (here / "first.npz").read_bytes() == first  # can be restored
+    given = ["--edits", str(here / "edits.json"), "--height", str(WRONG_HEIGHT_M)]
+    call = [str(here / "clip.mp4"), *run, *given, "--cache", str(cache), "--out", str(tmp_path / "out")]
+    assert main(call) == 0
+    assert (tmp_path / "out" / "poses.npz").read_bytes() == (here / f"{name}.npz").read_bytes()
+
+
+def test_a_run_that_was_killed_continues(videos, weights_dir, tmp_path):
+    folder, video = tmp_path / "studio", videos / "dance.mp4"
+    with studio(folder, weights_dir) as (address, token):
+        headers = {"Authorization": f"Bearer {token}"}
+        query = f"{address}api/v1/projects?name=a.mp4&preset=fast"
+        urllib.request.urlopen(urllib.request.Request(query, video.read_bytes(), headers), timeout=240).close()
+        (project,) = ask(address, token, "/projects")
+        path = f"/projects/{project['id']}"
+        while (ask(address, token, path)["progress"] or {"frames": 0})["frames"] < 250:
+            time.sleep(0.1)
+    journal = folder / project["id"] / "journal"
+    known = journal.stat().st_size
+    assert known > 100_000
+    with studio(folder, weights_dir) as (address, token):
+        while (state := ask(address, token, path))["state"] != "done":
+            assert state["state"] in ("queued", "running")
+            assert not journal.exists() or journal.stat().st_size >= known  # it does not start over
+            time.sleep(0.1)
+    out = tmp_path / "out"
+    assert main([str(video), "--config", "fast", "--no-overlay", "--quiet", "--cache", "off", "--out", str(out)]) == 0
+    assert not journal.exists()
+    whole, continued = load(out / "poses.npz"), load(folder / project["id"] / "first.npz")
+    assert np.array_equal(whole.joints(), continued.joints(), equal_nan=True)
 
 
 @pytest.fixture
@@ -262,3 +340,84 @@ def test_two_windows_a_phone_and_the_keyboard(launch, ready):
     )
     assert unnamed == []
     context.close()
+
+
+def violations(page) -> list[str]:
+    """What axe finds wrong on a page, of every rule."""
+    found = axe().run(page).response["violations"]
+    return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
+
+
+def axe():
+    return pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed (extra [dev])"
+    ).Axe()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(launch, videos, weights_dir, tmp_path, scheme):
+    browser, video = launch("--no-sandbox"), videos / "two-people" / "view-a.mp4"
+    with studio(tmp_path / "studio", weights_dir, "--phone") as (address, token):
+        headers = {"Authorization": f"Bearer {token}"}
+        query = f"{address}api/v1/projects?name=a.mp4&preset=fast"
+        urllib.request.urlopen(urllib.request.Request(query, video.read_bytes(), headers), timeout=240).close()
+        phone = ask(address, token, "/phone")["address"]
+        with opened(browser, f"{address}#token={token}", color_scheme=scheme) as page:
+            page.locator("#clips button", has_text="Open").wait_for()
+            page.locator("#drop summary").click()
+            page.click("#phone")
+            assert violations(page) == []
+            page.click("#phone")
+            page.set_input_files("#files", [str(video), str(video)])
+            assert violations(page) == []
+            page.locator("#several button", has_text="Cancel").click()
+            page.locator("#clips button", has_text="Open").click()
+            page.wait_for_selector("#people label")
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                for panel in page.locator("#tools details, #take").all():
+                    if panel.get_attribute("open") is None:
+                        panel.locator("summary").click()
+                    assert violations(page) == []
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+        with opened(browser, phone, color_scheme=scheme) as page:
+            page.locator("#film").wait_for(state="attached")
+            assert violations(page) == []
+
+
+def test_a_phone_sends_a_video_and_several_cameras_give_one_result(launch, videos, weights_dir, tmp_path):
+    browser, folder = launch("--no-sandbox"), tmp_path / "studio"
+    views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
+    with studio(folder, weights_dir, "--phone") as (address, token):
+        with opened(browser, f"{address}#token={token}") as page:
+            page.click("#phone")
+            page.wait_for_function("() => document.getElementById('phone-address').textContent")
+            phone = page.inner_text("#phone-address")
+            assert page.evaluate("document.getElementById('phone-code').width") > 25
+            with opened(browser, phone, viewport={"width": 390, "height": 800}) as small:
+                if SCREENSHOTS:
+                    small.screenshot(path=f"{SCREENSHOTS}/studio-phone.png")
+                small.set_input_files("#film", str(videos / "squats.mp4"))
+                small.wait_for_function("() => document.getElementById('said').textContent.startsWith('Sent')")
+            page.locator("#clips li", has_text="squats").locator("button", has_text="Open").wait_for()
+            page.locator("#drop summary").click()
+            page.select_option("#preset", "fast")
+            page.set_input_files("#files", views)
+            page.click("#several-cameras")
+            page.locator("#clips li", has_text="2 cameras").locator("button", has_text="Open").click()
+            page.wait_for_selector("#people label")
+            assert page.locator("#tools").is_hidden()
+            show(page, 0.5)
+            for camera in ("2", "1"):
+                page.select_option("#camera-choice", camera)
+                page.wait_for_function(
+                    "camera => studio.clip.camera === camera && studio.clip.at(studio.frame)", arg=int(camera)
+                )
+                width, height = page.evaluate("studio.clip.size")
+                shown = np.array(page.evaluate("studio.clip.at(studio.frame).map((row) => row.points)"))
+                assert ((shown > 0) & (shown < [width, height])).mean() > 0.9
+        (project,) = (one for one in ask(address, token, "/projects") if one["cameras"] == 2)
+        wanted = np.linalg.norm(
+            np.diff(load(folder / project["id"] / "first.npz").joints()[:, :, [1, 4]], axis=2), axis=-1
+        )
+        assert 0.1 < np.nanmedian(wanted) < 0.4  # m between the hips

@@ -66,7 +66,12 @@ def test_recording_equals_the_pose_run_format(tmp_path):
         assert sum(1 for _ in video.decode(video=0)) == recorded["frames"]
 
 
-def test_recording_download_needs_the_token():
+def test_download_and_studio_of_a_recording_need_the_token():
+    async def studio(folder):
+        if not (folder / "poses.npz").is_file():
+            raise PoseError("no result")
+        return f"http://127.0.0.1:1/#{folder.name}"
+
     async def test():
         async with serving(source=Clip(), token=TOKEN) as browser:
             await browser.sign_in(TOKEN)
@@ -78,7 +83,18 @@ def test_recording_download_needs_the_token():
                     new += (await receive(live, "result"))[0]["number"] >= begun
                 await live.send_str('{"type":"record","on":false}')
                 (url, *_) = [file["url"] for file in (await receive(live, "recorded"))[0]["files"]]
+            to_studio = f"{browser.address}{url.rpartition('/')[0]}/studio"
+            async with browser.session.post(to_studio, headers=browser.origin) as answer:
+                assert answer.status == 403  # this server was started without one
+            browser.server._studio = studio
+            async with browser.session.post(to_studio, headers=browser.origin) as answer:
+                assert (await answer.json())["address"].startswith("http://127.0.0.1:1/#live-")
+            for origin in ({}, {"Origin": "http://evil.example"}):
+                async with browser.session.post(to_studio, headers=origin) as answer:
+                    assert answer.status == 403
             browser.session.cookie_jar.clear()
+            async with browser.session.post(to_studio, headers=browser.origin) as answer:
+                assert answer.status == 403
             async with browser.get(url) as answer:
                 assert answer.status == 403
 

@@ -49,7 +49,7 @@ def files(folder):
 
 
 def run(dance, out, lifter, *more):
-    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), *map(str, more)]
+    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), "--verbose", *map(str, more)]
     assert main(call) == 0
     return files(out)
 
@@ -166,7 +166,7 @@ def test_warnings_of_a_cached_video_name_the_video(dance, tmp_path, tiny_lifter,
     for name in names:
         (tmp_path / name).write_bytes(data[: len(data) * 2 // 3])
         call = ["--video", str(tmp_path / name), "--formats", "npz", "--out", str(tmp_path / f"{name}-out")]
-        assert main([*call, "--lifter", str(tiny_lifter), "--cache", str(tmp_path / "cache")]) == 1
+        assert main([*call, "--lifter", str(tiny_lifter), "--cache", str(tmp_path / "cache"), "--verbose"]) == 1
         said = capsys.readouterr()
         assert str(tmp_path / name) in said.err.splitlines()[-1]
     assert "from the cache" in said.out

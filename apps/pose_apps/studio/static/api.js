@@ -41,28 +41,40 @@ export const file = (edits) => ({ format: "pose-edits", version: 1, edits });
 export const about = () => answer(BASE);
 export const projects = () => answer(`${BASE}/projects`);
 export const project = (id) => answer(`${BASE}/projects/${id}`);
+export const demo = () => post("/demo");
+export const phone = () => answer(`${BASE}/phone`);
+export const send = (id, name, link, to) => post(`/projects/${id}/results/${name}/send`, { link, address: to });
+export const stopSending = () => post("/send/stop");
+export const blender = (id, name) => post(`/projects/${id}/results/${name}/blender`);
 export const cancel = (id) => post(`/projects/${id}/cancel`);
 export const run = (id, preset) => post(`/projects/${id}/run`, { preset });
 export const solve = (id, edits) => post(`/projects/${id}/solve`, file(edits));
 export const append = (id, revision, edits) => post(`/projects/${id}/edits`, { revision, edits: file(edits) });
 export const move = (id, revision, position) => post(`/projects/${id}/edits`, { revision, position });
 export const result = (id, name) => answer(`${BASE}/projects/${id}/results/${name}`);
-export const frames = (id, name, first, count) => (
-  answer(`${BASE}/projects/${id}/results/${name}/frames?first=${first}&count=${count}`));
+export const frames = (id, name, first, count, camera) => (
+  answer(`${BASE}/projects/${id}/results/${name}/frames?first=${first}&count=${count}&camera=${camera}`));
 export const events = (id, name) => answer(`${BASE}/projects/${id}/results/${name}/events`);
 export const address = (id, rest) => `${BASE}/projects/${id}/${rest}`;
 
-// Sends a video; progress is called with the share that was sent.
-export function upload(video, name, preset, height, progress) {
+// Sends a video; progress is called with the share that was sent. settings: preset, height and number of cameras.
+export const upload = (video, name, settings, progress) => (
+  put(video, `${BASE}/projects?${new URLSearchParams({ name, ...settings })}`, progress));
+
+// Sends the video of the next camera of a project.
+export const uploadCamera = (id, video, name, progress) => (
+  put(video, `${BASE}/projects/${id}/cameras?${new URLSearchParams({ name })}`, progress));
+
+// Sends a file, and returns the answer.
+function put(file, path, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    const query = new URLSearchParams({ name, preset, height });
-    request.open("POST", `${BASE}/projects?${query}`);
+    request.open("POST", path);
     request.upload.addEventListener("progress", (event) => progress(event.loaded / Math.max(event.total, 1)));
     request.addEventListener("load", () => (
       request.status === 201 ? resolve(JSON.parse(request.responseText))
         : reject(new RefusedError(request.status, request.responseText.slice(0, 300)))));
     request.addEventListener("error", () => reject(new RefusedError(0, "The video could not be sent.")));
-    request.send(video);
+    request.send(file);
   });
 }

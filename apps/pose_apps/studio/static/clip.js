@@ -63,6 +63,7 @@ export class Clip {
     Object.assign(this, { id, name, meta, loaded });
     this.times = new Float64Array(bytes(meta.times).buffer);
     this.people = meta.people.map((person) => ({ ...person, bins: bytes(person.bins) }));
+    this.camera = 1;
     this.portions = new Map(); // in order of use
     this.asked = new Map();
   }
@@ -73,6 +74,26 @@ export class Clip {
 
   get length() {
     return this.times.length;
+  }
+
+  // Shows the 2D of another camera of the moment, from 1 on.
+  show(camera) {
+    Object.assign(this, { camera, portions: new Map(), asked: new Map() });
+  }
+
+  get size() {
+    return this.meta.cameras[this.camera - 1]?.size ?? this.meta.size;
+  }
+
+  // Times of the result and of the camera's video, s.
+  toVideo(time) {
+    const { offset, drift } = this.meta.cameras[this.camera - 1] ?? { offset: 0, drift: 0 };
+    return (time - offset) / (1 + drift);
+  }
+
+  fromVideo(time) {
+    const { offset, drift } = this.meta.cameras[this.camera - 1] ?? { offset: 0, drift: 0 };
+    return time * (1 + drift) + offset;
   }
 
   frameAt(time) {
@@ -90,7 +111,7 @@ export class Clip {
       return;
     }
     if (!this.asked.has(number)) {
-      this.asked.set(number, api.frames(this.id, this.name, number * PORTION, PORTION).then((portion) => {
+      this.asked.set(number, api.frames(this.id, this.name, number * PORTION, PORTION, this.camera).then((portion) => {
         portion.people.forEach((person) => {
           ["stage", "sigma", "points", "centre", "angles", "contacts"].forEach((name) => {
             person[name] = shorts(person[name]);

@@ -5,7 +5,7 @@ import { Clip } from "./clip.js";
 import { Overlay } from "./overlay.js";
 import { Queue } from "./queue.js";
 import { StudioScene, trails } from "./scene3d.js";
-import { readEdits, savePicture, showFormats } from "./takeaway.js";
+import { readEdits, savePicture, showFormats, showLinks } from "./takeaway.js";
 import { Chart, Timeline } from "./timeline.js";
 import { TOOLS, stateOf } from "./tools.js";
 
@@ -40,6 +40,7 @@ class Studio {
       return;
     }
     this.queue.start(this.about);
+    showLinks(this.about);
     this.wanted = new URLSearchParams(location.hash.slice(1)).get("project");
   }
 
@@ -65,7 +66,12 @@ class Studio {
     element("title").textContent = project.name;
     element("views").dataset.view = "both";
     this.video.src = api.address(project.id, "video");
+    element("tools").hidden = project.cameras > 1;
+    element("no-tools").hidden = project.cameras === 1;
     await this.show(project.edits);
+    if (project.problem) {
+      this.fail(new Error(project.problem));
+    }
     element("take").open = false;
     this.describe();
   }
@@ -90,6 +96,9 @@ class Studio {
       this.open(first).catch((error) => this.fail(error));
     }
     const now = this.project && projects.find(({ id }) => id === this.project.id);
+    if (now) {
+      this.project.progress = now.progress;
+    }
     if (now && now.revision !== this.project.revision && this.draft.length === 0 && now.state === "done") {
       this.project = now;
       this.show(now.edits).catch((error) => this.fail(error));
@@ -110,7 +119,7 @@ class Studio {
         this.clip = clip;
         this.seconds = seconds;
         this.problems = problems;
-        this.overlay.open(clip.meta);
+        this.overlay.open(clip.meta, clip.size);
         this.timeline.open(clip);
         this.choose(clip.people.some(({ id }) => id === this.person) ? this.person : clip.people[0]?.id ?? null);
         element("time").max = clip.length - 1;
@@ -200,7 +209,9 @@ class Studio {
     element("draft").hidden = draft.length === 0;
     const problems = this.problems?.length ? ` ${this.problems.join(". ")}.` : "";
     const busy = element("studio").hasAttribute("aria-busy");
-    element("draft-text").textContent = busy ? `${this.text}: computing …`
+    const { frames, of } = project.progress ?? {};
+    const far = frames && of ? ` (the first correction computes the 2D again: ${frames} of ${of} frames)` : "";
+    element("draft-text").textContent = busy ? `${this.text}: computing …${far}`
       : `${this.text}: grey is the pose before. Computed in ${this.seconds.toFixed(1)} s.${problems}`;
     element("undo").disabled = draft.length === 0 && project.position === 0;
     element("redo").disabled = project.position === project.steps;
@@ -238,6 +249,8 @@ class Studio {
     element("events-line").hidden = events.length === 0;
     element("events").replaceChildren(new Option(`${events.length} events`, ""), ...events.map(({ name, side, time }) => (
       new Option(`${time.toFixed(2)} s ${side} ${name}`.replace("  ", " "), time))));
+    element("camera-line").hidden = clip.meta.cameras.length === 0;
+    keep("camera-choice", clip.meta.cameras.map(({ name }, row) => new Option(name, row + 1)));
     const angles = [...new Set(clip.meta.angles.map((name) => name.replace(/^(left|right)_/, "")))];
     keep("angle", angles.map((name) => new Option(name.replaceAll("_", " "), name)));
   }
@@ -280,9 +293,19 @@ class Studio {
   seek(frame) {
     if (this.clip) {
       this.frame = Math.min(this.clip.length - 1, Math.max(0, frame));
-      this.video.currentTime = this.clip.times[this.frame] + GAP;
+      this.video.currentTime = Math.max(0, this.clip.toVideo(this.clip.times[this.frame]) + GAP);
       this.draw();
     }
+  }
+
+  // Shows another camera of the moment.
+  async look(camera) {
+    this.pause();
+    this.clip.show(camera);
+    this.video.src = api.address(this.project.id, `video?camera=${camera}`);
+    this.overlay.open(this.clip.meta, this.clip.size);
+    await this.clip.load(this.frame);
+    this.seek(this.frame);
   }
 
   play() {
@@ -310,7 +333,7 @@ class Studio {
     const { times } = this.clip;
     const runs = this.video.readyState > 1 && !this.video.paused;
     const passed = (Number(element("speed").value) * (performance.now() - this.clock.at)) / 1000;
-    const time = runs ? this.video.currentTime : this.clock.time + passed;
+    const time = runs ? this.clip.fromVideo(this.video.currentTime) : this.clock.time + passed;
     const [from, until] = this.range;
     if (element("loop").checked && until !== null && time > times[until]) {
       this.seek(from);
@@ -379,6 +402,10 @@ class Studio {
     act("from", () => this.setRange(0));
     act("until", () => this.setRange(1));
     act("picture", () => savePicture(this));
+    act("blender", () => api.blender(this.project.id, this.clip.name));
+    act("send", () => api.send(this.project.id, this.clip.name, element("link").value, element("link-address").value.trim()));
+    act("send-stop", () => api.stopSending());
+    element("camera-choice").addEventListener("change", ({ target }) => this.look(Number(target.value)).catch((error) => this.fail(error)));
     act("line", () => {
       this.pause();
       this.overlay.drawsLine = !this.overlay.drawsLine;

@@ -18,8 +18,8 @@ export class Overlay {
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
-  open(meta) {
-    Object.assign(this, { meta, drag: null });
+  open(meta, size = meta.size) {
+    Object.assign(this, { meta, size, drag: null });
     this.side = meta.skeleton.names.map((name) => SIDES[name.split("_").find((part) => part in SIDES)] ?? "centre");
   }
 
@@ -30,7 +30,7 @@ export class Overlay {
   }
 
   get fit() {
-    const [width, height] = this.meta.size;
+    const [width, height] = this.size;
     const scale = Math.min(this.canvas.clientWidth / width, this.canvas.clientHeight / height);
     return { scale, left: (this.canvas.clientWidth - scale * width) / 2, top: (this.canvas.clientHeight - scale * height) / 2 };
   }
@@ -51,7 +51,7 @@ export class Overlay {
     let best = REACH / this.fit.scale;
     this.people.forEach(({ id, points }) => points.forEach((point, joint) => {
       const away = point === null ? Infinity : Math.hypot(point[0] - at[0], point[1] - at[1]);
-      if (away < best) {
+      if (away < best && this.meta.cameras.length === 0) { // what several cameras see is no detection
         best = away;
         this.drag = { person: id, joint, to: at };
       }

@@ -5,7 +5,8 @@ import * as api from "./api.js";
 const BUSY_MS = 700;
 const IDLE_MS = 4000;
 const element = (id) => document.getElementById(id);
-const STATES = { queued: "waiting", running: "running", done: "ready", failed: "failed", cancelled: "cancelled" };
+const MAX_CAMERAS = 8;
+const STATES = { incomplete: "waiting for the other cameras", queued: "waiting", running: "running", done: "ready", failed: "failed", cancelled: "cancelled" };
 
 function button(text, action) {
   const made = Object.assign(document.createElement("button"), { type: "button", textContent: text });
@@ -16,9 +17,9 @@ function button(text, action) {
 export class Queue {
   // open(project), changed(projects), failed(error).
   constructor({ open, changed, failed }) {
-    Object.assign(this, { open, changed, failed, sending: new Map(), projects: [], presets: {} });
+    Object.assign(this, { open, changed, failed, sending: new Map(), chosen: [], projects: [], presets: {} });
     element("files").addEventListener("change", (event) => {
-      this.send([...event.target.files]);
+      this.take([...event.target.files]);
       event.target.value = "";
     });
     const drop = element("drop");
@@ -29,13 +30,25 @@ export class Queue {
     ["dragleave", "drop"].forEach((name) => drop.addEventListener(name, () => drop.classList.remove("over")));
     drop.addEventListener("drop", (event) => {
       event.preventDefault();
-      this.send([...event.dataTransfer.files]);
+      this.take([...event.dataTransfer.files]);
     });
+    element("several").addEventListener("close", ({ target }) => {
+      const files = this.chosen;
+      this.chosen = [];
+      if (target.returnValue === "separate") {
+        this.send(files);
+      } else if (target.returnValue === "cameras") {
+        this.sendCameras(files).catch(failed).finally(() => this.poll());
+      }
+    });
+    element("demo").addEventListener("click", () => api.demo().then(() => this.poll()).catch(failed));
+    element("phone").addEventListener("click", () => this.showPhone().catch(failed));
     element("record").addEventListener("click", () => this.record().catch(failed));
   }
 
-  start({ presets }) {
+  start({ presets, phone }) {
     this.presets = presets;
+    element("phone").hidden = !phone;
     element("preset").replaceChildren(...Object.entries(presets).map(([value, text]) => new Option(text, value, value === "standard", value === "standard")));
     this.poll();
   }
@@ -53,21 +66,68 @@ export class Queue {
     this.timer = setTimeout(() => this.poll(), busy ? BUSY_MS : IDLE_MS);
   }
 
+  // Several videos may be those of one moment.
+  take(files) {
+    this.chosen = files;
+    element("several-cameras").disabled = files.length > MAX_CAMERAS;
+    if (files.length > 1) {
+      element("several").returnValue = "";
+      element("several").showModal();
+    } else {
+      this.send(files);
+    }
+  }
+
+  get settings() {
+    return { preset: element("preset").value, height: element("height").value };
+  }
+
   send(files) {
-    files.forEach(async (file) => {
-      this.sending.set(file.name, 0);
+    files.forEach((file) => this.sent(file, (progress) => api.upload(file, file.name, this.settings, progress)).catch(this.failed));
+  }
+
+  async sendCameras([first, ...others]) {
+    const settings = { ...this.settings, cameras: 1 + others.length };
+    const { id } = await this.sent(first, (progress) => api.upload(first, first.name, settings, progress));
+    for (const file of others) {
+      await this.sent(file, (progress) => api.uploadCamera(id, file, file.name, progress));
+    }
+  }
+
+  // Shows the progress of a file.
+  async sent(file, send) {
+    const show = (share) => {
+      this.sending.set(file.name, share);
       this.draw();
-      try {
-        await api.upload(file, file.name, element("preset").value, element("height").value, (share) => {
-          this.sending.set(file.name, share);
-          this.draw();
-        });
-      } catch (error) {
-        this.failed(error);
-      }
+    };
+    show(0);
+    try {
+      return await send(show);
+    } finally {
       this.sending.delete(file.name);
       this.poll();
-    });
+    }
+  }
+
+  async showPhone() {
+    const panel = element("phone-panel");
+    panel.hidden = !panel.hidden;
+    element("phone").setAttribute("aria-expanded", String(!panel.hidden));
+    if (panel.hidden) {
+      return;
+    }
+    const { address, code } = await api.phone();
+    element("phone-address").textContent = address;
+    const canvas = element("phone-code");
+    canvas.hidden = code === null;
+    if (code !== null) {
+      Object.assign(canvas, { width: code.length, height: code.length });
+      const context = canvas.getContext("2d");
+      context.fillStyle = "#fff";
+      context.fillRect(0, 0, code.length, code.length);
+      context.fillStyle = "#000";
+      code.forEach((row, y) => [...row].forEach((dark, x) => dark === "1" && context.fillRect(x, y, 1, 1)));
+    }
   }
 
   // Records the camera of this computer until the second click.
@@ -105,7 +165,8 @@ export class Queue {
     const focused = document.activeElement?.dataset?.key;
     const sent = [...this.sending].map(([name, share]) => this.item(name, `sending, ${Math.round(100 * share)} %`, share));
     const items = [...this.projects].reverse().map((project) => {
-      const { id, name, state, problem, progress } = project;
+      const { id, state, problem, progress } = project;
+      const name = project.cameras > 1 ? `${project.name} (${project.cameras} cameras)` : project.name;
       const [text, share] = this.describe(state, progress, problem);
       const buttons = [];
       if (state === "done") {
@@ -113,7 +174,7 @@ export class Queue {
       } else if (state === "queued" || state === "running") {
         buttons.push(button("Cancel", () => api.cancel(id).then(() => this.poll(), this.failed)));
       }
-      if (state !== "queued" && state !== "running") {
+      if (!["queued", "running", "incomplete"].includes(state)) {
         buttons.push(button("Run again", () => api.run(id, element("preset").value).then(() => this.poll(), this.failed)));
       }
       buttons.forEach((each) => {

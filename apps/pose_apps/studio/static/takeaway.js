@@ -13,19 +13,34 @@ export function showFormats(formats, id, result, person) {
     return;
   }
   shown = key;
-  element("formats").replaceChildren(...formats.map(({ name, for: purpose }) => {
+  element("formats").replaceChildren(...formats.map(({ name, for: purpose, shown: isPage }) => {
     const row = document.createElement("li");
-    const link = Object.assign(document.createElement("a"), { className: "button", textContent: name, download: "" });
-    const query = name === "compare" ? `?${new URLSearchParams({ other: clip, people: `${person},${other}` })}` : "";
-    link.href = api.address(id, `results/${result}/exports/${name}${query}`);
+    const link = Object.assign(document.createElement("a"), { className: "button", textContent: name });
+    Object.assign(link, isPage ? { target: "_blank", rel: "noopener" } : { download: "" });
+    const query = new URLSearchParams({
+      ...(name === "compare" ? { other: clip, people: `${person},${other}` } : {}), ...(isPage ? { show: 1 } : {}),
+    });
+    link.href = api.address(id, `results/${result}/exports/${name}?${query}`);
     row.append(link, Object.assign(document.createElement("span"), { textContent: purpose }));
     return row;
   }));
 }
 
+// Shows the programs that can receive the result at once.
+export function showLinks({ links, blender }) {
+  element("blender").hidden = !blender;
+  element("send-line").hidden = links.length === 0;
+  element("link").replaceChildren(...links.map(({ name }) => new Option(name, name)));
+  const describe = () => {
+    element("link-purpose").textContent = links.find(({ name }) => name === element("link").value)?.for ?? "";
+  };
+  element("link").addEventListener("change", describe);
+  describe();
+}
+
 // Saves the video's current frame with the joints, in the size of the video.
 export async function savePicture({ clip, video, overlay, frame }) {
-  const [width, height] = clip.meta.size;
+  const [width, height] = clip.size;
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
   context.drawImage(video, 0, 0, width, height);

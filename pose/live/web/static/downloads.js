@@ -3,6 +3,7 @@
 import { element } from "./show.js";
 
 const MB = 1e6;
+const LOOPBACK = /^(localhost|127\.[0-9.]+|\[::1\])$/;
 
 function stamp() {
   const now = new Date(Date.now() - 60000 * new Date().getTimezoneOffset());
@@ -45,8 +46,27 @@ export class Downloads {
       const parts = [`${frames} frames`, `${seconds.toFixed(1)} s`, problem, `kept until ${timeIn(left)}`];
       item.querySelector("span").textContent = parts.filter(Boolean).join(", ");
       files.forEach((file) => this.link(item, file.url, file.name, file.name.slice(name.length + 1), file.bytes));
+      if (LOOPBACK.test(location.hostname) && files.length) {
+        this.offerStudio(item, `${files[0].url.slice(0, files[0].url.lastIndexOf("/"))}/studio`);
+      }
     });
     this.show();
+  }
+
+  // Opens the recording in the studio, where it can be corrected. That runs on this computer only.
+  offerStudio(item, address) {
+    const open = Object.assign(document.createElement("button"), { type: "button", textContent: "Open in studio" });
+    open.addEventListener("click", async () => {
+      open.disabled = true;
+      const answer = await fetch(address, { method: "POST" }).catch(() => null);
+      open.disabled = false;
+      if (answer?.ok) {
+        window.open((await answer.json()).address, "_blank", "noopener");
+      } else {
+        item.querySelector("span").textContent = answer ? await answer.text() : "The server does not answer.";
+      }
+    });
+    item.append(open);
   }
 
   // A video of the page, recorded by this browser. It is lost when the page is closed.

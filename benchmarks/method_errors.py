@@ -1,0 +1,280 @@
+"""Errors of lifted joint angles, joints and throws by view: the page docs/reference/method-errors.md and the intervals.
+
+    python -m benchmarks.method_errors --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \
+        --page docs/reference/method-errors.md
+    python -m benchmarks.method_errors --snu ../shared/mocap/snu
+
+Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random
+directions, four times as many for walks)
+through a detector's skeleton with its errors, lifted by `offline` and transformed to the world, against the recorded
+joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from which the analysis takes the
+intervals of angles; the page also has the share of intervals that contain the truth for people held out. `--every N`:
+each Nth recording of UI-PRMD. With `--snu`, print the errors of throws and strokes instead.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pose_datasets.mocap import Clip
+from pose_datasets.snu import load_snu
+
+from benchmarks.analysis import _even, gait_trials, seen_again, ui_prmd_recordings
+from benchmarks.world import fixed_views
+from pose.analysis.body_angles import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
+from pose.analysis.metrics import NORMAL_95
+from pose.analysis.repetitions import find_repetitions
+from pose.analysis.throws import Throw, find_throws
+from pose.body.gait import analyse_gait
+from pose.body.segments import SIDES, Motion
+from pose.functions import lift_sequences
+from pose.lifting.load import load_lifter
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F64
+from pose.world.clean import Steps, clean
+from pose.world.person import person_of
+
+HELD_OUT = ("HC038A", "HC044A", "HC055A", "s09", "s10")
+AROUND_S = 3.0  # before and after a throw
+SAME_S = 0.15  # maximum difference of the times of one throw
+Values = dict[tuple[str, str, str], list[float]]  # by quantity, angle and view: errors in degrees
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A recording as it was, with the position of the camera, and as it was lifted."""
+
+    subject: str
+    true: Motion
+    lifted: Motion
+
+
+def filmed(clips: Iterable[Clip]) -> Iterator[Seen]:
+    """Film each clip once and lift it."""
+    network = load_lifter("offline")
+    for clip in clips:
+        for view in fixed_views([clip], detector=True, min_duration_s=1.0):
+            seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
+            person = person_of(answers[0], seen[0])
+            cleaned = clean({1: person}, person.times, Steps())[1][1]
+            known = np.isfinite(cleaned.placed).all(axis=(1, 2))
+            sigma = np.full((known.sum(), len(H36M17)), 50.0)
+            true = view.joints[np.searchsorted(view.seen.times, person.times[known])].astype(float)
+            yield Seen(
+                view.subject, Motion(person.times[known], true, sigma, camera=view.centre),
+                Motion(person.times[known], cleaned.placed[known].astype(float), sigma),
+            )  # fmt: skip
+
+
+def spans_of(motion: Motion, side: str) -> list[tuple[float, float]]:
+    """The cycles of a walk or of an exercise, s."""
+    strides = [one for one in analyse_gait(motion).strides if one.straight and side in (one.side, "")]
+    if strides:
+        return [(one.start, one.end) for one in strides]
+    return [(one.start, one.end) for one in find_repetitions(motion).items if one.complete]
+
+
+def add_angles(one: Seen, values: Values) -> None:
+    """Add the errors of angles, of mean ranges of motion over at least two cycles, and of left-right differences."""
+    view = view_of(one.true)
+    true, lifted = body_angles(one.true), body_angles(one.lifted)
+    ranges: dict[tuple[str, str], tuple[float, float]] = {}
+    for angle, side in true:
+        known = (is_defined(true, angle, side) > 0) & (is_defined(lifted, angle, side) > 0)
+        errors = (lifted[angle, side] - true[angle, side])[known]
+        errors = (errors + 180) % 360 - 180
+        for label in (view, ANY):
+            values["error", angle, label] += errors[np.isfinite(errors)].tolist()
+        pairs = []
+        for start, end in spans_of(one.true, side):
+            rows = (one.true.times >= start) & (one.true.times <= end)
+            if rows.any() and known[rows].all():
+                pairs.append([float(np.ptp(of[angle, side][rows])) for of in (lifted, true)])
+        if len(pairs) > 1:
+            ranges[angle, side] = a, b = tuple(np.mean(pairs, axis=0))
+            for label in (view, ANY):
+                values["range", angle, label].append(a - b)
+    for angle in {angle for angle, side in ranges if side and (angle, "left") in ranges and (angle, "right") in ranges}:
+        (la, lb), (ra, rb) = (ranges[angle, side] for side in SIDES)
+        for label in (view, ANY):
+            values["difference", angle, label].append((la - ra) - (lb - rb))
+
+
+def add_joints(one: Seen, values: Values) -> None:
+    """Add the distances of the joints from the recorded ones, both relative to the pelvis and with one heading, mm."""
+    turn = _turn(one.lifted.facing, one.true.facing)
+    own = np.einsum("tij,tkj->tki", turn, one.lifted.joints - one.lifted.joints[:, :1])
+    off = 1000 * np.linalg.norm(own - (one.true.joints - one.true.joints[:, :1]), axis=-1)
+    for name, column in zip(H36M17.names, off.T, strict=True):
+        for label in (view_of(one.true), ANY):
+            values["joint", name.removeprefix("left_").removeprefix("right_"), label] += column.tolist()
+
+
+def _turn(a: F64, b: F64) -> F64:
+    """Rotations (T, 3, 3) about the vertical from headings `a` to `b` (T, 3)."""
+    angle = np.arctan2(b[:, 0], b[:, 2]) - np.arctan2(a[:, 0], a[:, 2])
+    zero, one, cosine, sine = np.zeros_like(angle), np.ones_like(angle), np.cos(angle), np.sin(angle)
+    rows = [[cosine, zero, sine], [zero, one, zero], [-sine, zero, cosine]]
+    return np.stack([np.stack(row, axis=1) for row in rows], axis=1)
+
+
+def spread(errors: list[float]) -> float:
+    """Standard deviation whose 95 % interval contains 95 % of the errors."""
+    return float(np.percentile(np.abs(errors), 95)) / NORMAL_95
+
+
+def error_rows(values: Values) -> list[dict[str, str]]:
+    """The rows of `method_errors.csv`; a view with fewer than 20 values has those of all views."""
+    rows = []
+    for angle in dict.fromkeys(angle for kind, angle, _ in values if kind == "error"):
+        for view in (ANY, *VIEWS):
+            cells = {"angle": angle, "view": view}
+            for kind in COLUMNS:
+                own, every = values.get((kind, angle, view), []), values.get((kind, angle, ANY), [])
+                least = 20 if kind != "error" else 600
+                found = own if len(own) >= least else every
+                cells[kind] = f"{spread(found):.1f}" if found else ""
+            rows.append(cells)
+    return rows
+
+
+def coverage(values: Values, rows: list[dict[str, str]]) -> dict[str, float]:
+    """The share of errors of people held out within 1.96 times the standard deviation, by quantity."""
+    table = {(row["angle"], row["view"]): row for row in rows}
+    inside: dict[str, list[bool]] = defaultdict(list)
+    for (kind, angle, view), errors in values.items():
+        cell = table.get((angle, view), {}).get(kind, "")
+        if view != ANY and cell:
+            inside[kind] += (np.abs(errors) <= NORMAL_95 * float(cell)).tolist()
+    return {kind: float(np.mean(flags)) for kind, flags in inside.items()}
+
+
+def throws_line(folder: Path, views: int) -> str:
+    """Errors of throws and strokes of the recordings of SNU, as the rows of a table."""
+    clips = []
+    for clip in load_snu(folder):
+        points, times = _even(clip)
+        if len(times) < 10 or "woody" not in clip.subject:
+            continue
+        whole = Motion(times, points[:, :17], np.full((len(times), 17), 10.0))
+        for number, throw in enumerate(find_throws(whole)):
+            rows = np.abs(times - throw.release) <= AROUND_S
+            name = f"{clip.name}/{number}"
+            clips.append(Clip(clip.subject, name, points[rows].astype(np.float32), times[rows] - times[rows][0]))
+    seen = filmed(seen_again(clip, number) for number in range(views) for clip in clips)
+    errors: dict[str, list[float]] = defaultdict(list)
+    count = found = spurious = 0
+    for one in seen:
+        true, lifted = find_throws(one.true), find_throws(one.lifted)
+        pairs = [(a, b) for a in true for b in lifted if a.side == b.side and abs(a.release - b.release) < SAME_S]
+        count, found, spurious = count + len(true), found + len(pairs), spurious + len(lifted) - len(pairs)
+        for a, b in pairs:
+            for name, value in _measures(a, b).items():
+                errors[name].append(value)
+    lines = [
+        f"{found} of {count} throws and strokes found, {spurious} spurious.",
+        "",
+        "| measure | bias | 95 % of errors below |",
+    ]
+    lines += ["|---|---|---|"]
+    lines += [
+        f"| {name} | {np.mean(values):+.2g} | {np.percentile(np.abs(values), 95):.2g} |"
+        for name, values in errors.items()
+    ]
+    return "\n".join(lines)
+
+
+def _measures(true: Throw, lifted: Throw) -> dict[str, float]:
+    return {
+        "hand speed, share": lifted.speed / true.speed - 1,
+        "release, s": lifted.release - true.release,
+        "wind-up, s": (lifted.back - lifted.start) - (true.back - true.start),
+        "forward phase, s": (lifted.release - lifted.back) - (true.release - true.back),
+        "follow-through, s": (lifted.end - lifted.release) - (true.end - true.release),
+        "elbow flexion at release, degrees": lifted.elbow_flexion - true.elbow_flexion,
+        "hand above shoulder, m": lifted.height - true.height,
+    }
+
+
+def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dict[str, int]) -> str:
+    """The text of the page."""
+    covered = coverage(held_out, rows)
+    of = {(row["angle"], row["view"]): row for row in rows}
+    lines = [
+        "# Errors of the method by view",
+        "",
+        "How far are lifted joint angles and joints from motion capture, by the direction of the camera?",
+        "",
+        "Walks of six people, exercises of UI-PRMD, virtual cameras on tripods, a detector's errors, `offline`, "
+        "unknown body height. Views by the angle between line of sight and sagittal plane: *side* above 60 degrees, "
+        "*front* (or back) below 30. Recordings: "
+        + ", ".join(f"{view} {counts.get(view, 0)}" for view in VIEWS)
+        + ". `python -m benchmarks.method_errors` writes this page and `pose/analysis/method_errors.csv`, from which "
+        "intervals of joint angles are computed.",
+        "",
+        "## Joint angles",
+        "",
+        "Standard deviation in degrees (the bound of 95 % of the errors, divided by 1.96) of the error of the angle in "
+        "a frame, of the mean range of motion over cycles, and of its left-right difference.",
+        "",
+        "| angle | " + " | ".join(VIEWS) + " |",
+        "|---" * (len(VIEWS) + 1) + "|",
+    ]
+    for angle in dict.fromkeys(angle for angle, _ in of):
+        cells = ("/".join(of[angle, view][kind] or "-" for kind in COLUMNS) for view in VIEWS)
+        lines.append(f"| {angle} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        f"People held out ({', '.join(HELD_OUT)}): 95 % intervals contain "
+        + ", ".join(f"{share:.0%} ({kind})" for kind, share in covered.items())
+        + " of the recorded values.",
+        "",
+        "## Joints",
+        "",
+        "Median and 95 % bound of the distance from the recorded joint, relative to the pelvis, equal headings, mm:",
+        "",
+        "| joint | " + " | ".join(VIEWS) + " |",
+        "|---" * (len(VIEWS) + 1) + "|",
+    ]
+    for joint in dict.fromkeys(name for kind, name, _ in kept if kind == "joint" and name != "pelvis"):
+        found = [kept.get(("joint", joint, view), []) + held_out.get(("joint", joint, view), []) for view in VIEWS]
+        cells = (f"{np.median(one):.0f}/{np.percentile(one, 95):.0f}" if one else "-" for one in found)
+        lines.append(f"| {joint} | " + " | ".join(cells) + " |")
+    lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gait", type=Path)
+    parser.add_argument("--ui-prmd", type=Path)
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--snu", type=Path)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--views", type=int, default=4)
+    options = parser.parse_args()
+    if options.snu:
+        print(throws_line(options.snu, options.views))
+        return
+    clips = [seen_again(trial.clip, 100 + number) for number in range(4) for trial in gait_trials(options.gait)]
+    clips += [clip for clip, _ in list(ui_prmd_recordings(options.ui_prmd).values())[:: options.every]]
+    kept, held_out, counts = defaultdict(list), defaultdict(list), defaultdict(int)
+    for one in filmed(seen_again(clip, number) for number in range(options.views) for clip in clips):
+        values = held_out if one.subject.rpartition("-")[2] in HELD_OUT else kept
+        add_angles(one, values)
+        add_joints(one, values)
+        counts[view_of(one.true)] += 1
+    rows = error_rows(kept)
+    with METHOD_ERRORS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["angle", "view", *COLUMNS])
+        writer.writeheader()
+        writer.writerows(rows)
+    options.page.write_text(page(rows, kept, held_out, counts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Calibration without the cameras that do not fit the others."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pose.errors import PoseError
+from pose.multiview.calibrate import Known
+from pose.multiview.clocks import ClockHint
+from pose.multiview.linking import MisfitError
+from pose.multiview.rig import MAX_GOOD_RESIDUAL, Rig, find_rig
+from pose.multiview.types import ViewCamera, ViewTrack, relative_cameras
+from pose.multiview.videos import MIN_CAMERAS
+
+# Maximum error of the other cameras without a calibrated one, relative to its own, to leave it out.
+MAX_ERROR_RATIO = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Calibration of the cameras that fit each other. The world is the frame of the first of them."""
+
+    rig: Rig  # calibration; its notes begin with the cameras that were left out
+    kept: list[int]  # indices of the cameras of `rig`, increasing
+
+
+def find_fitting_rig(
+    tracks: Sequence[ViewTrack],
+    initial_cameras: Sequence[ViewCamera],
+    names: Sequence[str],
+    known: Known,
+    hints: Sequence[ClockHint] = (),
+) -> Fitting:
+    """Find a rig as `find_rig` does, and leave out cameras that do not fit, while two remain.
+
+    Raises:
+        PoseError: If fewer than two cameras fit each other.
+    """
+
+    def found_with(indices: list[int]) -> Rig:
+        place = {index: row for row, index in enumerate(indices)}
+        return find_rig(
+            [replace(track, camera=place[track.camera]) for track in tracks if track.camera in place],
+            relative_cameras([initial_cameras[index] for index in indices]),
+            [names[index] for index in indices],
+            known,
+            [
+                replace(hint, first=place[hint.first], second=place[hint.second])
+                for hint in hints
+                if hint.first in place and hint.second in place
+            ],
+        )
+
+    kept, notes = list(range(len(initial_cameras))), list[str]()
+    while True:
+        try:
+            rig = found_with(kept)
+        except MisfitError as error:
+            if len(kept) <= MIN_CAMERAS:
+                raise
+            notes.append(f"{error}; the camera is left out")
+            del kept[error.camera]
+            continue
+        errors = [one.relative for one in rig.accuracy]
+        worst = max(range(len(kept)), key=errors.__getitem__)
+        if known.poses and len(kept) > MIN_CAMERAS and errors[worst] > MAX_GOOD_RESIDUAL:
+            without = [index for row, index in enumerate(kept) if row != worst]
+            better = _fit(found_with, without)
+            if better is not None and max(one.relative for one in better.accuracy) < MAX_ERROR_RATIO * errors[worst]:
+                wrong = f"{names[kept[worst]]}: the calibration does not fit"
+                notes.append(f"{wrong}; it is left out, as the others fit better without it")
+                rig, kept = better, without
+        return Fitting(replace(rig, notes=[*notes, *rig.notes]), kept)
+
+
+def _fit(found_with: Callable[[list[int]], Rig], indices: list[int]) -> Rig | None:
+    """Return the rig of some cameras; None if they do not fit each other."""
+    try:
+        return found_with(indices)
+    except PoseError:
+        return None
