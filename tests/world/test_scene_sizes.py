@@ -109,6 +109,17 @@ def test_long_walk_shows_the_floor_better_than_a_short_one():
     assert walk(12.0).up_sigma < 0.9 * walk(3.0).up_sigma
 
 
+def test_people_cut_by_the_edge_of_the_image_do_not_stretch_the_scene():
+    """A spectator without feet whom the lifter outputs as 0.7 m tall, as in the tennis clip."""
+    three = [person(-1, 4), person(0.5, 6), person(2, 9)]
+    cut = replace(person(1, 5, lifted=0.7), feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
+    alone, together = solve(three, FOCAL_SIGMA), solve([*three, cut], FOCAL_SIGMA)
+    for one, other in zip(alone.people, together.people, strict=False):
+        assert other.height == pytest.approx(one.height, rel=0.02)
+    assert together.camera_height == pytest.approx(alone.camera_height, rel=0.03)
+    assert np.degrees(np.arccos(min(1.0, alone.up @ together.up))) < 1
+
+
 def test_one_leaning_body_does_not_turn_gravity():
     leaning = replace(person(1, 5), directions=np.tile(up_of(-12, 30), (4, 1)))
     found = solve([person(-1, 4), person(0.5, 6), person(2, 9), leaning], 0.0)
