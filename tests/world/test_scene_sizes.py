@@ -97,6 +97,10 @@ def test_floor_shows_that_a_small_woman_is_not_an_average_adult():
     assert scales[1] / scales[0] == pytest.approx(1.48 / 1.72 / (1.76 / 1.7), rel=0.05)
     low, high = found.people[1].interval
     assert low - 0.06 < 1.48 < high
+    # The prior of heights and the 4 % of distances leave no more, even if the height of the man is known.
+    known = solve([person(0, 3.5, camera=2.1, height=1.76, lifted=1.76, given=True), woman], 0.0, UP).people[1]
+    assert 1.48 < known.height < found.people[1].height
+    assert known.height == pytest.approx(1.61, abs=0.02)
 
 
 def test_long_walk_shows_the_floor_better_than_a_short_one():
