@@ -52,7 +52,7 @@ def test_all_tracks_are_joined_in_one_assignment():
     still = seen_person(standing(4.0))
     places = {1: (0.0, slice(0, 50)), 2: (0.76, slice(0, 50)), 3: (0.4, slice(80, 120)), 4: (1.16, slice(80, 120))}
     people = {
-        number: part(replace(still, root=still.root + [across, 0, 0]), frames)
+        number: part(replace(still, root=still.root + np.array([across, 0, 0])), frames)
         for number, (across, frames) in places.items()
     }
     assert find_joins(people, [0.0]) == {3: 1, 4: 2}
