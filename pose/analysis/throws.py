@@ -21,7 +21,7 @@ MIN_HORIZONTAL = 0.4  # minimum horizontal part of this velocity; that of raised
 BEHIND_M = (
     0.05  # minimum distance of the hand behind the shoulders at the end of the wind-up; that of punches is smaller
 )
-MIN_PATH_M = 0.4  # minimum way forwards
+MIN_PATH_M = 0.3  # minimum way forwards
 FORWARD_S = (0.05, 0.7)  # duration of the forward phase
 WIND_UP_S = 2.0  # time before the forward phase in which the wind-up begins
 FOLLOW_S = 1.0  # maximum follow-through
