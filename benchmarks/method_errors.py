@@ -1,14 +1,14 @@
 """Errors of lifted joint angles, joints and throws by view: the page docs/reference/method-errors.md and the intervals.
 
-    python -m benchmarks.method_errors --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd --every 4 --views 3 \
-        --page docs/reference/method-errors.md
+    python -m benchmarks.method_errors --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \
+        --every 4 --views 3 --page docs/reference/method-errors.md
     python -m benchmarks.method_errors --snu ../shared/mocap/snu
 
 Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random directions,
 four times as many for walks) through a detector's skeleton with its errors, lifted by `offline` and transformed to the
-world, against the recorded joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from which the analysis takes the
-intervals of angles; the page also has the share of intervals that contain the truth for people held out. `--every N`:
-each Nth recording of UI-PRMD. With `--snu`, print the errors of throws and strokes instead.
+world, against the recorded joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from
+which the analysis takes the intervals of angles; the page also has the share of intervals that contain the truth for
+people held out. `--every N`: each Nth recording of UI-PRMD. With `--snu`, print the errors of throws and strokes instead.
 """
 
 import argparse
