@@ -8,7 +8,7 @@ Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripo
 four times as many for walks) through a detector's skeleton with its errors, lifted by `offline` and transformed to the
 world, against the recorded joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from
 which the analysis takes the intervals of angles; the page also has the share of intervals that contain the truth for
-people held out. `--every N`: each Nth recording of UI-PRMD. With `--snu`, print the errors of throws and strokes instead.
+people held out. `--every N`: each Nth recording of UI-PRMD. With `--snu`, print errors of throws and strokes instead.
 """
 
 import argparse

@@ -28,9 +28,9 @@ FOLLOW_S = 1.0  # maximum follow-through
 IN_FRONT = 0.95  # fraction of the way back below which the wind-up has begun
 SLOW = 0.3  # fraction of the largest speed below which the hand has come to rest
 APART_S = 0.6  # minimum time between two throws
-# Assumed standard deviations of the method's errors; that of the speed is relative.
-SPEED_ERROR, WIND_UP_ERROR_S, FORWARD_ERROR_S, FOLLOW_ERROR_S = 0.2, 0.4, 0.1, 0.1
-ELBOW_ERROR_DEGREES, HEIGHT_ERROR_M = 20.0, 0.12
+# Standard deviations of the method's errors (docs/studies/analysis.md); that of the speed is relative.
+SPEED_ERROR, WIND_UP_ERROR_S, FORWARD_ERROR_S, FOLLOW_ERROR_S = 0.21, 0.35, 0.08, 0.05
+ELBOW_ERROR_DEGREES, HEIGHT_ERROR_M = 32.0, 0.11
 MAX_TRAVEL_MPS = 2.5  # maximum speed of the pelvis: runners swing their arms as fast
 
 
