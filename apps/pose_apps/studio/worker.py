@@ -23,6 +23,7 @@ from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
 from pose_apps.support.world import steps_of
 
+MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
 MAX_EVENTS = 5000  # maximum number of events of the analysis
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
@@ -178,7 +179,7 @@ def _events(request: Mapping[str, Any]) -> dict[str, Any]:
     from pose.results import load_poses
 
     table = load_poses(Path(request["poses"]))
-    events = [] if table.placed is None else analyse(table).events
+    events = [] if table.placed is None or len(table) > MAX_ANALYSED else analyse(table).events
     return {"events": [asdict(event) for event in events[:MAX_EVENTS]]}
 
 

@@ -250,18 +250,18 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
 
 
 def test_a_run_that_was_killed_continues(videos, weights_dir, tmp_path):
-    folder, video = tmp_path / "studio", videos / "dance.mp4"
+    folder, video = tmp_path / "studio", videos / "two-people" / "view-a.mp4"
     with studio(folder, weights_dir) as (address, token):
         headers = {"Authorization": f"Bearer {token}"}
         query = f"{address}api/v1/projects?name=a.mp4&preset=fast"
         urllib.request.urlopen(urllib.request.Request(query, video.read_bytes(), headers), timeout=240).close()
         (project,) = ask(address, token, "/projects")
         path = f"/projects/{project['id']}"
-        while (ask(address, token, path)["progress"] or {"frames": 0})["frames"] < 250:
+        while (ask(address, token, path)["progress"] or {"frames": 0})["frames"] < 40:
             time.sleep(0.1)
     journal = folder / project["id"] / "journal"
     known = journal.stat().st_size
-    assert known > 100_000
+    assert known > 20_000
     with studio(folder, weights_dir) as (address, token):
         while (state := ask(address, token, path))["state"] != "done":
             assert state["state"] in ("queued", "running")
