@@ -19,7 +19,7 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.results import ModelInfo, RunInfo
-from pose.results.edits import Edit, given_edits
+from pose.results.edits import Edit, read_edits
 from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
@@ -101,7 +101,7 @@ def lift(
 
     up = checked(heights, pitch, roll)
     WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
-    corrections = given_edits(edits)
+    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
@@ -350,12 +350,12 @@ def several(
     from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
 
-    listed = isinstance(videos, Sequence) and not isinstance(videos, str)
-    if not listed or not all(isinstance(video, str | Path) for video in videos):
+    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
         raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
+    heights: Mapping[int | None, float] | None
     heights = height if height is None or isinstance(height, Mapping) else {None: height}
     setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
@@ -368,15 +368,13 @@ def several(
 
 
 def analyse(
-    result: Result | Path | str,
-    groups: Sequence[str] = analysis.DEFAULT_GROUPS,
-    inputs: analysis.Inputs = analysis.NEUTRAL,
+    result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
 ) -> analysis.Analysis:
-    """Analyse gait, repetitions, throws, jumps and sit-to-stand of all people, as `pose-analyse` does.
+    """Analyse gait, repetitions, jumps, sit-to-stand and ergonomics of all people, as `pose-analyse` does.
 
     Args:
         result: A result with a world, or the path of its file.
-        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all but ergonomics.
+        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all.
         inputs: Inputs of RULA and REBA that a camera cannot observe, such as loads.
 
     Returns:

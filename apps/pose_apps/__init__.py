@@ -5,7 +5,9 @@ example a result file, would reuse the closed descriptor and receive text that l
 """
 
 import os
+import signal
 import sys
+import threading
 from types import TracebackType
 
 
@@ -29,4 +31,15 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
         _usual(kind, error, trace)
 
 
+def _repeat(ignored: "sys.UnraisableHookArgs") -> None:
+    """Repeat Ctrl-C that arrived in a callback of Python, such as that of an import lock, which ignores exceptions."""
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        wake = os.name == "posix"  # a signal of the process also ends waiting of the main thread
+        call, words = (os.kill, [os.getpid(), signal.SIGINT]) if wake else (signal.raise_signal, [signal.SIGINT])
+        threading.Timer(0.05, call, words).start()
+    else:
+        _usual_ignored(ignored)
+
+
 _usual, sys.excepthook = sys.excepthook, _show
+_usual_ignored, sys.unraisablehook = sys.unraisablehook, _repeat

@@ -2,7 +2,7 @@
 
 The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
 pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Large tangential distortion
-are rejected.
+is rejected.
 """
 
 import json
@@ -22,7 +22,7 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import Lab, ViewCamera, relative_cameras
-from pose.structures.camera import Camera, check_intrinsics
+from pose.structures.camera import OTHER_SIZE, Camera, check_intrinsics, size_ratio
 from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
 from pose.utils.json_values import Json
@@ -87,6 +87,20 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         PoseError: If the file is invalid or does not match the videos.
     """
     return _relative(_cameras_of(path, names, sizes))
+
+
+def size_notes(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[str]:
+    """Return messages about cameras of a calibration file whose videos have another size."""
+    notes = []
+    chosen = _for_videos(path, _read(path), names)
+    for name, (_, values), size in zip(names, chosen, sizes, strict=True):
+        width, height = (int(side) for side in values.get("size", values.get("image_size", size)))
+        if (width, height) == size:
+            continue
+        ratio = size_ratio((width, height), size)
+        how = "cropped at the right or bottom (padding of the encoder)" if ratio == 1 else f"scaled by {ratio:.4g}"
+        notes.append(f"{name}: its calibration is for {width} x {height} px, its video {size[0]} x {size[1]}: {how}")
+    return notes
 
 
 def check_cameras(path: Path, names: Sequence[str]) -> None:
@@ -204,9 +218,12 @@ def _intrinsics(
     stated_size = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(side) for side in stated_size)
     size = size or (width, height)
-    if width * size[1] != height * size[0]:
-        raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
-    matrix[:2] *= size[0] / width
+    if min(width, height) <= 0:
+        raise ValueError(f"{name}: expected an image size above 0, got {width} x {height} px")
+    if (ratio := size_ratio((width, height), size)) is None:
+        wrong = f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}; {OTHER_SIZE}"
+        raise ValueError(wrong)
+    matrix[:2] *= ratio
     check_intrinsics(matrix)
     focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
     try:

@@ -11,7 +11,8 @@ from pose.multiview.rig import MAX_GOOD_RESIDUAL, Rig, find_rig
 from pose.multiview.types import ViewCamera, ViewTrack, relative_cameras
 from pose.multiview.videos import MIN_CAMERAS
 
-MAX_ERROR_RATIO = 0.4  # maximum error of the other cameras without a calibrated one, relative to its own, to leave it out
+# Maximum error of the other cameras without a calibrated one, relative to its own, to leave it out.
+MAX_ERROR_RATIO = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ def find_fitting_rig(
     Raises:
         PoseError: If fewer than two cameras fit each other.
     """
+
     def found_with(indices: list[int]) -> Rig:
         place = {index: row for row, index in enumerate(indices)}
         return find_rig(
@@ -64,7 +66,8 @@ def find_fitting_rig(
             without = [index for row, index in enumerate(kept) if row != worst]
             better = _fit(found_with, without)
             if better is not None and max(one.relative for one in better.accuracy) < MAX_ERROR_RATIO * errors[worst]:
-                notes.append(f"{names[kept[worst]]}: the calibration does not fit; it is left out, as the others fit better without it")
+                wrong = f"{names[kept[worst]]}: the calibration does not fit"
+                notes.append(f"{wrong}; it is left out, as the others fit better without it")
                 rig, kept = better, without
         return Fitting(replace(rig, notes=[*notes, *rig.notes]), kept)
 

@@ -59,11 +59,12 @@ def find_links(
 
 def _unlinked(pairs: Collection[tuple[int, int]], cameras: int) -> list[int]:
     """Return the cameras outside the largest group that pairs connect, of equal groups that of the first camera."""
-    groups = [{index} for index in range(cameras)]
+    groups: list[set[int]] = [{index} for index in range(cameras)]
     for pair in pairs:
         joined = [group for group in groups if group.intersection(pair)]
         groups = [set[int]().union(*joined), *(group for group in groups if group not in joined)]
-    return sorted(set(range(cameras)) - max(groups, key=lambda group: (len(group), -min(group))))
+    largest = max(groups, key=lambda group: (len(group), -min(group)))
+    return sorted(set(range(cameras)) - largest)
 
 
 def remedy(known: Known) -> str:

@@ -164,7 +164,9 @@ def scale_for_heights(motions: Sequence[FusedMotion], heights: Mapping[int | Non
     if np.ptp(logs) > _MAX_HEIGHT_CONTRADICTION:
         said = ",".join(f"{row + 1}:{height:.2f}" for row, height in known.items())
         seen = ", ".join(f"{scaled_stature(own[row], factor):.2f}" for row in known)
-        notes.insert(0, f"height: {said} contradict the cameras, which measure {seen} m at the mean scale; check the ids")
+        notes.insert(
+            0, f"height: {said} contradict the cameras, which measure {seen} m at the mean scale; check the ids"
+        )
     return GivenScale(factor, sigma, notes)
 
 

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab
+from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
 from pose.multiview.collect import collect_tracks
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
@@ -268,7 +268,8 @@ def known_setup(
 ) -> Given:
     """Check what is known about several cameras, and open each video once, before any work.
 
-    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`, vertical and floor are those of the calibration, if its file has a frame of its own.
+    `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`,
+    vertical and floor are those of the calibration, if its file has a frame of its own.
 
     Raises:
         PoseError: If a video cannot be opened, or the calibration does not fit it.
@@ -296,4 +297,5 @@ def known_setup(
             sizes.append(source.info.size)
     known = None if calibration is None else read_cameras(Path(calibration), names, sizes)
     lab = None if calibration is None or not keep_frame else read_lab(Path(calibration), names, sizes)
-    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab)
+    notes = [] if calibration is None else size_notes(Path(calibration), names, sizes)
+    return Given(known, refine, None if offsets is None else list(offsets), distance, heights or {}, lab, notes)

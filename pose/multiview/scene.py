@@ -8,6 +8,7 @@ from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
+from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.motions import (
     ADULT_LOG_SIGMA,
     FusedTimes,
@@ -20,7 +21,6 @@ from pose.multiview.motions import (
     stature_of,
 )
 from pose.multiview.results import MultiviewResults
-from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.rig import Rig, rescaled
 from pose.multiview.stored import FusedMotion, scaled_motions
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
@@ -61,6 +61,7 @@ class Given:
     # Body heights in m by id of the person; the key None stands for the person seen longest.
     heights: Mapping[int | None, float] = field(default_factory=dict)
     lab: Lab | None = None  # frame of the calibration, whose vertical and floor are kept; None estimates them
+    notes: list[str] = field(default_factory=list)  # messages about the calibration, such as other image sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,11 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
     hints = clock_hints([first_run.wave for first_run in runs], [first_run.recorded for first_run in runs])
     found = find_fitting_rig([track for run in runs for track in run.tracks], initial_cameras, names, known, hints)
-    rig, kept = found.rig, found.kept
+    rig, kept = replace(found.rig, notes=[*given.notes, *found.rig.notes]), found.kept
     if given.distance is not None:
         *pair, metres = given.distance
         if not set(pair) <= set(kept):
-            raise PoseError(f"distance: one of the two cameras was left out; {rig.notes[0]}")
+            raise PoseError(f"distance: one of the two cameras was left out; {found.rig.notes[0]}")
         one, other = (rig.cameras[kept.index(index)].position for index in pair)
         rig = rescaled(rig, metres / max(math.dist(one, other), 1e-6))
     lab = None if given.lab is None else given.lab.seen_by(initial_cameras[kept[0]])

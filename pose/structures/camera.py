@@ -19,6 +19,11 @@ from pose.structures.types import F64
 # degrees, film lenses less. A wrong value affects scale and distance; results state the assumption.
 ASSUMED_FOV_DEGREES = 55.0
 MAX_IMAGE_SIZES = 100.0  # maximum focal length and principal point, in longer sides of the image
+ENCODER_BLOCK_PX = 16  # px; H.264 codes images in whole macroblocks: ITU-T H.264, 7.4.2.1.1
+OTHER_SIZE = (
+    "neither the same aspect ratio nor the padding of an encoder: crop or scale the video to that size, or calibrate "
+    "at its size"
+)
 FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
 
@@ -120,16 +125,17 @@ class Camera:
         """Return the camera of images of another size.
 
         Raises:
-            UsageError: If the aspect ratio differs.
+            UsageError: If the images are not scaled, or cropped by the padding of an encoder (`size_ratio`).
         """
         if size == self.size:
             return self
-        if self.size[0] * size[1] != self.size[1] * size[0]:
+        if (ratio := size_ratio(self.size, size)) is None:
             raise UsageError(
-                f"intrinsics: are for images of {self.size[0]} x {self.size[1]} px, got {size[0]} x {size[1]}"
+                f"intrinsics: are for images of {self.size[0]} x {self.size[1]} px, got {size[0]} x {size[1]}; "
+                f"{OTHER_SIZE}"
             )
         matrix = self.matrix.copy()
-        matrix[:2] *= size[0] / self.size[0]
+        matrix[:2] *= ratio
         return replace(self, matrix=matrix, size=size)
 
     def mirrored(self) -> "Camera":
@@ -137,6 +143,20 @@ class Camera:
         matrix = self.matrix.copy()
         matrix[0, 2] = self.size[0] - 1 - matrix[0, 2]
         return replace(self, matrix=matrix)
+
+
+def size_ratio(made_for: tuple[int, int], size: tuple[int, int]) -> float | None:
+    """Return the factor from pixels of images (width, height) to those of another size; None if it is ambiguous.
+
+    It is unambiguous for one aspect ratio, within a pixel, and for the padding of a video encoder: 1 if each side is
+    equal, or one of both is the other rounded up to a multiple of `ENCODER_BLOCK_PX`. The padding is at the right and
+    at the bottom, so that pixels keep their coordinates.
+    """
+    ratio = max(size) / max(made_for)
+    if all(abs(ratio * a - b) <= min(1.0, 0.005 * b) for a, b in zip(made_for, size, strict=True)):
+        return ratio
+    padded = [tuple(-(-side // ENCODER_BLOCK_PX) * ENCODER_BLOCK_PX for side in one) for one in (made_for, size)]
+    return 1.0 if any(a in (b, p) for a, b, p in ((made_for, size, padded[1]), (size, made_for, padded[0]))) else None
 
 
 def check_intrinsics(matrix: F64, size: tuple[int, int] | None = None) -> None:

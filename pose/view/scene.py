@@ -14,7 +14,7 @@ from pose.results import Recording
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F32, Flags, I64
+from pose.structures.types import F32, I64, Flags
 from pose.view.head import HEAD_RADIUS
 from pose.world.frame import World
 from pose.world.upright import Upright, is_reliable, mean_up, to_stage

@@ -7,7 +7,8 @@ from test_analyse_command import write
 
 from pose.analysis import ALL, GROUPS, Analysis, analyse
 from pose.analysis.metrics import QUALITIES
-from pose.analysis.norms import POINTS
+from pose.analysis.norms import CHILDREN, POINTS
+from pose.analysis.plausible import RANGE, impossible_reason, norm_width
 from pose.results import load_poses
 
 UNITS = {"m", "s", "m/s", "steps/min", "share", "%", "degrees", "score", "repetitions", "repetitions/min", "log jerk"}
@@ -36,6 +37,9 @@ def check(analysis: Analysis, first: float, last: float) -> None:
         assert (metric.quality == "green") == (metric.doubt == ""), metric
         assert first - 1e-6 <= metric.start <= metric.end <= last + 1e-6, metric
         assert metric.count >= 1
+        assert impossible_reason(metric) == "", metric
+        if metric.name.endswith(RANGE) and metric.quality == "green":
+            assert metric.high - metric.low <= norm_width(metric, CHILDREN), metric
         if not any(word in metric.name for word in SIGNED):
             assert metric.low >= 0, metric
         if metric.unit == "share":

@@ -71,3 +71,16 @@ signal.raise_signal(signal.SIGINT)
 sys.exit(status)
 """
     assert run(code) == (130, "", "interrupted\n")
+
+
+def test_interrupt_in_a_callback_ends_the_command():
+    """Python ignores exceptions of such callbacks: Ctrl-C in one did nothing."""
+    code = """
+import pose_apps, signal, time
+class Freed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+Freed()
+time.sleep(100)
+"""
+    assert run(code) == (-signal.SIGINT, "", "interrupted\n")

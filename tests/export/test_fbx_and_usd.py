@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from glb_reader import node_places
 
 from pose.body.character.look import CharacterMotion, character_of
 from pose.body.character.posing import pose_character, skin
@@ -15,6 +17,8 @@ from pose.body.soles import smooth_feet
 from pose.errors import PoseError
 from pose.export import blender as blender_conversion
 from pose.export import check_formats, export
+from pose.structures.rotations import unit
+from pose.structures.skeletons import H36M17
 
 
 @pytest.fixture
@@ -91,6 +95,27 @@ def test_blender_writes_fbx(recorded, tmp_path):
     fbx_camera, glb_camera = (json.loads(line[6:]) for line in run.stdout.splitlines() if line.startswith("RESULT"))
     assert len(fbx_camera[0]) == len(glb_camera[0]) == 1
     np.testing.assert_allclose(fbx_camera, glb_camera, atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("bpy") is None and shutil.which("blender") is None, reason="needs bpy or Blender")
+def test_a_character_in_fbx_moves_as_the_person(recorded, tmp_path):
+    """A file that Blender wrote, with its own bone axes and units."""
+    recording, places = recorded(10)
+    recording.foot_lock = False
+    (made,) = export(recording, ["fbx"], tmp_path, "mine")
+    recording.character = made.path
+    (moved,) = export(recording, ["glb"], tmp_path, "poses")
+    assert "bones by name" in str(moved)
+    found = node_places(moved.path)[0]
+    for start, end, bones in (
+        ("left_elbow", "left_wrist", ("ForeArm", "Hand")),
+        ("left_hip", "left_knee", ("UpLeg", "Leg")),
+    ):
+        wanted = places[0][:, H36M17.index(end)] - places[0][:, H36M17.index(start)]
+        a, b = (next(value for name, value in found.items() if name.endswith(f"Left{bone}")) for bone in bones)
+        cosine = (unit(wanted) * unit(b - a)).sum(axis=-1)
+        assert np.degrees(np.arccos(np.clip(cosine, -1, 1))).max() < 3
 
 
 def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):

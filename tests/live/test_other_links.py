@@ -341,7 +341,7 @@ def test_foxglove_serves_ros_messages_to_websocket_clients(rng):
     frame = link_frame(rng)
     link = FoxgloveLink(Address("--send foxglove", "127.0.0.1", port))
     try:
-        with pytest.raises(PoseError, match=f"--send foxglove: cannot listen on 127.0.0.1:{port}"):
+        with pytest.raises(PoseError, match=f"--send foxglove: cannot listen on 127.0.0.1:{port}: failed"):
             FoxgloveLink(Address("--send foxglove", "127.0.0.1", port))
         link.send(frame)
         with connect(f"ws://127.0.0.1:{port}", subprotocols=["foxglove.sdk.v1"]) as client:

@@ -79,5 +79,5 @@ def test_sound_contradicts_one_clock_where_motion_cannot(filmed):
 def test_other_people_are_no_common_clock(filmed):
     cameras, tracks = filmed
     elsewhere = replace(tracks[1], keypoints=tracks[1].keypoints + np.float32(500))
-    with pytest.raises(PoseError, match="no person is seen by two cameras|does not fit"):
+    with pytest.raises(PoseError, match=r"no person is seen by two cameras|does not fit"):
         rig_of(cameras, [tracks[0], elsewhere])

@@ -64,7 +64,7 @@ def test_an_uncalibrated_camera_of_another_scene_is_left_out(wrong):
 
 def test_two_cameras_that_do_not_fit_end_the_run():
     cameras = [EXACT[0], replace(EXACT[1], rotation=setups.turned(20) @ EXACT[1].rotation), EXACT[2]]
-    with pytest.raises(PoseError, match="no person is seen by two cameras|does not fit"):
+    with pytest.raises(PoseError, match=r"no person is seen by two cameras|does not fit"):
         find_scene(runs_of(TRACKS[:2], cameras)[:2], NAMES[:2], Given(cameras[:2], offsets=[0.0] * 2))
 
 

@@ -90,6 +90,14 @@ def test_calibration_inputs_that_failed_before_are_rejected(tmp_path, change):
     read(path)
 
 
+def test_an_image_size_of_zero_is_named(tmp_path):
+    """It was a division by zero."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"cam_0": CAMERA | {"size": [0, 480]}, "cam_1": DOCUMENT["cam_1"]}))
+    with pytest.raises(PoseError, match="left: expected an image size above 0, got 0 x 480 px"):
+        read_cameras(path, NAMES, SIZES)
+
+
 def test_yaml_that_crashes_opencv_is_rejected(tmp_path):
     (tmp_path / "a.yml").write_bytes(stereo(tmp_path / "whole.yml")[1:])
     with pytest.raises(PoseError, match="not a calibration") as caught:

@@ -155,7 +155,7 @@ def test_qualisys_scales_to_video_size_and_skips_inactive_cameras(tmp_path):
         (written().replace('r11="', 'r11="2" old="'), "R is not a rotation matrix"),
         (written().replace('x="', 'x="nan" old="'), "x is not a finite number"),
         (written(head='<!DOCTYPE a [<!ENTITY b "c">]>'), "document type definition"),
-        (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840"),
+        (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840; neither"),
     ],
 )
 def test_invalid_qualisys_file_gives_a_one_line_error(tmp_path, text, message):

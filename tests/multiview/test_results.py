@@ -10,7 +10,7 @@ import scenes
 
 from pose.errors import PoseError
 from pose.export import export, open_selection
-from pose.multiview.calibration_files import check_cameras, read_cameras
+from pose.multiview.calibration_files import check_cameras, read_cameras, size_notes
 from pose.multiview.motions import find_motions, scale_for_heights, stature_of
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import rescaled
@@ -142,6 +142,37 @@ def test_toml_calibrations_of_other_programs_are_read(tmp_path):
     assert right.focal == pytest.approx(1200)  # the video is twice as large
     np.testing.assert_allclose(right.rotation, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-6)
     np.testing.assert_allclose(right.translation, [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("made_for", "size", "ratio", "note"),
+    [
+        ((1088, 1920), (1080, 1920), 1.0, "cropped at the right"),
+        ((1920, 1080), (1920, 1088), 1.0, "cropped at the right"),
+        ((1280, 720), (854, 480), 854 / 1280, "scaled by 0.667"),
+        ((1920, 1080), (1920, 1080), 1.0, ""),
+    ],
+)
+def test_calibrations_for_other_image_sizes_are_cropped_or_scaled(tmp_path, made_for, size, ratio, note):
+    camera = {"K": [[1000, 0, 500], [0, 1000, 400], [0, 0, 1]], "R": np.eye(3).tolist(), "size": made_for}
+    document = {"cameras": [camera | {"name": name, "t": [x, 0, 0]} for x, name in enumerate(NAMES)]}
+    (tmp_path / "cameras.json").write_text(json.dumps(document))
+    for found in read_cameras(tmp_path / "cameras.json", NAMES, [size] * 2):
+        assert found.focal == pytest.approx(1000 * ratio)
+        np.testing.assert_allclose(found.centre, [500 * ratio, 400 * ratio])
+        assert found.size == size
+    notes = size_notes(tmp_path / "cameras.json", NAMES, [size] * 2)
+    assert len(notes) == (2 if note else 0)
+    assert all(note in one for one in notes)
+
+
+@pytest.mark.parametrize(("made_for", "size"), [((1600, 1200), (1600, 900)), ((1088, 1920), (1072, 1920))])
+def test_a_calibration_for_another_part_of_the_image_says_crop_or_scale(tmp_path, made_for, size):
+    camera = {"K": [[1000, 0, 500], [0, 1000, 400], [0, 0, 1]], "R": np.eye(3).tolist(), "size": made_for}
+    document = {"cameras": [camera | {"name": name, "t": [x, 0, 0]} for x, name in enumerate(NAMES)]}
+    (tmp_path / "cameras.json").write_text(json.dumps(document))
+    with pytest.raises(PoseError, match="crop or scale the video to that size"):
+        read_cameras(tmp_path / "cameras.json", NAMES, [size] * 2)
 
 
 @pytest.mark.parametrize(

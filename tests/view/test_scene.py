@@ -42,7 +42,8 @@ def test_scene_places_people_on_the_floor(stage):
 @pytest.mark.parametrize("mark", ["doubtful", "partial"])
 def test_unreliable_positions_do_not_stretch_the_scene(tmp_path, mark):
     """A phantom far behind two people, and a person who enters the view."""
-    with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), world=WorldInfo(World(np.eye(3), 0.0, GIVEN, 1.0)))) as writer:
+    world = WorldInfo(World(np.eye(3), 0.0, GIVEN, 1.0))
+    with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), world=world)) as writer:
         for i in range(10):
             seen = seen_result([(0, 0, 4.0), (1, 0, 4.0), (30, 0, 60.0)], index=i, time=i / 10)
             marks = {mark: np.array([False, False, True])}

@@ -97,7 +97,7 @@ class StudioWorker:
         from pose.results.run import counted
 
         begun, videos, height = time.perf_counter(), request["videos"], request.get("height")
-        setup = known_setup(videos, None, height=None if height is None else float(height))
+        setup = known_setup(videos, None, heights=None if height is None else {None: float(height)})
         workers = camera_workers(len(videos), "auto")
         pipeline = Pipeline(with_threads(load_preset(request["preset"]), workers), lazy=True)
         progress, frames, total = _reporter(report, begun), itertools.count(1), _frames_of(videos)

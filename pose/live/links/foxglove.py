@@ -32,7 +32,8 @@ class FoxgloveLink:
             )
         except (OSError, RuntimeError) as error:
             place = f"{address.host}:{address.port}"
-            raise PoseError(f"{address.option}: cannot listen on {place}: {str(error).lower()}") from error
+            why = str(error).removeprefix("FoxgloveError: ").lower()
+            raise PoseError(f"{address.option}: cannot listen on {place}: {why}") from error
 
     def send(self, frame: LinkFrame) -> None:
         """Send the messages of a frame to all clients."""

@@ -48,9 +48,9 @@ def given_edits(edits: Path | str | Sequence[Edit] | None) -> Sequence[Edit]:
         return ()
     if isinstance(edits, Path | str):
         return read_edits(edits)
-    if not isinstance(edits, Sequence) or not all(type(edit) in NAMES for edit in edits):
-        raise UsageError(f"edits: expected a path or a list of edits, got {shown(repr(edits), 60)}")
-    return edits
+    if isinstance(edits, Sequence) and not isinstance(edits, str) and all(type(edit) in NAMES for edit in edits):
+        return edits
+    raise UsageError(f"edits: expected a path or a list of edits, got {shown(repr(edits), 60)}")
 
 
 def parse_edits(value: Json) -> list[Edit]:

@@ -136,7 +136,7 @@ def select_lines(
 def _new(ends: F32, known: F32, tolerance: float) -> F32:
     """Return the segments (L, 2, 2) px whose ends are further than `tolerance` from those of all known ones."""
     apart = np.abs(ends[:, None] - known).max(axis=(2, 3))
-    return ends[(apart > tolerance).all(axis=1)]
+    return np.asarray(ends[(apart > tolerance).all(axis=1)])
 
 
 def _wanted_times(times: F64, begins: Sequence[float], moves: bool) -> list[float]:
