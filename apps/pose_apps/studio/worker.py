@@ -40,19 +40,10 @@ class StudioWorker:
         if request["do"] == "run":
             return self._run(request, report)
         if request["do"] == "warm":
-            return self._warm(request["preset"])
+            return _warm()
         if request["do"] == "send":
             return _send(request, report)
         return _export(request) if request["do"] == "export" else _events(request)
-
-    def _warm(self, preset: str) -> dict[str, Any]:
-        import pose.results.recorded
-        import pose.results.run
-        import pose.video  # noqa: F401
-
-        if preset:
-            self._pipeline = preset, Pipeline(load_preset(preset))
-        return {}
 
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
@@ -145,6 +136,17 @@ def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     context = RunContext(lambda results, *_: iter(results), lambda problems: None)
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
     draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+
+
+def _warm() -> dict[str, Any]:
+    """Import what a run needs. Networks are loaded later, since their weights may have to be fetched."""
+    import pose.networks.litert
+    import pose.networks.onnx
+    import pose.results.recorded
+    import pose.results.run
+    import pose.video  # noqa: F401
+
+    return {}
 
 
 def _send(request: Mapping[str, Any], report: Report) -> dict[str, Any]:
