@@ -25,7 +25,7 @@ MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's h
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
 MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
 # Factors on the standard deviations of clock offsets and rotations of cameras that are calibrated from people, fitted
-# to 21 cameras of simulated scenes of training subjects (docs/studies/cameras.md). An error of the pose moves the clock.
+# to 21 cameras of scenes of training subjects (docs/studies/cameras.md). An error of the pose moves the clock.
 CLOCK_FACTOR, ROTATION_FACTOR = 10.0, 4.0
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
