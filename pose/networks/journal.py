@@ -24,7 +24,7 @@ class Journal:
     """Answers of networks in the order of their calls, in a file: first those of the earlier run, then new ones."""
 
     def __init__(self, path: Path, key: str) -> None:
-        """Open a journal; one of another run (`key`) is started anew.
+        """Open a journal. One of another run, with another `key`, is replaced.
 
         Raises:
             PoseError: If the file cannot be written.

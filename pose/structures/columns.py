@@ -98,6 +98,7 @@ def columns_of(kind: type) -> tuple[Column, ...]:
 
 
 _row_types: "dict[tuple[type, int], np.dtype[np.void]]" = {}
+_row_shapes: dict[tuple[type, int], list[tuple[Column, tuple[int, ...]]]] = {}
 
 
 def row_type(kind: type, keypoints: int = 0) -> "np.dtype[np.void]":
@@ -137,15 +138,18 @@ class ColumnSet:
         Raises:
             ValueError: If an array has another shape than declared.
         """
-        first, count = columns_of(type(self))[0], len(self)
-        for one in columns_of(type(self)):
+        key = type(self), keypoints
+        if key not in _row_shapes:
+            _row_shapes[key] = [(one, one.row_shape(keypoints)) for one in columns_of(type(self))]
+        first, count = _row_shapes[key][0][0], len(self)
+        for one, shape in _row_shapes[key]:
             values = getattr(self, one.attribute)
             if values is None and one.nullable:
                 continue
             if values is None or (count and not len(values) and one is not first):
                 object.__setattr__(self, one.attribute, one.filled(count, keypoints))
             else:
-                check_shape(self, one.attribute, (count, *one.row_shape(keypoints)))
+                check_shape(self, one.attribute, (count, *shape))
 
     def __len__(self) -> int:
         return len(getattr(self, columns_of(type(self))[0].attribute))

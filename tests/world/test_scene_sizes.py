@@ -98,6 +98,10 @@ def test_floor_shows_that_a_small_woman_is_not_an_average_adult():
     assert scales[1] / scales[0] == pytest.approx(1.48 / 1.72 / (1.76 / 1.7), rel=0.05)
     low, high = found.people[1].interval
     assert low - 0.06 < 1.48 < high
+    # The prior of heights and the 4 % of distances leave no more, even if the height of the man is known.
+    known = solve([person(0, 3.5, camera=2.1, height=1.76, lifted=1.76, given=True), woman], 0.0, UP).people[1]
+    assert 1.48 < known.height < found.people[1].height
+    assert known.height == pytest.approx(1.61, abs=0.02)
 
 
 def test_long_walk_shows_the_floor_better_than_a_short_one():
@@ -108,6 +112,17 @@ def test_long_walk_shows_the_floor_better_than_a_short_one():
         return solve([evidence_of(prepare(1, walker, None, Steps()))], 0.0)
 
     assert walk(12.0).up_sigma < 0.9 * walk(3.0).up_sigma
+
+
+def test_people_cut_by_the_edge_of_the_image_do_not_stretch_the_scene():
+    """A spectator without feet whom the lifter outputs as 0.7 m tall, as in the tennis clip."""
+    three = [person(-1, 4), person(0.5, 6), person(2, 9)]
+    cut = replace(person(1, 5, lifted=0.7), feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
+    alone, together = solve(three, FOCAL_SIGMA), solve([*three, cut], FOCAL_SIGMA)
+    for one, other in zip(alone.people, together.people, strict=False):
+        assert other.height == pytest.approx(one.height, rel=0.02)
+    assert together.camera_height == pytest.approx(alone.camera_height, rel=0.03)
+    assert np.degrees(np.arccos(min(1.0, alone.up @ together.up))) < 1
 
 
 def test_one_leaning_body_does_not_turn_gravity():

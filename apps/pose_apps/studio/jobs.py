@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError
-from pose_apps.studio.projects import CANCELLED, DEFAULT, DONE, FAILED, FIRST, QUEUED, RUNNING, Project
+from pose_apps.studio.projects import CANCELLED, DONE, FAILED, FIRST, QUEUED, RUNNING, Project
 
 MAX_LINE_BYTES = 1 << 20
 Progress = Callable[[dict[str, Any]], None]
@@ -77,12 +77,12 @@ class Jobs:
         self.solver, self._runner = WorkerProcess(), WorkerProcess()
         self._warming: set[asyncio.Task[None]] = set()
 
-    def warm(self, worker: WorkerProcess, preset: str = "") -> None:
-        """Start a worker and import its code, and load the networks of a preset if one is given, before its request."""
+    def warm(self, worker: WorkerProcess) -> None:
+        """Start a worker, and import its code before its first request."""
 
         async def ask() -> None:
-            with suppress(PoseError):  # such as missing weights, which the request reports
-                await worker.ask({"do": "warm", "preset": preset})
+            with suppress(PoseError):  # the request reports it
+                await worker.ask({"do": "warm"})
 
         self._warming.add(task := asyncio.create_task(ask()))
         task.add_done_callback(self._warming.discard)
@@ -121,7 +121,7 @@ class Jobs:
 
     async def run(self) -> None:
         """Run the projects of the queue, one after another, until cancelled."""
-        self.warm(self._runner, DEFAULT)
+        self.warm(self._runner)
         try:
             while True:
                 while self._waiting:

@@ -25,7 +25,6 @@ from pose.utils.written_files import writing
 
 FORMAT, VERSION = "pose-studio", 1
 PRESETS = {"fast": "Faster", "standard": "Standard", "best": "More accurate"}
-DEFAULT = "standard"  # preset
 SUFFIXES = (".mp4", ".mov", ".m4v", ".webm", ".mkv", ".avi")
 QUEUED, RUNNING, DONE, FAILED, CANCELLED = "queued", "running", "done", "failed", "cancelled"
 INCOMPLETE = "incomplete"  # videos of further cameras have not arrived

@@ -342,7 +342,8 @@ class Studio:
         """Play a result in real time to other programs, in place of what is sent at the moment."""
         body, poses = await _read_object(request), self._existing(request)
         link, address = body.get("link"), body.get("address", "")
-        if link not in dict(live_links()) or not isinstance(address, str) or "," in address:
+        texts = isinstance(link, str) and isinstance(address, str)
+        if not texts or link not in dict(live_links()) or "," in address:
             raise UsageError(f"link: expected one of {', '.join(dict(live_links()))} and an address")
         await self._player.stop()
         send = f"{link}={address}" if address else link

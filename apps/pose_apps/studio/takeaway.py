@@ -13,7 +13,7 @@ EXPORTS = {
     "report": "For coaches and physiotherapists: measures of the movement with charts, to read and print.",
     "html": "For everyone: a page with video, 3D and joint angles that opens without any program.",
     "overlay": "For everyone: the video with the skeletons drawn on it.",
-    "compare": "For coaches: two people or two clips side by side, by repetition.",
+    "compare": "For coaches: the measures of two people or two clips, by repetition.",
     "angles": "For spreadsheets: the joint angles of every frame.",
     "csv": "For spreadsheets and statistics: the position of every joint in every frame.",
     "glb": "For animators: characters with their motion for Blender, Unity, Unreal and browsers.",

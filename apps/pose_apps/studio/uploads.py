@@ -177,7 +177,7 @@ def first_image(video: Path, name: str) -> U8:
     """Return the first image of a video, with its name in errors.
 
     Raises:
-        UsageError: If the file is no video.
+        UsageError: If the file is not a video.
     """
     from pose.video import open_source
 

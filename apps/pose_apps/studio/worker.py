@@ -23,6 +23,7 @@ from pose.pipeline import Pipeline
 from pose.utils.shown import in_brief
 from pose_apps.support.world import steps_of
 
+MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
 MAX_EVENTS = 5000  # maximum number of events of the analysis
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
@@ -39,19 +40,10 @@ class StudioWorker:
         if request["do"] == "run":
             return self._run(request, report)
         if request["do"] == "warm":
-            return self._warm(request["preset"])
+            return _warm()
         if request["do"] == "send":
             return _send(request, report)
         return _export(request) if request["do"] == "export" else _events(request)
-
-    def _warm(self, preset: str) -> dict[str, Any]:
-        import pose.results.recorded
-        import pose.results.run
-        import pose.video  # noqa: F401
-
-        if preset:
-            self._pipeline = preset, Pipeline(load_preset(preset))
-        return {}
 
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
@@ -146,6 +138,17 @@ def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
 
 
+def _warm() -> dict[str, Any]:
+    """Import what a run needs. Networks are loaded later, since their weights may have to be fetched."""
+    import pose.networks.litert
+    import pose.networks.onnx
+    import pose.results.recorded
+    import pose.results.run
+    import pose.video  # noqa: F401
+
+    return {}
+
+
 def _send(request: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Send a result to other programs in real time, again and again; the first report says that it runs."""
     from pose.live.links import open_links
@@ -178,7 +181,7 @@ def _events(request: Mapping[str, Any]) -> dict[str, Any]:
     from pose.results import load_poses
 
     table = load_poses(Path(request["poses"]))
-    events = [] if table.placed is None else analyse(table).events
+    events = [] if table.placed is None or len(table) > MAX_ANALYSED else analyse(table).events
     return {"events": [asdict(event) for event in events[:MAX_EVENTS]]}
 
 

@@ -91,11 +91,11 @@ def error(result: Result, truth: Result) -> float:
     return 1000 * float(np.nan_to_num(np.array(off), nan=1.0)[known].mean())
 
 
-EXCHANGED_S, JUMP_S, OTHER_JUMP_S, WRONG_HEIGHT_M, NOWHERE = 0.8, 0.5, 1.2, 2.3, (60, 60)
+SWAPPED_S, JUMP_S, OTHER_JUMP_S, WRONG_HEIGHT_M, NOWHERE = 0.8, 0.5, 1.2, 2.3, (60, 60)
 
 
 def damaged(result: FrameResult, one: int, two: int, skeleton) -> FrameResult:
-    """A frame with known mistakes in the 2D: two people exchange their ids, one has swapped legs, joints jump."""
+    """A frame with known mistakes in the 2D: the ids of two people are swapped, one has swapped legs, joints jump."""
     people = result.people
     keypoints, ids = people.keypoints.copy(), people.ids.copy()
     legs = [
@@ -108,7 +108,7 @@ def damaged(result: FrameResult, one: int, two: int, skeleton) -> FrameResult:
         for at, joint in ((JUMP_S, "left_wrist"), (OTHER_JUMP_S, "right_ankle")):
             if abs(people.time - at) <= 0.1:
                 keypoints[row, skeleton.names.index(joint)] = NOWHERE
-    if people.time >= EXCHANGED_S - 1e-6:
+    if people.time >= SWAPPED_S - 1e-6:
         ids = np.where(ids == one, two, np.where(ids == two, one, ids))
     return replace(result, people=replace(people, keypoints=keypoints, ids=ids))
 
@@ -204,7 +204,7 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
         assert before > 200
 
         end = float(truth.times[-1])
-        choose(page, one, EXCHANGED_S)
+        choose(page, one, SWAPPED_S)
         use(page, "swap", other=str(two))
         choose(page, one, 0.0, end)
         use(page, "sides", limbs="legs")
@@ -250,18 +250,18 @@ def test_ten_edits_remove_known_mistakes_and_nothing_is_lost(launch, videos, wei
 
 
 def test_a_run_that_was_killed_continues(videos, weights_dir, tmp_path):
-    folder, video = tmp_path / "studio", videos / "dance.mp4"
+    folder, video = tmp_path / "studio", videos / "two-people" / "view-a.mp4"
     with studio(folder, weights_dir) as (address, token):
         headers = {"Authorization": f"Bearer {token}"}
         query = f"{address}api/v1/projects?name=a.mp4&preset=fast"
         urllib.request.urlopen(urllib.request.Request(query, video.read_bytes(), headers), timeout=240).close()
         (project,) = ask(address, token, "/projects")
         path = f"/projects/{project['id']}"
-        while (ask(address, token, path)["progress"] or {"frames": 0})["frames"] < 250:
-            time.sleep(0.1)
-    journal = folder / project["id"] / "journal"
+        journal = folder / project["id"] / "journal"
+        while not journal.exists() or journal.stat().st_size < 20_000:
+            assert ask(address, token, path)["state"] in ("queued", "running")
+            time.sleep(0.05)
     known = journal.stat().st_size
-    assert known > 100_000
     with studio(folder, weights_dir) as (address, token):
         while (state := ask(address, token, path))["state"] != "done":
             assert state["state"] in ("queued", "running")
@@ -332,6 +332,16 @@ def test_two_windows_a_phone_and_the_keyboard(launch, ready):
         }"""
     )
     print("seeks took", [round(each) for each in times], "ms")
+    two.locator("#take summary").click()
+    two.click("#in-step")
+    two.wait_for_function("() => studio.beside.clip")
+    two.fill("#other-time", "30")  # the moment that belongs to this one
+    shift = two.evaluate("studio.beside.shift")
+    two.evaluate("studio.seek(50)")
+    other = two.evaluate("studio.clip.frameAt(studio.clip.times[50] + studio.beside.shift)")
+    assert shift != 0
+    two.wait_for_function("frame => studio.beside.frame === frame && studio.beside.overlay.people.length", arg=other)
+    two.click("#other-close")
     two.set_viewport_size({"width": 390, "height": 800})
     assert two.evaluate("document.documentElement.scrollWidth") <= 390
     unnamed = two.evaluate(

