@@ -127,7 +127,7 @@ class Again:
 
 
 def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
-    """Three people one after another, then nine, each for three seconds; candidates of the scene take memory per person."""
+    """Three people one after another, then nine, each three seconds; few candidates, which take memory per person."""
     monkeypatch.setattr("pose.utils.row_file.MEMORY_BYTES", 0)
     monkeypatch.setattr("pose.world.scene.solve._CANDIDATES", 16)
     results = results_of({1: (*filmed(walking(3.0), turn=90, distance=12)[:2], set(range(90)))})
