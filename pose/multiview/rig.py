@@ -24,9 +24,9 @@ from pose.structures.types import F64
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
 MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
-# Factor on the standard deviation of a clock offset of cameras that are calibrated from people: their errors move the
-# clock. It covers 11 of 15 offsets of nine simulated scenes of training subjects; `CORRELATION_FACTOR` covers 4.
-CLOCK_FACTOR = 10.0
+# Factors on the standard deviations of clock offsets and rotations of cameras that are calibrated from people, fitted
+# to 21 cameras of scenes of training subjects (docs/studies/cameras.md). An error of the pose moves the clock.
+CLOCK_FACTOR, ROTATION_FACTOR = 10.0, 4.0
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
 MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
@@ -173,7 +173,7 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int, clock_fa
     position_sigma = float(np.linalg.norm(deviation[r.TRANSLATION]))
     residual = float(np.median(every)) if len(every) else math.nan
     return Accuracy(
-        rotation=math.degrees(float(np.linalg.norm(deviation[r.ROTATION]))),
+        rotation=math.degrees(ROTATION_FACTOR * float(np.linalg.norm(solution.deviation[index, r.ROTATION]))),
         position=position_sigma,
         focal=camera.focal * float(deviation[r.FOCAL]),
         radial=float(deviation[r.RADIAL]),
