@@ -54,10 +54,11 @@ FOUND = 0.4  # IoU
 
 @dataclass(frozen=True, slots=True)
 class Cutout:
-    """A person without what was around them. image: (H, W, 3). alpha: (H, W) in [0, 1]. box: (4,) of the joints."""
+    """A person cut out. image: (H, W, 3). alpha: (H, W) in [0, 1]. joints: (J, 2) px. box: (4,) of the joints."""
 
     image: U8
     alpha: F32
+    joints: F32
     box: F32
 
 
@@ -100,7 +101,7 @@ def cut_out(images: list[U8], weights: Path) -> list[Cutout]:
         alpha = cv2.warpAffine(mask, matrix[0], size, flags=cv2.INTER_LINEAR)
         seen = estimator.estimate([image], [region])[0]
         region = seen.next_regions
-        cutouts.append(Cutout(image, alpha, crops.bounds(seen.xy, seen.scores > 0)[0]))
+        cutouts.append(Cutout(image, alpha, seen.xy[0], crops.bounds(seen.xy, seen.scores > 0)[0]))
     return cutouts
 
 
@@ -259,7 +260,8 @@ class Lot:
         start = int(draw.integers(len(cutouts)))
         cutouts = cutouts[start:] + cutouts[:start]
         if not alike:
-            cutouts = _dyed(cutouts, draw.uniform(0, 255, 3))
+            colour = draw.uniform(0, 255, 3)
+            cutouts = [dyed(cutout, colour) for cutout in cutouts]
         return Actor(cutouts, path, bool(draw.random() < 0.5))
 
 
@@ -267,15 +269,12 @@ def _half(image: U8) -> U8:
     return np.asarray(cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA), np.uint8)
 
 
-def _dyed(cutouts: list[Cutout], colour: np.ndarray) -> list[Cutout]:
-    """The same people in clothes of another colour (3,)."""
-    out = []
-    for cutout in cutouts:
-        image = cutout.image.copy()
-        neck = max(0, int(cutout.box[1] + NECK * (cutout.box[3] - cutout.box[1])))
-        image[neck:] = (image[neck:] * (1 - DYE) + colour * DYE).astype(np.uint8)
-        out.append(replace(cutout, image=image))
-    return out
+def dyed(cutout: Cutout, colour: np.ndarray) -> Cutout:
+    """The same person in clothes of another colour (3,)."""
+    image = cutout.image.copy()
+    neck = max(0, int(cutout.box[1] + NECK * (cutout.box[3] - cutout.box[1])))
+    image[neck:] = (image[neck:] * (1 - DYE) + colour * DYE).astype(np.uint8)
+    return replace(cutout, image=image)
 
 
 def _walk(draw: Draw, *points: tuple[float, float], height: float | None = None) -> Path2D:

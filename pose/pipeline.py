@@ -5,6 +5,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.config import (
+    FIXED_CAMERA,
     PipelineChanges,
     PipelineConfig,
     PresetName,
@@ -23,6 +25,7 @@ from pose.config import (
     default_skeleton,
     load_preset,
     model_files,
+    with_threads,
 )
 from pose.errors import PoseWarning, UsageError
 from pose.lifting.fit.log import FitLog
@@ -45,8 +48,10 @@ from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.warm_up import warm_up_lifter
 from pose.utils.device import resolve_device, seed_torch
+from pose.utils.fair_lock import FairLock
 from pose.utils.options import default_of
 from pose.utils.prefetch import prefetch
+from pose.utils.resources import available_cores
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
@@ -105,7 +110,7 @@ class Pipeline:
         self._intrinsics = None if intrinsics is None else _checked_intrinsics(intrinsics)
         self.times = StageTimes()
         self.fits = FitLog()
-        self.network_lock = threading.Lock()
+        self.network_lock = FairLock()
         self.journal: Journal | None = None
         self.device = resolve_device(config.device)
         self.live = live
@@ -117,6 +122,21 @@ class Pipeline:
     def copy_for_thread(self) -> "Pipeline | None":
         """Return a copy for another thread; None with a custom detector, which may not be thread-safe."""
         return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)
+
+    def for_cameras(self, count: int) -> "list[Pipeline]":
+        """Return a pipeline for each of `count` static cameras of a live loop.
+
+        On a CPU there are as many sets of networks as cores, which run in parallel; further cameras, and all with a
+        custom detector, share sets and take turns.
+        """
+        first = copy(self)
+        first.config = replace(self.config, camera=FIXED_CAMERA)
+        sets = min(count, available_cores()) if self.device == "cpu" and self._own_detector is None else 1
+        config = with_threads(first.config, sets)
+        others = [
+            Pipeline(config, intrinsics=self._intrinsics, live=self.live, lazy=not self.live) for _ in range(sets - 1)
+        ]
+        return [[first, *others][index % sets] for index in range(count)]
 
     @classmethod
     def from_preset(

@@ -1,6 +1,5 @@
 """One stream of frames through the stages of a pipeline."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,6 +30,7 @@ from pose.tracking.people_tracker import PeopleTracker
 from pose.tracking.sampling import SampledTracker, TrackedFrame
 from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.utils.device import torch_threads
+from pose.utils.fair_lock import FairLock
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
 from pose.world.scene.segments import SegmentFinder
@@ -46,7 +46,7 @@ class StageFactory(Protocol):
 
     config: PipelineConfig
     times: StageTimes
-    network_lock: threading.Lock
+    network_lock: FairLock
     live: bool
 
     @property

@@ -300,3 +300,15 @@ def test_models_are_named_with_their_hashes(pipeline, weights_dir):
 def test_assumed_camera_is_reported(pipeline):
     assert not pipeline.camera((640, 480)).known
     assert pipeline.camera((640, 480)).fov_degrees == pytest.approx(55)
+
+
+def test_live_cameras_have_networks_for_each_core(at_hand, monkeypatch):
+    monkeypatch.setattr("pose.pipeline.available_cores", lambda: 2)
+    monkeypatch.setattr("pose.config.available_cores", lambda: 2)
+    whole = Pipeline(PipelineConfig(device="cpu", threads=2), lazy=True)
+    first, second, third = whole.for_cameras(3)
+    assert first is third
+    assert first.network_lock is not second.network_lock
+    assert second.config.threads == 1
+    assert {one.config.camera for one in (first, second)} == {"fixed"}  # no background is measured
+    assert whole.config.camera == "auto"

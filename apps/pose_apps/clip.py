@@ -286,7 +286,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
     if recorded.measured is not None:
-        tally.world.append(recorded.measured.line)
+        tally.decisions.append(recorded.measured.line)
     if run is None or world is None:
         if config.world:
             context.warn([camera.problem])
@@ -304,7 +304,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),
         ]
-        tally.decisions = [
+        tally.decisions += [
             contradictions_line(run.sizes, run.heights),
             solutions_line(run.sizes, run.heights, run.world.second_degrees),
             unknown_heights(config, run.heights),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pose.analysis import Analysis
 from pose.analysis.charts import cycle_chart
-from pose.analysis.metrics import Curve, worst
+from pose.analysis.metrics import NORMAL_95, Curve, worst
 from pose.analysis.moments import key_events, moments
 from pose.errors import UsageError
 from pose.results import Recording
@@ -75,7 +75,33 @@ def differences(first: Subject, second: Subject) -> list[Difference]:
         found[one.name] = Difference(
             one.name, one.unit, one.value, other.value, change, change - low, change + high, quality
         )  # fmt: skip
-    return list(found.values())
+    return [*found.values(), *(_of_curves(*pair) for pair in curve_pairs(first, second))]
+
+
+def _of_curves(one: Curve, other: Curve) -> Difference:
+    """Return the largest difference of two mean curves over the cycle."""
+    changes = [after - before for before, after in zip(one.mean, other.mean, strict=True)]
+    at = max(range(len(changes)), key=lambda percent: abs(changes[percent]))
+    spreads = [curve.sd[at] / math.sqrt(curve.count) for curve in (one, other)]
+    half = NORMAL_95 * math.hypot(one.error, other.error, *spreads)
+    name = f"{_title(one)}: largest difference of the curves, at {at} %"
+    quality, change = worst([one.quality, other.quality]), changes[at]
+    return Difference(name, "degrees", one.mean[at], other.mean[at], change, change - half, change + half, quality)
+
+
+def curve_pairs(first: Subject, second: Subject) -> list[tuple[Curve, Curve]]:
+    """Return the curves that both people have; of several of one name, the first."""
+
+    def of(side: Subject) -> dict[tuple[str, str, str], Curve]:
+        curves = [curve for curve in side.analysis.curves if curve.person == side.person]
+        return {(curve.movement, curve.angle, curve.side): curve for curve in reversed(curves)}
+
+    others = of(second)
+    return [(curve, others[key]) for key, curve in reversed(of(first).items()) if key in others]
+
+
+def _title(curve: Curve) -> str:
+    return f"{curve.movement}: {curve.angle}{f', {curve.side}' if curve.side else ''}"
 
 
 def write_comparison(first: Subject, second: Subject, folder: Path) -> list[Path]:
@@ -120,12 +146,7 @@ def _page(first: Subject, second: Subject, rows: list[Difference]) -> Iterator[s
 
 
 def _curves(first: Subject, second: Subject) -> Iterator[str]:
-    def of(side: Subject) -> dict[tuple[str, str, str], Curve]:
-        curves = [curve for curve in side.analysis.curves if curve.person == side.person]
-        return {(curve.movement, curve.angle, curve.side): curve for curve in reversed(curves)}
-
-    others = of(second)
-    pairs = [(curve, others[key]) for key, curve in reversed(of(first).items()) if key in others]
+    pairs = curve_pairs(first, second)
     if not pairs:
         return
     yield f'<h2>Joint angles</h2>\n<p class="legend"><span class="l">{shown_in_html(first.title)}</span>'
@@ -133,8 +154,7 @@ def _curves(first: Subject, second: Subject) -> Iterator[str]:
     for one, other in pairs:
         unit = "gait cycle" if one.movement in ("walking", "running") else "repetition"
         chart = cycle_chart([replace(one, side="left"), replace(other, side="right")], unit)
-        title = f"{one.movement}: {one.angle}{f', {one.side}' if one.side else ''}"
-        yield f"<figure><b>{shown_in_html(title)}</b>{chart}</figure>"
+        yield f"<figure><b>{shown_in_html(_title(one))}</b>{chart}</figure>"
     yield "</div>\n"
 
 

@@ -21,16 +21,16 @@ MIN_HORIZONTAL = 0.4  # minimum horizontal part of this velocity; that of raised
 BEHIND_M = (
     0.05  # minimum distance of the hand behind the shoulders at the end of the wind-up; that of punches is smaller
 )
-MIN_PATH_M = 0.4  # minimum way forwards
+MIN_PATH_M = 0.3  # minimum way forwards
 FORWARD_S = (0.05, 0.7)  # duration of the forward phase
 WIND_UP_S = 2.0  # time before the forward phase in which the wind-up begins
 FOLLOW_S = 1.0  # maximum follow-through
 IN_FRONT = 0.95  # fraction of the way back below which the wind-up has begun
 SLOW = 0.3  # fraction of the largest speed below which the hand has come to rest
 APART_S = 0.6  # minimum time between two throws
-# Assumed standard deviations of the method's errors; that of the speed is relative.
-SPEED_ERROR, WIND_UP_ERROR_S, FORWARD_ERROR_S, FOLLOW_ERROR_S = 0.2, 0.4, 0.1, 0.1
-ELBOW_ERROR_DEGREES, HEIGHT_ERROR_M = 20.0, 0.12
+# Standard deviations of the method's errors (docs/studies/analysis.md); that of the speed is relative.
+SPEED_ERROR, WIND_UP_ERROR_S, FORWARD_ERROR_S, FOLLOW_ERROR_S = 0.21, 0.35, 0.08, 0.05
+ELBOW_ERROR_DEGREES, HEIGHT_ERROR_M = 32.0, 0.11
 MAX_TRAVEL_MPS = 2.5  # maximum speed of the pelvis: runners swing their arms as fast
 
 

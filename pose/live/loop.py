@@ -82,7 +82,9 @@ class LiveLoop(Loop):
         if self.ahead is not None or config.bridge:
             default_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
-        self._capture_queue: Mailbox[Captured] = Mailbox(backlog)
+        self._capture_queue: Mailbox[Captured] = Mailbox(
+            backlog, room=lambda captured: MAX_BACKLOG_BYTES // captured.frame.image.nbytes
+        )
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
         self._predict: PosePredictor | None = None  # predictor of the current stream
         self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
@@ -200,7 +202,6 @@ class LiveLoop(Loop):
             self._captured_at = monotonic()
             if self.paused:
                 continue
-            self._capture_queue.limit(MAX_BACKLOG_BYTES // captured.frame.image.nbytes)
             with self._lock:  # frames that arrive while the loop stops are neither counted as captured nor as dropped
                 self._frames_in += self._capture_queue.put(captured)
 

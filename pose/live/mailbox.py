@@ -12,16 +12,21 @@ Item = TypeVar("Item")
 class Mailbox(Generic[Item]):
     """A bounded queue between one producer and one consumer thread, which drops its oldest item when full."""
 
-    def __init__(self, maxlen: int, notify: Callable[[], object] | None = None) -> None:
-        """Create an empty mailbox of `maxlen` items; `notify` must not block."""
+    def __init__(
+        self, maxlen: int, notify: Callable[[], object] | None = None, room: Callable[[Item], int] | None = None
+    ) -> None:
+        """Create an empty mailbox of `maxlen` items; `notify` must not block.
+
+        room: Maximum number of items, at least 1 and at most `maxlen`, when an item is added, such as for its size.
+        """
         # `notify` is called in the producer's thread after every `put` and after `close`. A consumer in an asyncio
         # event loop passes a function that calls `call_soon_threadsafe`, to wake the task that calls `take`.
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
         self.dropped = 0  # number of dropped items
         self._items: deque[Item] = deque()
-        self._maxlen = self._limit = maxlen
-        self._notify = notify
+        self._maxlen, self._notify = maxlen, notify
+        self.room = room
         self._closed = False
         self._changed = threading.Condition()
 
@@ -30,17 +35,13 @@ class Mailbox(Generic[Item]):
         """Whether the mailbox is closed. Remaining items can still be taken."""
         return self._closed
 
-    def limit(self, maxlen: int) -> None:
-        """Limit the number of items to `maxlen`, at least 1 and at most the first limit, from the next `put` on."""
-        with self._changed:
-            self._limit = max(1, min(self._maxlen, maxlen))
-
     def put(self, item: Item) -> bool:
         """Add an item without blocking, and return whether it was accepted. A closed mailbox accepts none."""
         with self._changed:
             if self._closed:
                 return False
-            while len(self._items) >= self._limit:
+            limit = self._maxlen if self.room is None else max(1, min(self._maxlen, self.room(item)))
+            while len(self._items) >= limit:
                 self._items.popleft()
                 self.dropped += 1
             self._items.append(item)

@@ -45,7 +45,10 @@ class Recorder:
         capacity = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
         # With prediction, poses are recorded as displayed. Refined poses are never predicted.
         wanted: Wanted = "final" if loop.ahead is None else "newest"
-        self._subscriber = Subscriber(loop, self._write, maxlen=capacity, after=self._finish, drain=True, wanted=wanted)
+        self._subscriber = Subscriber(
+            loop, self._write, maxlen=capacity, after=self._finish, drain=True, wanted=wanted,
+            room=lambda live: MAX_BACKLOG_BYTES // live.image.nbytes,
+        )  # fmt: skip
 
     def _begin(self) -> RecordingFolder:
         return RecordingFolder(self._parent, self._info_of, video=self._with_video)
@@ -99,7 +102,6 @@ class Recorder:
             self.finished.append(self._current)
             self._current.finish()
             self._current = self._begin()
-        self._subscriber.limit(MAX_BACKLOG_BYTES // live.image.nbytes)
         try:
             self._current.write(live)
         except PoseError:

@@ -39,6 +39,7 @@ class Subscriber:
         after: Callable[[], object] | None = None,
         drain: bool = False,
         wanted: Wanted = "newest",
+        room: Callable[[LiveResult], int] | None = None,
     ) -> None:
         """Subscribe and start the thread.
 
@@ -49,12 +50,14 @@ class Subscriber:
             drain: Whether `close` waits without limit until all queued results are processed; otherwise it waits at
                 most 10 s.
             wanted: Kind of results, "newest", "final" or "all", as in `Loop.subscribe`.
+            room: Maximum number of queued results when a result is added, at most `maxlen`.
         """
         # Text of the first error of `work` or `after`; None without one. After an error, `work` is not called again.
         self.problem: str | None = None
         self._loop, self._drain = loop, drain
         self._work, self._after = work, after
         self._mailbox = loop.subscribe(maxlen, wanted=wanted)
+        self._mailbox.room = room
         self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
         self._thread.start()
 
@@ -62,10 +65,6 @@ class Subscriber:
     def dropped(self) -> int:
         """Number of results dropped because `work` was too slow."""
         return self._mailbox.dropped
-
-    def limit(self, maxlen: int) -> None:
-        """Reduce the capacity of the queue to `maxlen` results."""
-        self._mailbox.limit(maxlen)
 
     def close(self) -> None:
         """Process the queued results and end. May be called twice."""

@@ -1,8 +1,8 @@
 """Calibration files in several formats.
 
 The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
-pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Large tangential distortion
-is rejected.
+pair, XML of Qualisys and Theia, and Vicon's `.xcp`. All define x = K (R X + t) with OpenCV's axes. Larger tangential
+distortion is rejected.
 """
 
 import json
@@ -22,6 +22,7 @@ from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import Lab, ViewCamera, relative_cameras
+from pose.multiview.vicon import read_vicon
 from pose.structures.camera import OTHER_SIZE, Camera, check_intrinsics, size_ratio
 from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64
@@ -29,7 +30,8 @@ from pose.utils.json_values import Json
 from pose.utils.shown import in_brief
 
 FORMS = (
-    "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"
+    "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, XML of Qualisys "
+    "or Theia, or .xcp of Vicon"
 )
 MAX_BYTES = 1 << 20
 MAX_DISTANCE_M = 100.0  # if two cameras are farther apart, the unit of the file is mm
@@ -155,6 +157,8 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     text = path.read_text(encoding="utf-8-sig")
     if suffix in (".xml", ".txt"):
         return read_qualisys(text)
+    if suffix == ".xcp":
+        return read_vicon(text)
     if suffix == ".toml" and _DEEP_KEY.search(text):  # each part of a dotted key costs memory for all parts before it
         raise ValueError(f"a key with more than {_MAX_KEY_PARTS} parts")
     data = tomllib.loads(text) if suffix == ".toml" else json.loads(text)
@@ -162,7 +166,12 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
         raise ValueError("expected an object of cameras")
     cameras = data.get("cameras", {"camera": data} if _is_camera(data) else data)
     if isinstance(cameras, Mapping):
-        listed = [(str(value.get("name", name)), value) for name, value in cameras.items() if _is_camera(value)]
+        # Caliscope keeps cameras that are to be ignored.
+        listed = [
+            (str(value.get("name", name)), value)
+            for name, value in cameras.items()
+            if _is_camera(value) and value.get("ignore") is not True
+        ]
     else:
         listed = [(str(value["name"]), value) for value in cameras]
     if not listed:

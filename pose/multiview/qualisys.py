@@ -8,6 +8,10 @@ an exported file and the converted cameras (Pose2Sim/Demo_MultiPerson/calibratio
 * `intrinsic`: focal lengths and principal point in 1/64 px of the whole sensor, distortion coefficients without a unit
   (OpenCV's model).
 * `fov_video`: the part of the sensor that the video shows, px; both ends belong to it.
+
+Theia3D's calibration has the same elements. Its `intrinsic` is in px, and x, y, z of its `transform` are t in mm of
+x_camera = R x_world + t. Source: Theia Markerless, "Camera calibration" of the documentation. The axes of the camera
+are taken as OpenCV's.
 """
 
 from collections.abc import Mapping
@@ -16,19 +20,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from pose.multiview.xml_files import numbers, root_of
+
 SUBPIXELS = 64  # units per px of `intrinsic`
+MAX_SENSOR_PX = 20_000  # a larger `sensorMaxU` is in 1/64 px, a smaller one in px
 _TO_OPENCV = np.diag([1.0, -1.0, -1.0])  # from x right, y up, z backwards to x right, y down, z forward
 
 
 def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the name and parameters, as in `cameras.json`, of every active, calibrated camera."""
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:  # a DTD could expand to much memory
-        raise ValueError("a document type definition is not supported")
-    try:
-        root = ElementTree.fromstring(text.strip().removeprefix("\ufeff").encode())
-    except ElementTree.ParseError as error:
-        raise ValueError(f"not XML: {error}") from error
-    cameras = [camera for camera in root.iter("camera") if camera.get("active", "1") != "0"]
+    cameras = [camera for camera in root_of(text).iter("camera") if camera.get("active", "1") != "0"]
     if not cameras:
         raise ValueError("contains no camera")
     return [(str(camera.get("serial", number + 1)), _camera(camera)) for number, camera in enumerate(cameras)]
@@ -37,16 +38,18 @@ def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
 def _camera(camera: ElementTree.Element) -> Mapping[str, Any]:
     transform, intrinsic = _child(camera, "transform"), _child(camera, "intrinsic")
     place = np.array([_number(transform, axis) for axis in "xyz"]) / 1000
+    in_px = _number(intrinsic, "sensorMaxU", np.inf) < MAX_SENSOR_PX
+    unit = 1 if in_px else SUBPIXELS
     rows = [[_number(transform, f"r{row}{column}") for column in (1, 2, 3)] for row in (1, 2, 3)]
-    rotation = _TO_OPENCV @ np.array(rows)
+    rotation = np.array(rows) if in_px else _TO_OPENCV @ np.array(rows)
     shown = camera.find("fov_video")
     left, top = (0.0, 0.0) if shown is None else (_number(shown, "left"), _number(shown, "top"))
     if shown is None:
-        width, height = (_number(intrinsic, f"sensorMax{axis}") / SUBPIXELS + 1 for axis in "UV")
+        width, height = (_number(intrinsic, f"sensorMax{axis}") / unit + 1 for axis in "UV")
     else:
         width, height = _number(shown, "right") - left + 1, _number(shown, "bottom") - top + 1
-    focal = [_number(intrinsic, f"focalLength{axis}") / SUBPIXELS for axis in "UV"]
-    centre = [_number(intrinsic, f"centerPoint{axis}") / SUBPIXELS for axis in "UV"]
+    focal = [_number(intrinsic, f"focalLength{axis}") / unit for axis in "UV"]
+    centre = [_number(intrinsic, f"centerPoint{axis}") / unit for axis in "UV"]
     if _number(intrinsic, "skew", 0.0) != 0:
         raise ValueError("skew is not supported")
     return {
@@ -54,14 +57,18 @@ def _camera(camera: ElementTree.Element) -> Mapping[str, Any]:
         "distortion": [
             _number(intrinsic, "radialDistortion1", 0.0),
             _number(intrinsic, "radialDistortion2", 0.0),
-            _number(intrinsic, "tangentalDistortion1", 0.0),
-            _number(intrinsic, "tangentalDistortion2", 0.0),
+            *(_tangential(intrinsic, number) for number in (1, 2)),
             _number(intrinsic, "radialDistortion3", 0.0),
         ],
         "R": rotation.tolist(),
-        "t": (-rotation @ place).tolist(),
+        "t": (place if in_px else -rotation @ place).tolist(),
         "size": [round(width), round(height)],
     }
+
+
+def _tangential(intrinsic: ElementTree.Element, number: int) -> float:
+    spelled = (f"{name}Distortion{number}" for name in ("tangental", "tangential", "tengential"))
+    return next((_number(intrinsic, name) for name in spelled if intrinsic.get(name) is not None), 0.0)
 
 
 def _child(camera: ElementTree.Element, name: str) -> ElementTree.Element:
@@ -72,12 +79,4 @@ def _child(camera: ElementTree.Element, name: str) -> ElementTree.Element:
 
 
 def _number(element: ElementTree.Element, name: str, missing: float | None = None) -> float:
-    said = element.get(name)
-    if said is None:
-        if missing is None:
-            raise KeyError(name)
-        return missing
-    value = float(said)
-    if not np.isfinite(value):
-        raise ValueError(f"{name} is not a finite number")
-    return value
+    return numbers(element, name, 1, None if missing is None else [missing])[0]

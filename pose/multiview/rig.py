@@ -24,6 +24,9 @@ from pose.structures.types import F64
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
 MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
 MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
+# Factor on the standard deviation of a clock offset of cameras that are calibrated from people: their errors move the
+# clock. It covers 11 of 15 offsets of nine simulated scenes of training subjects; `CORRELATION_FACTOR` covers 4.
+CLOCK_FACTOR = 10.0
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
 MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
@@ -104,7 +107,8 @@ def find_rig(
     solution, seen = adjusted.solution, adjusted.seen
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
-    accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
+    clock_factor = CORRELATION_FACTOR if known.poses else CLOCK_FACTOR
+    accuracy = [_accuracy(solution, seen, index, clock_factor) for index in range(len(cameras))]
     accuracy = [replace(one, offset=clock_sigma.get(index, one.offset)) for index, one in enumerate(accuracy)]
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in clusters]
@@ -115,7 +119,9 @@ def find_rig(
         if known.clocks
         else clock_notes(cameras, names, clocks, links, hints, known)
     )
-    return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
+    rig = Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
+    # The lifter's prior is too weak to keep the scale while cameras move, but it is the only measure of it.
+    return rig if known.poses or known.refine_poses else rescaled(rig, 1 / scale)
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
@@ -157,9 +163,8 @@ def _bones(
     return means
 
 
-def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
-    camera = solution.cameras[index]
-    deviation = np.maximum(CORRELATION_FACTOR * solution.deviation[index], solution.robust.wide(1.0)[index])
+def _accuracy(solution: Solution, seen: Sequence[Observed], index: int, clock_factor: float) -> Accuracy:
+    camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
     off = [
         residuals_px(item, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for item, body in zip(seen, solution.bodies, strict=True)
@@ -172,7 +177,7 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
         position=position_sigma,
         focal=camera.focal * float(deviation[r.FOCAL]),
         radial=float(deviation[r.RADIAL]),
-        offset=float(deviation[r.OFFSET]),
+        offset=float(clock_factor * solution.deviation[index, r.OFFSET]),
         drift=float(deviation[r.DRIFT]),
         residual=residual,
         relative=residual * _distance(camera, seen, index) / (camera.focal * BODY_HEIGHT),

@@ -113,6 +113,8 @@ def _annotations(document: dict[str, Any]) -> tuple[list[_Detection], tuple[int,
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:
         raise ValueError("its images have different sizes")
+    if any(min(size) <= 0 for size in sizes):
+        raise ValueError(f"its images have {' x '.join(map(str, *sizes))} px")
     frames = {image["id"]: _image_frame(image) for image in images}
     if len(set(frames.values())) < len(frames):
         frames = {image: index for index, image in enumerate(frames)}

@@ -144,7 +144,7 @@ def clean(
         steps = at_focal(steps, every if frames is None else frames, found.world.focal)
         works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
         lines = evidence_from(steps.lines, [0.0], 0, steps.path)
-        found = refound(found, find_world(works, steps.up, rules, lines=lines))
+        found = refound(found, find_world(works, steps.up, rules, lines=lines), rules)
     return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
 
 

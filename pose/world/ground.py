@@ -91,11 +91,17 @@ def find_world(
     return Ground(world, floors, sizes, path_scale)
 
 
-def refound(before: Ground, after: Ground) -> Ground:
-    """Return the ground `after` at the focal length that `before` found, with the uncertainties of the latter."""
+def refound(before: Ground, after: Ground, rules: Rules) -> Ground:
+    """Return the ground `after` at the focal length that `before` found, with the uncertainties of the latter.
+
+    If the vertical was unknown before, it counts as the least certain one that is known.
+    """
     world = replace(after.world, focal=before.world.focal, focal_sigma=before.world.focal_sigma)
     if world.found_by not in (GIVEN, UNKNOWN):
-        world = replace(world, sigma_degrees=before.world.sigma_degrees)
+        was_known = before.world.found_by != UNKNOWN
+        world = replace(
+            world, sigma_degrees=before.world.sigma_degrees if was_known else rules.gravity.max_sigma_degrees
+        )
     return replace(after, world=world)
 
 

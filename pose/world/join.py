@@ -1,7 +1,7 @@
 """Joining of tracks of one person: one ends, and another starts soon after with matching position, pose and size.
 
-A causal tracker must drop a person who is occluded for a second. After the run all frames are known. Tracks are not
-joined across a cut, nor if they overlap in time.
+A causal tracker must drop a person who is occluded for a second. After the run all frames are known, and the tracks of
+the whole clip are joined in one assignment. Tracks are not joined across a cut, nor if they overlap in time.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pose.structures.assignment import best_pairs
 from pose.structures.refine import lengths_of
 from pose.structures.types import F64
 from pose.world.person import Person
 from pose.world.rules import RULES, JoinRules
 
 _END_S = 0.5  # s at the ends of a track from which position and velocity are estimated
+_MIN_SCORE = 1e-9  # of tracks that may be one person
 _MIN_FRAMES = 10  # minimum frames to estimate the size
 
 
@@ -26,17 +28,16 @@ def find_joins(
 ) -> dict[int, int]:
     """Return the id of a person's first track, by the id of each later track of the same person, not in `apart`."""
     tracks = {number: _track(person) for number, person in people.items()}
-    costs = {
-        (one, other): cost
+    scores = {
+        (one, other): 1 - cost
         for one, before in tracks.items()
         for other, after in tracks.items()
         if one != other and (one, other) not in apart and (cost := _cost(before, after, scenes, rules)) < 1
     }
-    following: dict[int, int] = {}
-    preceding: dict[int, int] = {}
-    for one, other in sorted(costs, key=lambda pair: costs[pair]):
-        if one not in following and other not in preceding:
-            following[one], preceding[other] = other, one
+    firsts, seconds = (sorted({pair[side] for pair in scores}) for side in (0, 1))
+    matrix = np.array([[scores.get((one, other), 0.0) for other in seconds] for one in firsts])
+    pairs = best_pairs(matrix, min_similarity=_MIN_SCORE) if scores else []  # of all tracks of the clip together
+    preceding = {seconds[column]: firsts[row] for row, column in pairs}
     joined = {}
     for number in preceding:
         first = number

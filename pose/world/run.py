@@ -156,7 +156,7 @@ class PlacedRun:
             lines = partial(evidence_from, steps.lines, begins, path=steps.path)
             again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=lines)
             assert again is not None
-            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps, rules)
+            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one, rules)), steps, rules)
 
     def _prepare(self, people: SeenPeople, works: Works, steps: Steps, rules: Rules) -> None:
         for number, person in people.items():

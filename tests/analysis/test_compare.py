@@ -29,6 +29,11 @@ def test_two_trials_are_compared_with_intervals(trials, tmp_path, capsys):
     depth = {key: float(depth) for key, depth in rows(out)["squat: depth"].items() if key not in ("unit", "quality")}
     assert depth["difference"] == pytest.approx(0.15, abs=0.03)
     assert depth["low"] < depth["difference"] < depth["high"]
+    (knee,) = (
+        row for name, row in rows(out).items() if name.startswith("squat: knee flexion, left: largest difference")
+    )
+    assert float(knee["second"]) - float(knee["first"]) == pytest.approx(float(knee["difference"]), abs=0.01)
+    assert float(knee["low"]) < 10 < float(knee["difference"]) < float(knee["high"]), "deeper squats bend more"
     page = (out / "comparison.html").read_text(encoding="utf-8")
     assert page.count("<svg") > 5
     assert page.count("data:image/jpeg") % 2 == 0 < page.count("data:image/jpeg")

@@ -431,3 +431,11 @@ def test_invalid_calibration_fails_before_networks_are_loaded(
 )
 def test_repeated_sources_are_joined(words, expected):
     assert gathered(words.split(), "--source") == expected.split()
+
+
+def test_a_report_does_not_replace_a_source(dance, tmp_path, capsys):
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(Path(dance).read_bytes())
+    assert main(["--headless", "--source", str(clip), "--report", str(clip)]) == 2
+    assert "would replace an input" in error_line(capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]

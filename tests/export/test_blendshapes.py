@@ -111,6 +111,12 @@ def test_morph_targets_of_our_character_move(result, tmp_path):
     assert weights[-1].argmax() == UNITS.names.index("jawOpen")
 
 
+def test_eyes_move_when_they_look_and_not_when_the_jaw_opens():
+    """The mesh ends with the eyes, which once took the displacements of tongue and teeth."""
+    eyes = {name: UNITS.moved(UNITS.names.index(name))[0] >= 13_348 for name in ("jawOpen", "eyeLookUpLeft")}
+    assert (eyes["jawOpen"].sum(), eyes["eyeLookUpLeft"].sum()) == (0, pytest.approx(72, abs=30))
+
+
 def test_targets_of_the_users_character_move_by_their_names(result, tmp_path):
     morphs = ("vrc.blink", "Face.JawOpen", "eyeBlink_L")
     mine = rigged(tmp_path / "my.glb", {name: name for name in BONES}, morphs=morphs)

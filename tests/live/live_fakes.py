@@ -33,6 +33,9 @@ class FakePipeline:
         self.begun = 0
         self.sizes: list[tuple[int, int]] = []
 
+    def for_cameras(self, count: int) -> "list[FakePipeline]":
+        return [self] * count
+
     def session(self, size: tuple[int, int]) -> "FakeSession":
         self.sizes.append(size)
         return FakeSession(self, size)

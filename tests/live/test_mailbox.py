@@ -54,14 +54,11 @@ def test_zero_capacity_is_rejected():
 
 
 def test_a_smaller_capacity_drops_the_oldest_items():
-    mailbox = Mailbox[int](8)
-    for number in range(8):
-        mailbox.put(number)
-    mailbox.limit(3)
-    mailbox.put(8)
-    assert [mailbox.take() for _ in range(4)] == [6, 7, 8, None]
-    assert mailbox.dropped == 6
-    mailbox.limit(100)  # not above the first limit
+    mailbox = Mailbox[int](8, room=lambda number: 3 if number == 8 else 100)  # 100: not above the capacity
     for number in range(9):
         mailbox.put(number)
-    assert mailbox.take() == 1
+    assert [mailbox.take() for _ in range(4)] == [6, 7, 8, None]
+    assert mailbox.dropped == 6
+    for number in range(10, 19):
+        mailbox.put(number)
+    assert mailbox.take() == 11

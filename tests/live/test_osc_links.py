@@ -1,5 +1,7 @@
 """VMC, VRChat and OSC: what a receiver decodes, by python-osc and by a second decoder from the specification."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from link_fakes import in_names_order, link_frame, live_result, osc_messages, quaternion_matrix, receiver, turned_body
@@ -8,6 +10,7 @@ from pythonosc.osc_packet import OscPacket
 
 from pose.body.skeleton import NAMES
 from pose.live.counter import Count
+from pose.live.links import vmc
 from pose.live.links.base import Address
 from pose.live.links.frames import FrameBuilder
 from pose.live.links.osc import OscLink
@@ -72,6 +75,23 @@ def test_vmc_gives_our_joints_by_forward_kinematics(rng):
             np.testing.assert_allclose(places[bone] * (-1, 1, 1), ours[joint], atol=1e-4, err_msg=bone)
         assert messages[0] == ("/VMC/Ext/OK", [1])
         assert ("/VMC/Ext/Root/Pos", ["root", 0, 0, 0, 0, 0, 0, 1]) in messages
+
+
+def test_vmc_gives_the_points_of_the_fingers_by_forward_kinematics(rng):
+    (person,) = link_frame(rng).people
+    wrists = person.joints[[H36M17.index(f"{side}_wrist") for side in ("left", "right")]]
+    steps = rng.normal(0, 0.01, (2, 5, 4, 3)) + rng.normal(0, 0.04, (2, 5, 1, 3))
+    hands = np.concatenate([wrists[:, None], wrists[:, None] + steps.cumsum(axis=2).reshape(2, 20, 3)], axis=1)
+    found = vmc.messages(replace(person, hands=hands), 0.0)
+    bones = {values[0]: values[1:] for address, values in found if address == "/VMC/Ext/Bone/Pos"}
+    places, turns = unity_joints(found)
+    for side, points in zip(("Left", "Right"), hands, strict=True):
+        for finger, name in enumerate(("Thumb", "Index", "Middle", "Ring", "Little")):
+            place, turn = places[f"{side}Hand"], turns[f"{side}Hand"]
+            for part, bone in enumerate(("Proximal", "Intermediate", "Distal")):
+                values = bones[f"{side}{name}{bone}"]
+                place, turn = place + turn @ np.array(values[:3]), turn @ quaternion_matrix(*values[3:])
+                np.testing.assert_allclose(place * (-1, 1, 1), points[4 * finger + part + 1], atol=1e-4)
 
 
 def test_vmc_t_pose_has_identity_rotations():

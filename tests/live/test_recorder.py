@@ -1,6 +1,7 @@
 """A recording holds what was seen, in the files that `pose-run` writes, and is finished whatever happens."""
 
 import json
+import threading
 
 import jsonschema
 import numpy as np
@@ -58,6 +59,21 @@ def test_recording_contains_images_and_poses_between_start_and_end(source, tmp_p
         frames = list(video)
     np.testing.assert_allclose([frame.time for frame in frames], np.arange(20) / 25, atol=1e-4)
     assert [round(float(frame.image.mean())) for frame in frames] == pytest.approx(list(range(5, 25)), abs=3)
+
+
+def test_queue_of_large_images_is_short_before_the_first_one_is_written(source, tmp_path, monkeypatch):
+    """On a loaded machine the thread of the recorder may begin late; at 8K each image has 100 MB."""
+    gate, write = threading.Event(), Recorder._write
+    monkeypatch.setattr(Recorder, "_write", lambda self, live: (gate.wait(), write(self, live)))
+    monkeypatch.setattr(module, "MAX_BACKLOG_BYTES", 2 * picture(0).nbytes)
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(12))
+        settled(loop, 12)
+        gate.set()
+        recorder.close()
+    assert recorder.frames <= 3  # one is being written, two wait
+    assert recorder.frames + recorder.dropped == 12
 
 
 def test_empty_recording_leaves_no_files(source, tmp_path):

@@ -8,6 +8,9 @@ import pytest
 from hypothesis import strategies as st
 from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
 from test_qualisys import written
+from test_vicon import NAMES as VICON_NAMES
+from test_vicon import SIZES as VICON_SIZES
+from test_vicon import written_theia, written_xcp
 
 from pose.errors import PoseError
 from pose.multiview.calibration_files import read_cameras
@@ -25,9 +28,9 @@ TOML = "".join(
 )
 
 
-def read(path) -> None:
+def read(path, names=NAMES, sizes=SIZES) -> None:
     try:
-        cameras = read_cameras(path, NAMES, SIZES)
+        cameras = read_cameras(path, names, sizes)
     except PoseError as error:
         one_line(error)
         return
@@ -58,20 +61,24 @@ def test_calibration_values_of_any_type_are_read_or_rejected(tmp_path, examples)
     try_mutations(check, examples)
 
 
-@pytest.mark.parametrize("suffix", ["json", "toml", "yml", "xml"])
+@pytest.mark.parametrize("suffix", ["json", "toml", "yml", "xml", "xcp", "txt"])
 @quick_and_long(30, 5_000)
 def test_damaged_calibration_files_are_read_or_rejected(tmp_path, suffix, examples):
     path = tmp_path / f"a.{suffix}"
     qualisys = written((0, 0, 639, 479), names=("21001", "21002")).encode()
-    texts = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b"", "xml": qualisys}
+    texts = {
+        "json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b"", "xml": qualisys,
+        "xcp": written_xcp().encode(), "txt": written_theia().encode(),
+    }  # fmt: skip
     whole = texts[suffix] or stereo(path)
+    names, sizes = (VICON_NAMES, VICON_SIZES) if suffix in ("xcp", "txt") else (NAMES, SIZES)
 
     def check(data: st.DataObject) -> None:
         path.write_bytes(damaged(data, whole))
-        read(path)
+        read(path, names, sizes)
 
     path.write_bytes(whole)
-    assert len(read_cameras(path, NAMES, SIZES)) == 2
+    assert len(read_cameras(path, names, sizes)) == len(names)
     try_mutations(check, examples)
 
 

@@ -7,13 +7,14 @@ import pytest
 import scenes
 
 from pose.errors import PoseError
-from pose.multiview.bundle import rotation_matrix
+from pose.multiview.bundle import rotation_matrix, start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.fuse import fuse
 from pose.multiview.initialise import align
 from pose.multiview.moved import moved_notes
 from pose.multiview.rig import find_rig
 from pose.multiview.synchronise import lags, speeds_of
+from pose.multiview.types import POINTS
 
 NAMES = ["left.mp4", "right.mp4", "third.mp4"]
 
@@ -62,6 +63,20 @@ def test_two_cameras_are_calibrated_without_input():
     assert rig.notes == []
     for camera, view in zip(rig.cameras, views, strict=True):
         assert camera.focal == pytest.approx(view.matrix[0, 0], rel=0.06)
+
+
+@pytest.mark.parametrize("size", [0.8, 1.0, 1.3])
+def test_people_have_the_size_of_the_lifted_bodies(size):
+    points = scenes.person(1, 3.0)
+    views = scenes.cameras(people=[points], seed=2, seconds=3.0)
+    tracks = [
+        replace(track, joints=np.float32(size) * track.joints, root=np.float32(size) * track.root)
+        for track in tracks_of(views, [points], noise_px=2.0)
+    ]
+    rig = find_rig(tracks, scenes.told(views), NAMES[:2], Known(clocks=True))
+    lifted = np.mean([start_body(track.joints[:, POINTS]).bones[:8].sum() for track in tracks])
+    assert rig.scale == pytest.approx(1)
+    assert rig.bones[0][:8].sum() == pytest.approx(lifted, rel=0.02)
 
 
 def test_given_calibration_is_kept_exactly():

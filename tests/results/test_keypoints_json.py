@@ -122,6 +122,7 @@ def test_our_json_exports_are_read_back(tmp_path):
         ([{"image_id": "first", "keypoints": [1.0] * 51}], "'first' has no frame number"),
         ([{"image_id": 1, "keypoints": [1.5] * 51}] * 2, "several people without ids in frame 1; one person"),
         ({"images": []}, "'annotations' is missing"),
+        ({"images": [{"id": 1, "width": 0, "height": 9}], "annotations": []}, "its images have 0 x 9 px"),
         ([{"image_id": 0, "keypoints": [1.5] * 51}, {"image_id": 10**9, "keypoints": [1.5] * 51}], "frames are miss"),
     ],
 )  # fmt: skip

@@ -45,3 +45,14 @@ def test_tracks_after_a_long_gap_are_not_joined():
     still = seen_person(standing(8.0))
     pieces = {1: part(still, slice(0, 30)), 2: part(still, slice(200, 240))}
     assert find_joins(pieces, [0.0]) == {}
+
+
+def test_all_tracks_are_joined_in_one_assignment():
+    """The nearest pair alone, of the second and the third track, would leave the two others single."""
+    still = seen_person(standing(4.0))
+    places = {1: (0.0, slice(0, 50)), 2: (0.76, slice(0, 50)), 3: (0.4, slice(80, 120)), 4: (1.16, slice(80, 120))}
+    people = {
+        number: part(replace(still, root=still.root + np.array([across, 0, 0])), frames)
+        for number, (across, frames) in places.items()
+    }
+    assert find_joins(people, [0.0]) == {3: 1, 4: 2}

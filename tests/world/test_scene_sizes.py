@@ -11,10 +11,11 @@ from walker import seen_person, standing, walking
 from pose.structures.refine import lengths_of
 from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps, clean, prepare
-from pose.world.frame import up_of
+from pose.world.frame import World, up_of
 from pose.world.gravity import ANKLES
-from pose.world.ground import find_world
+from pose.world.ground import Ground, find_world, refound
 from pose.world.height import stature
+from pose.world.rules import RULES
 from pose.world.scene.evidence import child_probability, evidence_of
 from pose.world.scene.model import ANKLE_HEIGHT_M, FAR_LOG_BIAS, FOCAL_SIGMA, SIZE, SceneModel
 from pose.world.scene.solve import solve
@@ -97,6 +98,10 @@ def test_floor_shows_that_a_small_woman_is_not_an_average_adult():
     assert scales[1] / scales[0] == pytest.approx(1.48 / 1.72 / (1.76 / 1.7), rel=0.05)
     low, high = found.people[1].interval
     assert low - 0.06 < 1.48 < high
+    # The prior of heights and the 4 % of distances leave no more, even if the height of the man is known.
+    known = solve([person(0, 3.5, camera=2.1, height=1.76, lifted=1.76, given=True), woman], 0.0, UP).people[1]
+    assert 1.48 < known.height < found.people[1].height
+    assert known.height == pytest.approx(1.61, abs=0.02)
 
 
 def test_long_walk_shows_the_floor_better_than_a_short_one():
@@ -107,6 +112,17 @@ def test_long_walk_shows_the_floor_better_than_a_short_one():
         return solve([evidence_of(prepare(1, walker, None, Steps()))], 0.0)
 
     assert walk(12.0).up_sigma < 0.9 * walk(3.0).up_sigma
+
+
+def test_people_cut_by_the_edge_of_the_image_do_not_stretch_the_scene():
+    """A spectator without feet whom the lifter outputs as 0.7 m tall, as in the tennis clip."""
+    three = [person(-1, 4), person(0.5, 6), person(2, 9)]
+    cut = replace(person(1, 5, lifted=0.7), feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
+    alone, together = solve(three, FOCAL_SIGMA), solve([*three, cut], FOCAL_SIGMA)
+    for one, other in zip(alone.people, together.people, strict=False):
+        assert other.height == pytest.approx(one.height, rel=0.02)
+    assert together.camera_height == pytest.approx(alone.camera_height, rel=0.03)
+    assert np.degrees(np.arccos(min(1.0, alone.up @ together.up))) < 1
 
 
 def test_one_leaning_body_does_not_turn_gravity():
@@ -178,3 +194,12 @@ def test_two_verticals_widen_the_uncertainty():
     assert found.up_sigma > np.radians(6)
     assert "--pitch and --roll" in solutions_line({}, {}, math.degrees(found.second_up))
     assert solve([person(-1, 4), person(0.5, 6), person(2, 9)], 0.0).second_up == 0
+
+
+@pytest.mark.parametrize(("before", "expected"), [("unknown", RULES.gravity.max_sigma_degrees), ("lines", 1.4)])
+def test_a_vertical_at_a_found_focal_length_keeps_the_uncertainty_from_before(before, expected):
+    """It was NaN, which no JSON file can have, if the vertical was unknown before."""
+    sigma = math.nan if before == "unknown" else 1.4
+    first = Ground(World(np.eye(3), 0.0, before, sigma, focal=1.2), {}, {})
+    world = refound(first, Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {}), RULES).world
+    assert (world.sigma_degrees, world.focal, world.found_by) == (expected, 1.2, "lines")

@@ -19,7 +19,7 @@ from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
 from pose.utils.json_values import Json
 from pose.utils.whole_file import WholeFile, file_errors, write_whole
-from pose.utils.written_files import writing
+from pose.utils.written_files import check_not_input, writing
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig
@@ -188,6 +188,7 @@ def check_report(config: WebcamConfig) -> None:
         raise UsageError(f"--report: {path} is a folder; name a file")
     if not path.parent.is_dir():
         raise UsageError(f"--report: no such folder: {path.parent}")
+    check_not_input([path], [*config.source, *filter(None, [config.cameras])])
     trial = WholeFile(path)
     try:
         with _as_report(), file_errors(path):

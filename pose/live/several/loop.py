@@ -67,7 +67,7 @@ class SeveralLoop(Loop):
         """Create the loop without starting it.
 
         Args:
-            pipeline: Pipeline constructed with `live=True`. It processes the frames of all cameras, one at a time.
+            pipeline: Pipeline constructed with `live=True`; see `Pipeline.for_cameras`.
             world: Settings of the world coordinates; True for the defaults, None or False for camera coordinates.
             cameras: Calibration file, such as `cameras.json` of an earlier run; None calibrates from the people.
             height: Body height of the person seen longest, m, which determines the scale. None takes the scale from the
@@ -86,7 +86,11 @@ class SeveralLoop(Loop):
         self._sources = Sources(sources)
         self.source = self._sources
         self.config, self.ahead = LiveConfig(bridge=0.0), None
-        self._loops = [LiveLoop(pipeline, source, self.config) for source in sources]
+        # A frame that waits for the networks is soon too old to be fused.
+        self._loops = [
+            LiveLoop(own, source, self.config, backlog=1)
+            for own, source in zip(pipeline.for_cameras(len(sources)), sources, strict=True)
+        ]
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
@@ -103,8 +107,8 @@ class SeveralLoop(Loop):
 
     @pipeline.setter
     def pipeline(self, pipeline: Pipeline) -> None:
-        for loop in self._loops:
-            loop.pipeline = pipeline
+        for loop, own in zip(self._loops, pipeline.for_cameras(len(self._loops)), strict=True):
+            loop.pipeline = own
 
     @property
     def left_out(self) -> int:

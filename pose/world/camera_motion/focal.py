@@ -14,10 +14,9 @@ import numpy as np
 
 from pose.structures.types import Background
 from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.verdict import ROTATING, CameraMotion
+from pose.world.camera_motion.verdict import ROTATING, CameraMotion, agree_on_focal
 
 _MIN_LOG_RATIO = 0.12  # a slow translation may cause smaller differences
-_MAX_SIGMA = 0.05  # maximum standard deviation of the log ratio
 _MIN_TURN_DEGREES = 8.0
 
 
@@ -28,9 +27,10 @@ def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
 
 
 def _determined(motion: CameraMotion) -> bool:
-    different = abs(float(np.log(motion.focal_ratio))) > _MIN_LOG_RATIO
+    apart = abs(float(np.log(motion.focal_ratio)))
     turned = max(motion.pan, motion.tilt) > _MIN_TURN_DEGREES
-    return motion.kind == ROTATING and different and motion.focal_sigma < _MAX_SIGMA and turned
+    agrees = agree_on_focal(motion.focal_ratio, motion.focal_sigma)
+    return motion.kind == ROTATING and apart > _MIN_LOG_RATIO and agrees and turned
 
 
 def rescaled(

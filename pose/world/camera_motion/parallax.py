@@ -16,8 +16,8 @@ from pose.world.camera_motion.fit import View, fast_median
 
 MIN_POINTS = 20  # minimum points of a test
 MIN_TRANSLATION_RAD = 0.007  # rad, minimum parallax of a carried camera
-MAX_FOCAL_RATIO = 3.0  # median ratio to the assumed focal length above which a rotation is not plausible
-MAX_TESTED_FOCAL_RATIO = 4.0  # maximum ratio to the assumed focal length in a test
+MAX_FOCAL_RATIO = 3.0  # median ratio to the assumed focal length above which tests must agree on it
+MAX_TESTED_FOCAL_RATIO = 12.0  # maximum ratio to the assumed focal length in a test: a field of view of 5 degrees
 # Maximum ratio to the expected focal length, if that is assumed and if it is known.
 _MAX_RATIO_ASSUMED, _MAX_RATIO_KNOWN = 1.5, 1.1
 _FOCAL_PRIOR_PX2 = 1.0  # px^2, weight of the prior of the focal length

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.structures.camera_rotations import to_vector
 from pose.structures.types import F64, Background
-from pose.world.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
+from pose.world.camera_motion.parallax import MAX_FOCAL_RATIO, MAX_TESTED_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.world.camera_motion.path import CameraPath
 
 STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
@@ -36,6 +36,11 @@ _MAX_FOCAL_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to
 # attributes whose maximum over the scenes is reported
 _MAX_OVER_SCENES = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")
 _MAX_FOCAL_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from their median
+# The same of a focal length that is used, in log and relative to the log of its ratio. A telephoto lens: minimum number
+# of tests, their maximum standard deviation, and maximum ratio.
+_MAX_USED_SIGMA, _MAX_USED_SIGMA_SHARE = 0.05, 0.15
+_MIN_TELEPHOTO_TESTS, _MAX_TELEPHOTO_SIGMA = 3, 0.03
+_MAX_TELEPHOTO = 0.9 * MAX_TESTED_FOCAL_RATIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,8 @@ def _classify_scene(
             if not np.isnan(background.parallax)
         ]
     ).reshape(-1, 4)
+    if _is_telephoto(tests[:, 2:]):  # parallax is measured at the expected focal length
+        tests[:, 1] /= median_focal_ratio(tests[:, 2:])[0]
     apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_PERCENTILE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
     numbers = (
@@ -232,7 +239,7 @@ def _tested_kind(kind: str, tests: F64, span: float) -> str:
         if len(part) >= _WALK_TESTS and np.median(part) > _WALK_PARALLAX_RAD:
             return TRANSLATING
     if len(tests):
-        return UNKNOWN if np.median(tests[:, 2]) > MAX_FOCAL_RATIO else kind
+        return kind if np.median(tests[:, 2]) <= MAX_FOCAL_RATIO or _is_telephoto(tests[:, 2:]) else UNKNOWN
     return UNKNOWN if span > _MAX_UNTESTED_DEGREES else kind
 
 
@@ -247,6 +254,19 @@ def median_focal_ratio(tests: F64) -> tuple[float, float]:
     weight = np.cumsum(1 / (tests[order, 1] ** 2 + _MIN_FOCAL_SIGMA**2))
     middle = float(logs[order][np.searchsorted(weight, weight[-1] / 2)])
     return float(np.exp(middle)), float(np.percentile(np.abs(logs - middle), 75))
+
+
+def agree_on_focal(focal_ratio: float, focal_sigma: float) -> bool:
+    """Return whether parallax tests agree on a focal length well enough to use it instead of the assumed one."""
+    return bool(focal_sigma < max(_MAX_USED_SIGMA, _MAX_USED_SIGMA_SHARE * abs(np.log(focal_ratio))))
+
+
+def _is_telephoto(tests: F64) -> bool:
+    """Return whether tests (N, 2: ratio, sigma) agree on a focal length that is longer than expected."""
+    # A camera that translates before a plane looks alike, but its tests are less certain.
+    sure = int((tests[:, 1] < _MAX_TELEPHOTO_SIGMA).sum())
+    ratio, sigma = median_focal_ratio(tests)
+    return sure >= _MIN_TELEPHOTO_TESTS and 1 < ratio < _MAX_TELEPHOTO and agree_on_focal(ratio, sigma)
 
 
 def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:

@@ -50,6 +50,21 @@ def test_wrong_assumed_focal_length_is_corrected(log_of, factor):
     assert turned[1] == pytest.approx(pan, abs=0.8)
 
 
+def test_telephoto_lens_of_a_pan_is_found():
+    """A broadcast camera: a field of view of 15 degrees where 55 are assumed, and feet must support it."""
+    scene, zoom = texture(13, grain=1.0), 4.0
+    stage, log = BackgroundMotion(float(CAMERA.matrix[0, 0]), H36M17), MotionLog()
+    for index in range(60):
+        one = people(index, [(10, 10, 30, 80)])
+        image = seen(scene, (0, 0.2 * (index - 30), 0), zoom)
+        log.add(replace(one, background=stage.step(image, one)))
+    found = decide(log, assumed_focal=True)
+    assert found.motion.kind == ROTATING
+    assert found.focal == pytest.approx(zoom, rel=0.1)
+    assert found.motion.pan == pytest.approx(0.2 * 59, rel=0.15)
+    assert not found.motion.excludes_translation
+
+
 def test_correct_assumed_focal_length_is_kept(log_of):
     log = log_of(1.0)
     found = decide(log, assumed_focal=True)
@@ -59,8 +74,9 @@ def test_correct_assumed_focal_length_is_kept(log_of):
 
 @pytest.mark.parametrize(
     ("change", "used"),
-    [({}, True), ({"focal_ratio": 1.1}, False), ({"focal_sigma": 0.1}, False), ({"pan": 5.0}, False),
-     ({"kind": ZOOMING}, False), ({"focal_ratio": float("nan")}, False)],
+    [({}, True), ({"focal_ratio": 1.1}, False), ({"focal_sigma": 0.1}, False),
+     ({"focal_ratio": 2.4, "focal_sigma": 0.1}, True), ({"focal_ratio": 2.4, "focal_sigma": 0.2}, False),
+     ({"pan": 5.0}, False), ({"kind": ZOOMING}, False), ({"focal_ratio": float("nan")}, False)],
 )  # fmt: skip
 def test_estimated_focal_length_is_used_only_when_reliable(change, used):
     assert bool(focal_ratios(PATH, replace(CLEAR, **change))) is used
