@@ -19,7 +19,7 @@ from pose.lifting.names import DEFAULT_LIFTER
 from pose.lifting.sides import SideChanges, with_sides
 from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS
 from pose.results import ModelInfo, RunInfo
-from pose.results.edits import Edit, read_edits
+from pose.results.edits import Edit, given_edits
 from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.recorded import RecordedRun, record
 from pose.structures.camera import check_intrinsics
@@ -101,7 +101,7 @@ def lift(
 
     up = checked(heights, pitch, roll)
     WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
-    corrections = read_edits(edits) if isinstance(edits, Path | str) else edits or ()
+    corrections = given_edits(edits)
     name, people = read_people(keypoints, fps, image_size)
     people, plan = edit_people(people, corrections)
     for problem in () if plan is None else plan.problems:
@@ -350,7 +350,8 @@ def several(
     from pose.multiview.run import RecordedCameras, camera_workers, known_setup
     from pose.pipeline import Pipeline
 
-    if isinstance(videos, str | Path) or not all(isinstance(video, str | Path) for video in videos):
+    listed = isinstance(videos, Sequence) and not isinstance(videos, str)
+    if not listed or not all(isinstance(video, str | Path) for video in videos):
         raise UsageError("videos: expected a list of paths, one for each camera")
     paths = [str(video) for video in videos]
     if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:

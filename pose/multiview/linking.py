@@ -63,8 +63,8 @@ def _unlinked(pairs: Collection[tuple[int, int]], cameras: int) -> list[int]:
     for pair in pairs:
         joined = [group for group in groups if group.intersection(pair)]
         groups = [set[int]().union(*joined), *(group for group in groups if group not in joined)]
-    largest = max(groups, key=lambda group: (len(group), -min(group)))
-    return sorted(set(range(cameras)) - largest)
+    order = [(-len(group), min(group)) for group in groups]
+    return sorted(set(range(cameras)) - groups[order.index(min(order))])
 
 
 def remedy(known: Known) -> str:

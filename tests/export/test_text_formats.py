@@ -132,6 +132,7 @@ def test_csv_has_one_row_per_joint_with_result_values(recorded, tmp_path):
         "score",
         "filled",
         "doubtful",
+        "partial",
         "space",
     ]
     assert len(rows) == 17 * GAPS.sum()
