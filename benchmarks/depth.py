@@ -40,6 +40,7 @@ class Images:
     images: list[F32]
     matrix = MATRIX
     size = SIZE
+    extrinsics = None
 
     def read(self, index: int) -> F32:
         """Return an image."""

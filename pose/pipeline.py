@@ -321,6 +321,8 @@ class Pipeline:
         end: float = math.inf,
         cache: str | Path | None = None,
         edits: "Path | str | Sequence[Edit] | None" = None,
+        imu: "Path | str | None" = None,
+        imu_offset: float | None = None,
         progress: Callable[[int, int | None], None] | None = None,
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
@@ -344,6 +346,8 @@ class Pipeline:
             cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
             edits: Corrections, or the path of their file (docs/reference/edits.md). With a cache, only 3D and world are
                 computed again.
+            imu: Recording of inertial sensors that one person wears (docs/guides/sensors.md); not with edits.
+            imu_offset: Time of the video in s at which the time of the sensors is 0; None finds it.
             progress: Function that is called after each frame, with the number of frames so far, and of all frames if
                 it is known.
 
@@ -354,6 +358,7 @@ class Pipeline:
             UsageError: For an argument out of range.
             PoseError: If the source cannot be read.
         """
+        from pose.body.imu import find_worn, read_imus
         from pose.export.result import Result
         from pose.results.edits import given_edits
         from pose.results.run import counted, record_video
@@ -363,6 +368,8 @@ class Pipeline:
         up = checked(heights, pitch, roll)
         WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
         corrections = given_edits(edits)
+        if imu is not None and corrections:
+            raise UsageError("imu: not with edits")
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
@@ -377,6 +384,7 @@ class Pipeline:
                 self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
                 edits=corrections,
+                sensors=None if imu is None else find_worn(read_imus(Path(imu)), imu_offset),
             )  # fmt: skip
             if run.cut_short is not None:
                 warnings.warn(f"{run.cut_short}; the result has the frames before", PoseWarning, stacklevel=2)

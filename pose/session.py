@@ -1,6 +1,6 @@
 """One stream of frames through the stages of a pipeline."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +10,7 @@ import numpy as np
 from pose.config import FIXED_CAMERA, PipelineConfig, is_one_pass, one_pass_model
 from pose.errors import UsageError
 from pose.lifting.between import BetweenSamples
+from pose.lifting.fit.directions import BoneDirections, give_directions
 from pose.lifting.sides import GivenSides, give_sides
 from pose.networks.estimators.ensemble import Ensemble, FurtherNetworks
 from pose.networks.input import shared_uploads
@@ -233,6 +234,14 @@ class Session:
             UsageError: If the lifter streams.
         """
         give_sides(self._lifter, sides)
+
+    def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
+        """Set the directions of bones that sensors measure, by track id, before the first frame is lifted.
+
+        Raises:
+            UsageError: If the lifter streams, or the fit to the 2D is off.
+        """
+        give_directions(self._lifter, directions)
 
     @property
     def refines(self) -> bool:

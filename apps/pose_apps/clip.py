@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.results.cache.run import Found
     from pose.results.recorded import RecordedRun
+    from pose.results.worn import FindWorn
     from pose.structures.types import FrameResult
     from pose.utils.times import StageTimes
     from pose.video import Source
@@ -88,6 +89,13 @@ class RunConfig(WorldConfig):
     depth_offset: float = option(
         0.0, "second of the video at which the depth images begin", minimum=-86400.0, maximum=86400.0
     )
+    imu: str | None = option(
+        None, "recording of inertial sensors that one person wears, see docs/guides/sensors.md", metavar="PATH"
+    )
+    imu_offset: float | None = option(
+        None, "second of the video at which the time of the sensors is 0; default: found from the motion",
+        minimum=-1e10, maximum=1e10,
+    )  # fmt: skip
     cache: str = option(
         "off",
         "folder for cached 2D and 3D results; off: no cache",
@@ -104,10 +112,13 @@ class RunConfig(WorldConfig):
         WorldConfig.__post_init__(self)
         if self.space == WORLD and not self.world:
             raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
-        if self.depth is not None and (not self.world or self.stills):
-            raise UsageError("depth: needs world coordinates of a video; leave out --no-world and --stills")
-        if self.depth is not None and self.edits is not None:
-            raise UsageError("depth: not with --edits")
+        for name in ("depth", "imu"):
+            if getattr(self, name) is not None and (not self.world or self.stills):
+                raise UsageError(f"{name}: needs world coordinates of a video; leave out --no-world and --stills")
+            if getattr(self, name) is not None and self.edits is not None:
+                raise UsageError(f"{name}: not with --edits")
+        if self.imu is None and self.imu_offset is not None:
+            raise UsageError("imu_offset: only with --imu")
         if self.depth is None and self.depth_offset:
             raise UsageError("depth_offset: only with --depth")
         if self.analyse and not self.world:
@@ -118,6 +129,14 @@ class RunConfig(WorldConfig):
         from pose.video.depth import open_depth
 
         return None if self.depth is None else open_depth(Path(self.depth), self.depth_offset)
+
+    def opened_imus(self) -> "FindWorn | None":
+        """Read the recording of inertial sensors, if the options name one."""
+        from pose.body.imu import find_worn, read_imus
+
+        if self.imu is not None and not Path(self.imu).exists():
+            raise UsageError(f"imu: {self.imu}: no such file or folder")
+        return None if self.imu is None else find_worn(read_imus(Path(self.imu)), self.imu_offset)
 
     def opened(self, video: str, *, keep: bool = False) -> "Source":
         """Open a video as the options say."""
@@ -258,7 +277,7 @@ def _process(
             pipeline, source, steps_of(config) if config.world else None, join=config.join_tracks,
             span=(config.start, config.end), settings=settings, cache=context.cache, stop=stop, progress=watched,
             images=not source.info.is_live or outputs.overlay is not None, folder=outputs.folder, keep=True,
-            depth=config.opened_depth(),
+            depth=config.opened_depth(), sensors=config.opened_imus(),
             edits=read_edits(config.edits) if config.edits else (),
         ) as recorded:  # fmt: skip
             if tally.frames:
@@ -285,8 +304,7 @@ def _report_world(config: RunConfig, recorded: "RecordedRun", tally: Tally, cont
     assert camera is not None
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
-    if recorded.measured is not None:
-        tally.decisions.append(recorded.measured.line)
+    tally.decisions += [one.line for one in (recorded.measured, recorded.worn) if one is not None]
     if run is None or world is None:
         if config.world:
             context.warn([camera.problem])

@@ -123,7 +123,7 @@ def _depth_camera(config: RunConfig) -> "Camera | None":
     from pose.structures.camera import Camera
 
     depth = config.opened_depth()
-    if depth is None or depth.matrix is None or depth.size is None:
+    if depth is None or depth.matrix is None or depth.size is None or depth.extrinsics is not None:
         return None
     return Camera(depth.matrix, True, depth.size)
 

@@ -6,11 +6,13 @@ frames, whatever the length of the video. The results equal those of the four st
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.errors import UsageError
+from pose.lifting.fit.directions import BoneDirections
 from pose.lifting.fit.log import FitLog
 from pose.lifting.one_body import PersonBody
 from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
@@ -50,12 +52,23 @@ class OfflineLifter:
         self._max_gap_s = MAX_TRACK_GAP_S + (FULL_LOOKAHEAD_S if repair else 0)
         self._log = log
         self._sides: Sequence[GivenSides] = ()
+        self._directions: Mapping[int, BoneDirections] = {}
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
 
     def take_sides(self, sides: Sequence[GivenSides]) -> None:
         """Set the sides that a user gives, before the first frame."""
         self._sides = sides
+
+    def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
+        """Set the directions that sensors measure, by track id, before the first frame.
+
+        Raises:
+            UsageError: If the fit to the 2D is off.
+        """
+        if not self._fit:
+            raise UsageError("imu: needs the fit to the 2D; leave out --no-fit and --no-constant-bones")
+        self._directions = directions
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
@@ -86,7 +99,7 @@ class OfflineLifter:
             PersonRepair(self._skeleton, FULL_LOOKAHEAD_S) if self._repair else None,
             PersonWindows(self._lifter, self._skeleton, self._camera),
             PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
-            PersonFit(self._skeleton, self._camera, self._log) if self._fit else None,
+            PersonFit(self._skeleton, self._camera, self._log, self._directions.get(person)) if self._fit else None,
         )
 
 

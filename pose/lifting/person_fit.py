@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pose.lifting.fit.directions import BoneDirections
 from pose.lifting.fit.log import FitLog
 from pose.lifting.fit.windows import MotionFit, first_window
 from pose.lifting.pending import PersonFrame, keypoint_sequence, lifted_sequence
@@ -12,9 +13,15 @@ from pose.structures.skeletons import Skeleton
 class PersonFit:
     """Step that fits the 3D motion of one person to the 2D, window by window. Bone lengths must be constant already."""
 
-    def __init__(self, skeleton: Skeleton, camera: Camera, log: FitLog | None = None) -> None:
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        camera: Camera,
+        log: FitLog | None = None,
+        directions: BoneDirections | None = None,
+    ) -> None:
         self._skeleton, self._camera = skeleton, camera
-        self._fit = MotionFit(log)
+        self._fit = MotionFit(log, directions)
         self._waiting: list[PersonFrame] = []  # frames from the start of the window
 
     def push(self, frames: list[PersonFrame]) -> list[PersonFrame]:

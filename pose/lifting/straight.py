@@ -1,8 +1,9 @@
 """Lifting of 2D keypoints from cameras whose lens distorts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pose.lifting.fit.directions import BoneDirections, give_directions
 from pose.lifting.sides import GivenSides, give_sides
 from pose.structures.camera import Camera
 from pose.structures.stages import LifterStage, Refining
@@ -28,6 +29,14 @@ class StraightLifter:
             UsageError: If the stage cannot follow them.
         """
         give_sides(self._stage, sides)
+
+    def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
+        """Set the directions that sensors measure, by track id, before the first frame.
+
+        Raises:
+            UsageError: If the stage cannot fit them.
+        """
+        give_directions(self._stage, directions)
 
     def push(self, people: People) -> list[FrameResult]:
         """Process the people of the next frame; return the results that are now final, oldest first."""

@@ -20,7 +20,7 @@ from pose.results.run_info import RunInfo
 from pose.results.schema import FRAME_COLUMNS, FRAME_NAMES, ROW_COLUMNS, columns_in, frame_arrays, row_arrays
 from pose.results.writer import close_scratch, write_all
 from pose.structures.columns import Array, columns_of
-from pose.structures.types import FrameResult, Poses3D
+from pose.structures.types import FrameResult, Placed, Poses3D
 from pose.utils.whole_file import file_errors
 
 T = TypeVar("T", bound=np.generic)
@@ -185,12 +185,13 @@ def read_columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array
     """
     frames, rows = len(arrays["frames"]), len(arrays["frame_index"])
     parts = {"", *(one.part for one in ROW_COLUMNS if one.required and one.name in arrays)}
+    always = (*columns_of(Poses3D), *(columns_of(Placed) if "world" in parts else ()))
     columns = {}
     for one in (*FRAME_COLUMNS, *ROW_COLUMNS):
         count = frames if one.name in FRAME_NAMES else rows
         if one.name in arrays or (one.required and one.part in parts):
             columns[one.name] = shaped(arrays, one.name, (count, *one.row_shape(keypoints)), np.dtype(one.dtype).type)
-        elif one.attribute and (one.part in parts or one in columns_of(Poses3D)):
+        elif one.attribute and (one.part in parts or one in always):
             columns[one.name] = one.filled(count, keypoints)
     return columns
 

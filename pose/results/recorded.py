@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from pose.lifting.fit.directions import WornSensors
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
 from pose.structures.result_store import ResultStore
@@ -40,6 +41,7 @@ class RecordedRun:
         world: The run in world coordinates; None if it has none.
         error: Error that ended the run early; the results contain the frames before it.
         measured: What depth images say; None without them.
+        worn: What inertial sensors of a person say; None without them.
         cached: Part of the results that was read from a cache.
         cut_short: Message that the end of the video is missing; None if it is complete.
         problems: Messages about edits that do not apply to this run.
@@ -65,6 +67,7 @@ class RecordedRun:
         self.error: BaseException | None = None
         self.cached: Found = "nothing"
         self.measured: Measured | None = None
+        self.worn: WornSensors | None = None
         self.cut_short: str | None = None
         self.problems: list[str] = []
 

@@ -11,12 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from pose.lifting.fit.log import FitLog
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream
 from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.edits.types import Edit
 from pose.results.recorded import RecordedRun, record
+from pose.results.worn import FindWorn, FirstRun, with_hidden
+from pose.structures.result_store import ResultStore
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
@@ -40,6 +43,8 @@ class RunStream(CachedStream, Protocol):
 
 class RunPipeline(CachedPipeline, Protocol):
     """Pipeline that runs on videos, such as `pose.pipeline.Pipeline`."""
+
+    fits: FitLog
 
     def run_info(
         self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
@@ -87,6 +92,7 @@ def record_video(
     keep: bool = False,
     depth: DepthImages | None = None,
     edits: Sequence[Edit] = (),
+    sensors: FindWorn | None = None,
     journal: Path | None = None,
 ) -> RecordedRun:
     """Process a video and transform its people to the world; the caller closes the run.
@@ -107,6 +113,7 @@ def record_video(
         depth: Depth images from the viewpoint of a static camera; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
+        sensors: Function that finds what inertial sensors of a person measure; not with edits.
         journal: File with which a run continues that was interrupted; see `CachedRun`.
 
     Raises:
@@ -115,7 +122,9 @@ def record_video(
     stop = stop or threading.Event()
     info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
     part = {"start": span[0], "end": span[1] if math.isfinite(span[1]) else None}
-    info = replace(info, settings={**part, **info.settings, **settings})
+    used = [name for name, given in (("depth", depth), ("imu", sensors)) if given is not None]
+    extra: dict[str, Json] = {"sensors": ["camera", *used]} if used else {}
+    info = replace(info, settings={**part, **info.settings, **settings, **extra})
     if steps is not None:
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
@@ -130,6 +139,11 @@ def record_video(
         recorded = _edited(
             pipeline, source, run, info, steps, edits, progress, join=join, images=replay, folder=folder, stop=stop
         )
+    elif sensors is not None:
+        recorded = _with_sensors(
+            pipeline, source, run, info, steps, sensors, progress, join=join, images=replay, folder=folder, stop=stop,
+            depth=depth,
+        )  # fmt: skip
     else:
         recorded = record(
             results(), info, steps, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder,
@@ -166,6 +180,43 @@ def _edited(
     joined = {} if recorded.world is None else recorded.world.joined
     recorded.info = replace(recorded.info, settings={**recorded.info.settings, **plan.settings(joined)})
     recorded.problems = plan.problems
+    return recorded
+
+
+def _with_sensors(
+    pipeline: RunPipeline,
+    source: Source,
+    run: CachedRun,
+    info: RunInfo,
+    steps: Steps | None,
+    sensors: FindWorn,
+    progress: Progress,
+    *,
+    join: bool,
+    images: Images | None,
+    folder: Path | None,
+    stop: threading.Event,
+    depth: DepthImages | None,
+) -> RecordedRun:
+    """Lift all frames, find what the sensors of a person measure, and lift the frames again with it."""
+    with closing(ResultStore(folder, pipeline.skeleton)) as first:
+        with pipeline.times.rest("threads of networks and codecs"):
+            for result in progress(run.results(), source, "poses"):
+                first.write(result)
+        run.keep(first)
+        if stop.is_set():  # interrupted: the frames before are kept without the sensors
+            return record(iter(first), info, steps, join=join, stop=stop, times=pipeline.times, folder=folder)
+        with record(iter(first), info, steps, join=join, images=images, stop=stop, folder=folder) as plain:
+            worn = sensors(FirstRun.of(plain, None if steps is None else steps.up))
+        directions = {worn.people[0]: worn.directions}
+        if steps is not None:
+            steps = replace(steps, worn=directions)
+        pipeline.fits.windows.clear()
+        frames = run.lifted(with_hidden(first.people, worn), directions=directions)
+        recorded = record(
+            frames, info, steps, join=join, images=images, stop=stop, times=pipeline.times, folder=folder, depth=depth
+        )
+    recorded.worn = worn
     return recorded
 
 

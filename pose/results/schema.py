@@ -16,7 +16,8 @@ from pose.structures.face_points import ANGLES, MEASURES, Faces, head_angles, me
 from pose.structures.hand_points import POINTS, Hands, sigma_of, sized_to_body
 from pose.structures.types import FrameResult, People, Placed, Poses3D
 
-PARTS = ("", "world", "views", "positions", "hands", "faces", "cameras")  # in the order of their arrays in the file
+# In the order of their arrays in the file.
+PARTS = ("", "world", "views", "positions", "hands", "faces", "cameras", "sensors")
 
 # Columns with one row per frame. `views` and `positions` are those of `pose.structures.types.CameraView`.
 FRAME_COLUMNS = (
@@ -63,7 +64,12 @@ def parts_of(info: RunInfo) -> set[str]:
             parts.add("positions")
     return parts | {
         name
-        for name, present in (("hands", info.has_hands), ("faces", info.has_faces), ("cameras", bool(info.cameras)))
+        for name, present in (
+            ("hands", info.has_hands),
+            ("faces", info.has_faces),
+            ("cameras", bool(info.cameras)),
+            ("sensors", info.world is not None and bool(info.settings.get("sensors"))),
+        )
         if present
     }
 

@@ -295,6 +295,9 @@ class Poses3D(ColumnSet):
         self.check_columns()
 
 
+SENSORS = ("camera", "depth", "imu")  # bits of `Placed.measured_by`, from the lowest
+
+
 @dataclass(frozen=True, slots=True)
 class Placed(ColumnSet):
     """Poses of the P people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
@@ -310,6 +313,7 @@ class Placed(ColumnSet):
         inconsistent: (P, 4) whether the 2D keypoints of each limb (`pose.structures.skeletons.LIMBS`) contradict the
         person's bone
             lengths (`pose.world.consistency`).
+        measured_by: (P, 17) bit mask of `SENSORS`: what measured the joint in this frame. All 0 with a camera alone.
         raw: (P, 17, 3) m, joints in the camera frame before depth, gap, smoothing and foot steps; NaN in filled rows.
     """
 
@@ -335,6 +339,16 @@ class Placed(ColumnSet):
         "raw_joints3d", (JOINTS, 3), unit="m", space="camera", limits=(-1e6, 1e6), part="world", required=False,
         optional=True, fill=math.nan,
     )  # fmt: skip
+    measured_by: U8 = column(
+        "measured_by",
+        (JOINTS,),
+        "|u1",
+        part="sensors",
+        required=False,
+        optional=True,
+        member="measured_by",
+        sparse=True,
+    )
 
     def __post_init__(self) -> None:
         self.check_columns()

@@ -1,4 +1,4 @@
-"""Recordings of depth images: folders of 16-bit PNG, and Stray Scanner.
+"""Recordings of depth images: folders of 16-bit PNG, Stray Scanner, and files (`pose.video.depth_files`).
 
 - Open3D and Redwood: `depth/*.png`, 16 bit; `intrinsic.json` or `camera_intrinsic.json` with `intrinsic_matrix` in
   columns, `width`, `height`, and optionally `depth_scale` and `fps`. Times are in names such as
@@ -6,7 +6,8 @@
 - Stray Scanner: the same images, 256 x 192, mm; `camera_matrix.csv` at the size of the colour image; times in
   `odometry.csv`.
 
-Depth is registered to the colour camera: both have one viewpoint, and may differ in size and rate.
+Depth is registered to the colour camera: both have one viewpoint, and may differ in size and rate. Otherwise, the
+camera file contains `extrinsic`: 16 numbers in columns, from the axes of the colour camera to those of depth.
 """
 
 import csv
@@ -23,17 +24,17 @@ from pose.structures.types import F32, F64
 from pose.utils.json_types import read_text_file
 from pose.utils.json_values import items, member, number, strict_json
 from pose.utils.shown import in_brief
+from pose.video.depth_files import open_bag, open_record3d
 
 FPS = 30.0
 DEPTH_SCALE = 1000.0  # values per m
 MAX_IMAGES = 1_000_000
 MAX_DEPTH_M = 20.0
 _CAMERAS = ("intrinsic.json", "camera_intrinsic.json")
+_FILES = {".bag": open_bag, ".r3d": open_record3d}
 _TIMED = re.compile(r"\d+-(\d{6,})")
 _NOT_READ = {
-    ".bag": "RealSense bags are not read yet; export them as PNG with Open3D's or Intel's converter",
-    ".mkv": "Kinect and Azure recordings need a decoder that no maintained package has; export them as PNG first",
-    ".r3d": "Record3D files are not read yet; export them as PNG folders in the app",
+    ".mkv": "Kinect and Azure recordings need Microsoft's SDK, which is not maintained; export them as PNG first",
 }
 
 
@@ -45,6 +46,7 @@ class DepthVideo:
         times: (N,) s, increasing; the first is that of the first colour image, unless `offset` is given.
         matrix: (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera.
         size: (width, height) in px to which `matrix` belongs.
+        extrinsics: (4, 4) from the axes of the colour camera to those of the depth camera, m; None: the same.
         read: Function that returns image i (H, W) in m, 0 where nothing was measured.
     """
 
@@ -52,6 +54,7 @@ class DepthVideo:
     matrix: F64 | None
     size: tuple[int, int] | None
     read: Callable[[int], F32]
+    extrinsics: F64 | None = None
 
     def at(self, time: float, tolerance: float = 0.05) -> int | None:
         """Return the index of the image nearest to a time in s; None if none is within the tolerance."""
@@ -74,38 +77,61 @@ def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> Dep
     """
     if (why := _NOT_READ.get(path.suffix.lower())) is not None:
         raise UsageError(f"--depth {path}: {why}")
+    if path.suffix.lower() in _FILES and path.exists():
+        times, matrix, size, read = _FILES[path.suffix.lower()](path)
+        camera = path.with_suffix(".json")
+        extrinsics = _read_camera(camera)[4] if camera.is_file() else None
+        return _checked(path, DepthVideo(times - times[0] + offset, matrix, size, read, extrinsics))
     if not path.is_dir():
         raise UsageError(f"--depth {path}: expected a folder with 16-bit PNG files")
     folder = path / "depth" if (path / "depth").is_dir() else path
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".png")[:MAX_IMAGES]
     if not files:
         raise PoseError(f"{folder}: contains no PNG files")
-    matrix, size, scale, rate = _camera(path)
+    matrix, size, scale, rate, extrinsics = _camera(path)
     times = _times(path, files, fps or rate)
     times = times - times[0] + offset
-    if not (np.diff(times) > 0).all():
+    return _checked(path, DepthVideo(times, matrix, size, lambda index: _image(files[index], scale), extrinsics))
+
+
+def _checked(path: Path, video: DepthVideo) -> DepthVideo:
+    if not (np.diff(video.times) > 0).all():
         raise PoseError(f"{path}: the times of the depth images do not increase")
-    _image(files[0], scale)
-    return DepthVideo(times, matrix, size, lambda index: _image(files[index], scale))
+    video.read(0)
+    return video
 
 
-def _camera(path: Path) -> tuple[F64 | None, tuple[int, int] | None, float, float]:
-    """Return the camera matrix, its image size, values per m and frames/s of a folder."""
+_Camera = tuple[F64 | None, tuple[int, int] | None, float, float, F64 | None]
+
+
+def _read_camera(file: Path) -> _Camera:
+    """Return camera matrix, its image size, values per m, frames/s and extrinsics of a camera file of Open3D."""
+    try:
+        content = strict_json(read_text_file(file))
+        given = content if isinstance(content, dict) else {}
+        inner = given.get("intrinsic", content)
+        values = [number(value) for value in items(member(inner, "intrinsic_matrix"))]
+        matrix = np.array(values).reshape(3, 3).T
+        size = (int(number(member(inner, "width"))), int(number(member(inner, "height"))))
+        scale = number(given.get("depth_scale", DEPTH_SCALE))
+        rate = number(given.get("fps", FPS))
+        if not (matrix[0, 0] > 0 and matrix[1, 1] > 0 and min(size) > 0 and scale > 0 and rate > 0):
+            raise ValueError("focal length, size, depth_scale and fps must be above 0")
+        if "extrinsic" not in given:
+            return matrix, size, scale, rate, None
+        pose = np.array([number(value) for value in items(given["extrinsic"])]).reshape(4, 4).T
+        if np.abs(pose[:3, :3] @ pose[:3, :3].T - np.eye(3)).max() > 1e-3 or np.linalg.det(pose[:3, :3]) < 0:
+            raise ValueError("extrinsic must be a rotation and a translation")
+    except (ValueError, OverflowError) as error:
+        raise PoseError(f"{file}: not a camera file of Open3D ({in_brief(error)})") from error
+    return matrix, size, scale, rate, pose
+
+
+def _camera(path: Path) -> _Camera:
+    """Return what the camera file of a folder says."""
     for name in _CAMERAS:
         if (path / name).is_file():
-            try:
-                content = strict_json(read_text_file(path / name))
-                values = [number(value) for value in items(member(content, "intrinsic_matrix"))]
-                matrix = np.array(values).reshape(3, 3).T
-                size = (int(number(member(content, "width"))), int(number(member(content, "height"))))
-                given = content if isinstance(content, dict) else {}
-                scale = number(given.get("depth_scale", DEPTH_SCALE))
-                rate = number(given.get("fps", FPS))
-                if not (matrix[0, 0] > 0 and matrix[1, 1] > 0 and min(size) > 0 and scale > 0 and rate > 0):
-                    raise ValueError("focal length, size, depth_scale and fps must be above 0")
-            except (ValueError, OverflowError) as error:
-                raise PoseError(f"{path / name}: not a camera file of Open3D ({in_brief(error)})") from error
-            return matrix, size, scale, rate
+            return _read_camera(path / name)
     if (path / "camera_matrix.csv").is_file():
         file = path / "camera_matrix.csv"
         try:
@@ -116,8 +142,8 @@ def _camera(path: Path) -> tuple[F64 | None, tuple[int, int] | None, float, floa
         except ValueError as error:
             raise PoseError(f"{file}: not a camera matrix ({in_brief(error)})") from error
         # The principal point is near the centre of the colour image, whose size the file does not state.
-        return matrix, (round(2 * matrix[0, 2]), round(2 * matrix[1, 2])), DEPTH_SCALE, FPS
-    return None, None, DEPTH_SCALE, FPS
+        return matrix, (round(2 * matrix[0, 2]), round(2 * matrix[1, 2])), DEPTH_SCALE, FPS, None
+    return None, None, DEPTH_SCALE, FPS, None
 
 
 def _times(path: Path, files: list[Path], fps: float) -> F64:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.structures.refine import assembled, lengths_of
-from pose.structures.types import F64, Flags
+from pose.structures.types import F64, SENSORS, U8, Flags
 from pose.world import depth as depths
 from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
@@ -34,7 +34,7 @@ from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_world, refound
 from pose.world.height import scale_to, scaled_stature, stature
-from pose.world.measured import MeasuredPerson
+from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
@@ -63,6 +63,7 @@ class Steps:
     heights: Mapping[int | None, float] = field(default_factory=dict)
     # Sizes and distances from depth images, by track id. A height in `heights` has precedence.
     measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
+    worn: Mapping[int, WornOnBody] = field(default_factory=dict)  # inertial sensors, by track id
     lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
     path: CameraPath | None = None  # path of a moving camera; None if it is static
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
@@ -108,6 +109,7 @@ class Cleaned:
         foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
         raw: (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames.
         cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
+        measured_by: (T, 17) bits of `SENSORS`; 0 with a camera alone.
     """
 
     times: F64
@@ -129,6 +131,7 @@ class Cleaned:
     foot_velocities: F64
     raw: F64
     cutoffs: Cutoffs | None
+    measured_by: U8
 
 
 def clean(
@@ -176,6 +179,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     inconsistent, added = check_limbs(person, rules.consistency)
     person = replace(person, sigma=np.hypot(person.sigma, added))
     lifted = person.joints + person.root[:, None]
+    sources = _measured_by(number, person, steps)
     spread = np.full(len(person), np.nan)
     if steps.depth:
         estimate = depths.estimate_pelvis(person, rules.depth)
@@ -203,6 +207,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         places = np.searchsorted(before, person.times[filled])
         lifted = np.insert(lifted, places, np.nan, axis=0)
         inconsistent = np.insert(inconsistent, places, False, axis=0)
+        sources = np.insert(sources, places, 0, axis=0)
     cutoffs = None
     if steps.smooth:
         joints, root, parts = person.joints.copy(), person.root.copy(), stretches(person.times, rules.gaps)
@@ -213,9 +218,24 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     return Work(
         lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, height_given=wanted is not None,
+        inconsistent, 1000 * spread, sources, height_given=wanted is not None,
         size_sigma=0.0 if measured is None else measured.scale_sigma, cutoffs=cutoffs,
     )  # fmt: skip
+
+
+def _measured_by(number: int, person: Person, steps: Steps) -> U8:
+    """Return which sensors measured each joint, (T, 17) bits of `SENSORS`; 0 with a camera alone."""
+    measured, worn = steps.measured.get(number), steps.worn.get(number)
+    if not steps.measured and not steps.worn:
+        return np.zeros(person.scores.shape, np.uint8)
+    seen = {"camera": person.scores > 0}
+    if measured is not None:
+        seen["depth"] = measured.joints_at(person.times)
+    if worn is not None:
+        seen["imu"] = worn.joints_at(person.times)
+    bits = [flags.astype(np.uint8) << SENSORS.index(name) for name, flags in seen.items()]
+    result: U8 = np.sum(bits, axis=0, dtype=np.uint8)
+    return result
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
@@ -264,5 +284,5 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, feet_held, work.filled, moved_by,
         work.height, work.height_sigma, work.height_interval, raised,
         partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
-        work.lifted, work.cutoffs,
+        work.lifted, work.cutoffs, work.measured_by,
     )  # fmt: skip

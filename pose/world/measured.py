@@ -52,11 +52,22 @@ class DepthImages(Protocol):
         """Width and height in px to which `matrix` belongs."""
 
     @property
+    def extrinsics(self) -> F64 | None:
+        """Rigid transformation (4, 4) from the axes of the colour camera to those of the depth camera, in m."""
+
+    @property
     def read(self) -> Callable[[int], F32]:
         """Function that returns image i (H, W) in m, 0 where nothing was measured."""
 
     def at(self, time: float) -> int | None:
         """Return the index of the image at a time in s; None if there is none."""
+
+
+class WornOnBody(Protocol):
+    """Inertial sensors on one person (see `pose.lifting.fit.directions.BoneDirections`)."""
+
+    def joints_at(self, times: F64) -> Flags:
+        """Return the joints (T, 17) that a sensor measures at times (T,) s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,7 @@ class MeasuredPerson:
         times: (N,) s.
         depth: (N,) m, of the pelvis.
         sigma: (N,) m, of `depth`.
+        joints: (N, 17) whether the depth at the joint agrees with that of the body.
     """
 
     scale: float
@@ -78,6 +90,12 @@ class MeasuredPerson:
     times: F64
     depth: F64
     sigma: F64
+    joints: Flags
+
+    def joints_at(self, times: F64) -> Flags:
+        """Return the joints (T, 17) whose depth was measured at times (T,) s."""
+        near, known = self._rows(times)
+        return np.asarray(self.joints[near] & known[:, None])
 
     def tilted(self, joints: F64, root: F64) -> F64:
         """Return joints (T, 17, 3) m about the pelvis (T, 3) m, moved along their lines of sight by the tilt."""
@@ -130,10 +148,11 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
 
     Args:
         results: Results of the frames in camera coordinates.
-        depth: Depth images from the viewpoint of the camera.
+        depth: Depth images.
         camera: Camera of the results.
     """
-    rows: dict[int, list[tuple[float, float, float, float, float]]] = {}
+    pose = np.eye(4) if depth.extrinsics is None else depth.extrinsics
+    rows: dict[int, list[_Row]] = {}
     planes: list[F64] = []
     seen: set[int] = set()
     for result in results:
@@ -144,14 +163,14 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
         matrix = _scaled(depth, camera, image)
         wanted = index not in seen and len(planes) < _MAX_PLANES and len(seen) % _PLANE_EVERY == 0
         if wanted and (normal := floor_normal(image, matrix)) is not None:
-            planes.append(normal)
+            planes.append(pose[:3, :3].T @ normal)
         seen.add(index)
         poses = result.poses
         for number, joints, root in zip(result.people.ids.tolist(), poses.joints, poses.root, strict=True):
-            if (found := _ratio(image, matrix, (joints + root).astype(np.float64))) is not None:
-                ratio, spread, tilt = found
+            if (found := _ratio(image, matrix, pose, (joints + root).astype(np.float64))) is not None:
+                ratio, spread, tilt, used = found
                 depth_m = ratio * float(root[2])
-                rows.setdefault(number, []).append((result.time, ratio, depth_m, spread * depth_m, tilt))
+                rows.setdefault(number, []).append((result.time, ratio, depth_m, spread * depth_m, tilt, used))
     up = None
     if len(planes) >= 3 or (planes and len(seen) < 30):
         mean = np.median(planes, axis=0)
@@ -159,17 +178,21 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
     return _of_rows(rows, up)
 
 
-def _of_rows(rows: Mapping[int, list[tuple[float, float, float, float, float]]], up: F64 | None) -> Measured:
+_Row = tuple[float, float, float, float, float, Flags]  # time, ratio, depth, its sigma, tilt, joints used
+
+
+def _of_rows(rows: Mapping[int, list[_Row]], up: F64 | None) -> Measured:
     people = {}
     for number, values in rows.items():
         if len(values) < _MIN_FRAMES:
             continue
-        times, ratio, depth, sigma, tilts = np.array(values).T
+        times, ratio, depth, sigma, tilts = np.array([row[:5] for row in values]).T
+        joints = np.array([row[5] for row in values])
         known = tilts[np.isfinite(tilts)]
         tilt = float(np.median(known)) if len(known) >= _MIN_FRAMES else 0.0
         # Frames share the error of the offset from surface to joint, so their number does not reduce it.
         spread = float(np.hypot(_JOINT_SIGMA_M / 2 / np.median(depth), 1.25 * ratio.std() / np.sqrt(len(ratio))))
-        people[number] = MeasuredPerson(float(np.median(ratio)), spread, tilt, times, depth, sigma)
+        people[number] = MeasuredPerson(float(np.median(ratio)), spread, tilt, times, depth, sigma, joints)
     return Measured(people, up)
 
 
@@ -187,22 +210,30 @@ def _scaled(depth: DepthImages, camera: Camera, image: F32) -> F64:
     return result
 
 
-def _ratio(image: F32, matrix: F64, points: F64) -> tuple[float, float, float] | None:
-    """Return the ratio of measured and lifted depth of a pose (17, 3) m, its relative sigma, and the tilt or NaN."""
+def _ratio(image: F32, matrix: F64, pose: F64, points: F64) -> tuple[float, float, float, Flags] | None:
+    """Return ratio of measured and lifted size of (17, 3) m, its relative sigma, the tilt or NaN, and joints used."""
+    # Seen from another place, where a joint is in the image depends on the size.
+    found = _ratio_at(image, matrix, pose, points, 1.0)
+    return found if found is None or not pose[:3, 3].any() else _ratio_at(image, matrix, pose, points, found[0])
+
+
+def _ratio_at(image: F32, matrix: F64, pose: F64, points: F64, size: float) -> tuple[float, float, float, Flags] | None:
     found = []
+    turned = points @ pose[:3, :3].T
     across = points[_ACROSS[0][0]] - points[_ACROSS[0][1]] + points[_ACROSS[1][0]] - points[_ACROSS[1][1]]
     facing = float(across[0] / max(np.hypot(across[0], across[2]), 1e-6))  # 1 towards the camera, -1 away from it
     for joint, (middle, front) in zip(_USED, _OFFSETS, strict=True):
-        x, y, z = points[joint]
+        x, y, z = size * turned[joint] + pose[:3, 3]
         if z <= 0.2:
             continue
         u, v = matrix[0, 0] * x / z + matrix[0, 2], matrix[1, 1] * y / z + matrix[1, 2]
         surface = _patch(image, u, v, max(1, round(_PATCH_M * matrix[0, 0] / z)))
         if surface is not None:
-            found.append(((surface + middle + facing * front) / z, y - points[0, 1], z))
+            ratio = (surface + middle + facing * front - pose[2, 3]) / turned[joint, 2]
+            found.append((ratio, points[joint, 1] - points[0, 1], points[joint, 2], joint))
     if len(found) < _MIN_JOINTS:
         return None
-    ratios, below, lifted = np.array(found).T
+    ratios, below, lifted, joints = np.array(found).T
     middle = float(np.median(ratios))
     near = np.abs(ratios / middle - 1) < 0.12  # others are of the background, or of another person in front
     if near.sum() < _MIN_JOINTS:
@@ -214,7 +245,8 @@ def _ratio(image: F32, matrix: F64, points: F64) -> tuple[float, float, float] |
         tilt = float(np.polyfit(below[near], off, 1)[0])
     depth = float(np.median(points[_USED, 2])) * middle
     spread = np.hypot(1.25 * kept.std() / middle / np.sqrt(len(kept)), _JOINT_SIGMA_M / depth / 2)
-    return float(np.median(kept)), float(spread), tilt
+    used = np.isin(np.arange(len(points)), joints[near])
+    return float(np.median(kept)), float(spread), tilt, used
 
 
 def _patch(image: F32, u: float, v: float, reach: int) -> float | None:

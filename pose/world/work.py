@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.structures.columns import column
 from pose.structures.skeletons import H36M17, LIMBS
-from pose.structures.types import F64, Flags
+from pose.structures.types import F64, U8, Flags
 from pose.world.cutoffs import Cutoffs
 from pose.world.height import scale_to
 from pose.world.rules import RULES, SizeRules
@@ -33,6 +33,7 @@ class Work:
         inconsistent: (T, 4), whether the 2D of each limb contradicts the bone lengths. The order is left leg, right
             leg, left arm, right arm.
         root_sigma: (T,) mm, uncertainty of the distance without that of the size; NaN where unknown.
+        measured_by: (T, 17) bits of `pose.structures.types.SENSORS`.
         bones: (16,) m, bone lengths.
         height: Body height, m.
         height_sigma: Standard deviation of the height, m.
@@ -54,6 +55,7 @@ class Work:
     filled: Flags = column("", dtype="?")
     inconsistent: Flags = column("", (len(LIMBS),), "?")
     root_sigma: F64 = column("")
+    measured_by: U8 = column("", (_J,), "u1")
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
     height_given: bool = False

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from pose.networks.journal import Journal
+from pose.config import load_preset
+from pose.networks.journal import Journal, JournalledDetector, JournalledEstimator
+from pose.pipeline import Pipeline
+from pose.results.cache import open_cache
+from pose.results.cache.run import CachedRun
 from pose.structures.types import Boxes, Keypoints2D, Regions
+from pose.video import open_source
 
 
 def boxes(rng, people, regions):
@@ -48,3 +53,35 @@ def test_the_journal_of_another_run_is_not_used(tmp_path, rng):
         journal.answers(Boxes, lambda: old)
     with Journal(path, "two") as journal:
         assert journal.answers(Boxes, lambda: new) is new
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_an_interrupted_run_has_the_results_of_a_whole_one(videos, tmp_path, monkeypatch):
+    calls = []
+    for kind in (JournalledDetector, JournalledEstimator):
+        compute = "detect" if kind is JournalledDetector else "estimate"
+
+        def init(self, network, journal, kind=kind, compute=compute, before=kind.__init__):
+            before(self, network, journal)
+            inner = getattr(network, compute)
+            setattr(network, compute, lambda *given: calls.append(compute) or inner(*given))
+
+        monkeypatch.setattr(kind, "__init__", init)
+    pipeline = Pipeline(load_preset("fast"), lazy=True)
+    journal = tmp_path / "journal"
+
+    def run():
+        calls.clear()
+        with open_source(str(videos / "street.mp4")) as source, open_cache(str(tmp_path / "cache")) as cache:
+            return list(CachedRun(pipeline, source, cache, journal=journal).results())  # not kept, as if killed
+
+    whole, every = run(), len(calls)
+    content = journal.read_bytes()
+    journal.write_bytes(content[: len(content) // 2])
+    continued = run()
+    assert 0 < len(calls) < every
+    assert journal.read_bytes() == content
+    for one, two in zip(whole, continued, strict=True):
+        assert np.array_equal(one.people.keypoints, two.people.keypoints)
+        assert np.array_equal(one.people.ids, two.people.ids)
+        assert np.array_equal(one.poses.joints, two.poses.joints)

@@ -6,6 +6,8 @@ from depth_renderer import MATRIX, SIZE, Rendered, camera_of, disturb, render
 from walker import standing
 
 from pose.structures.camera import Camera
+from pose.structures.rotations import about, rotate
+from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.measured import MeasuredPerson, floor_normal, measure
 
@@ -18,8 +20,8 @@ class Images:
 
     matrix, size, times = MATRIX, SIZE, TIMES
 
-    def __init__(self, images):
-        self.images = images
+    def __init__(self, images, extrinsics=None):
+        self.images, self.extrinsics = images, extrinsics
 
     def read(self, index):
         return self.images[index]
@@ -27,6 +29,11 @@ class Images:
     def at(self, time):
         index = int(np.abs(TIMES - time).argmin())
         return index if abs(TIMES[index] - time) < 0.05 else None
+
+
+def rotation_matrix(vector):
+    angle = np.linalg.norm(vector)
+    return rotate(about(vector / angle, angle), np.eye(3)).T
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,23 @@ def test_size_and_distance_of_a_wrongly_lifted_person_are_measured(family, scale
     assert (person.sigma > 0.005).all()
 
 
+@pytest.mark.parametrize("scale", [0.8, 1.25])
+def test_depth_camera_beside_the_colour_camera(scale, scene):
+    joints, depths, rotation = scene
+    turn, shift = rotation_matrix(np.array([0.02, 0.1, -0.03])), np.array([0.25, 0.02, 0.03])
+    # The images are those of the depth camera; the colour camera is elsewhere.
+    extrinsics = np.vstack([np.column_stack([turn, shift]), [0, 0, 0, 1]])
+    in_colour = (joints - shift) @ turn
+    images = Images([depth.astype(np.float32) for depth in depths], extrinsics)
+    found = measure(results(in_colour, scale), images, Camera(MATRIX, True, SIZE))
+    assert found.people[4].scale * scale == pytest.approx(1, abs=0.02)
+    assert np.degrees(np.arccos(found.up @ turn.T @ rotation[:, 1])) < 1.0
+    legs = [H36M17.index(name) for name in ("left_knee", "right_ankle", "left_wrist")]
+    assert found.people[4].joints[:, legs].mean(axis=0).tolist() == [1, 1, 0]
+    ignored = measure(results(in_colour, scale), Images(images.images), Camera(MATRIX, True, SIZE)).people
+    assert 4 not in ignored or abs(ignored[4].scale * scale - 1) > 0.04
+
+
 def test_a_limb_in_front_does_not_move_the_person(scene):
     joints, depths, _ = scene
     covered = [depth.copy() for depth in depths]
@@ -91,7 +115,9 @@ def test_wall_is_no_floor():
 
 
 def test_fused_distance_is_the_mean_by_precision():
-    person = MeasuredPerson(1.0, 0.01, 0.0, np.array([0.0, 1.0]), np.array([2.0, 2.0]), np.array([0.1, 0.1]))
+    person = MeasuredPerson(
+        1.0, 0.01, 0.0, np.array([0.0, 1.0]), np.array([2.0, 2.0]), np.array([0.1, 0.1]), np.ones((2, 17), bool)
+    )
     depth, variance = person.fused(np.array([0.0, 0.5]), np.array([3.0, 3.0]), np.array([0.01, 0.01]))
     np.testing.assert_allclose(depth, [2.5, 3.0])
     np.testing.assert_allclose(variance, [0.005, 0.01])

@@ -127,17 +127,17 @@ class Again:
 
 
 def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
-    """Three people one after another, then nine, each for a second; limits that three people reach."""
+    """Three people one after another, then nine, each three seconds; few candidates, which take memory per person."""
     monkeypatch.setattr("pose.utils.row_file.MEMORY_BYTES", 0)
-    monkeypatch.setattr("pose.world.scene.model._MAX_ELEMENTS", 1000)
-    results = results_of({1: (*filmed(walking(1.0), turn=90, distance=12)[:2], set(range(30)))})
+    monkeypatch.setattr("pose.world.scene.solve._CANDIDATES", 16)
+    results = results_of({1: (*filmed(walking(3.0), turn=90, distance=12)[:2], set(range(90)))})
 
     def peak(count):
         tracemalloc.start()
         found = sum(len(result.people) for result in placed(Again(results, count), join=False))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert found == 30 * count
+        assert found == 90 * count
         return most
 
     placed(results)  # what is made once

@@ -81,7 +81,7 @@ def run_several(
 def check_several(config: RunConfig) -> None:
     """Check that no option is set that is unavailable with several cameras."""
     defaults = RunConfig()
-    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
+    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body", "depth", "imu"):
         if getattr(config, name) != getattr(defaults, name):
             raise UsageError(f"{name}: not supported with several cameras")
 

@@ -12,5 +12,15 @@ from pose.body.imu.motion import ImuMotion, solve_imus
 from pose.body.imu.readers import is_imu_file, read_imus
 from pose.body.imu.recording import ImuRecording, ImuSensor
 from pose.body.imu.synchronise import video_offset
+from pose.body.imu.video import find_worn
 
-__all__ = ["ImuMotion", "ImuRecording", "ImuSensor", "is_imu_file", "read_imus", "solve_imus", "video_offset"]
+__all__ = [
+    "ImuMotion",
+    "ImuRecording",
+    "ImuSensor",
+    "find_worn",
+    "is_imu_file",
+    "read_imus",
+    "solve_imus",
+    "video_offset",
+]

@@ -1,13 +1,13 @@
 """Time offset between inertial sensors and a video, from angular speeds."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.body.imu.recording import ImuRecording
 from pose.errors import PoseError
+from pose.lifting.fit.directions import nearest
 from pose.structures.rotations import angle_between, dot, unit
 from pose.structures.skeletons import H36M17
-from pose.structures.types import F64
+from pose.structures.types import F64, Flags
 
 # The bone of a video's skeleton that turns with each segment.
 _BONES = {
@@ -21,9 +21,17 @@ _RATE = 100.0  # Hz at which speeds are compared
 _SMOOTH_SECONDS = 0.15
 _MIN_OVERLAP_SECONDS = 2.0
 _MIN_CORRELATION = 0.5
+_NEAR_SECONDS = 0.1  # to a frame that shows the person
 
 
-def video_offset(recording: ImuRecording, joints: F64, times: F64, max_offset: float = 60.0) -> tuple[float, float]:
+def video_offset(
+    recording: ImuRecording,
+    joints: F64,
+    times: F64,
+    max_offset: float = 60.0,
+    at: float | None = None,
+    seen: Flags | None = None,
+) -> tuple[float, float]:
     """Return the time in s to add to the sensors' times so that they agree with a video, and the correlation.
 
     The angular speed of a bone in the video is at most that of its segment, since a bone's direction does not show
@@ -34,6 +42,8 @@ def video_offset(recording: ImuRecording, joints: F64, times: F64, max_offset: f
         joints: (T, 17, 3) m, joints of Human3.6M-17 of the person in the video, in any fixed axes.
         times: (T,) s of the video's frames.
         max_offset: Largest offset in s that is tried.
+        at: The offset in s, if it is known; the correlation is then that at this offset.
+        seen: (T,) whether the person was seen in the frame; None: in all.
 
     Raises:
         PoseError: No sensor is on a bone of the skeleton, or no offset makes the motions similar.
@@ -48,13 +58,17 @@ def video_offset(recording: ImuRecording, joints: F64, times: F64, max_offset: f
             products.append((_speed_of_rotation(rotated[segment]), _speed_of_bone(bone, times, grid)))
     if not products:
         raise PoseError(f"{recording.source}: no sensor is on a limb or the trunk, so the video cannot be aligned")
-    lags, overlap, score = _correlation(products)
+    visible = times if seen is None else times[seen]
+    _, known = nearest(visible, grid, _NEAR_SECONDS)
+    lags, overlap, score = _correlation(products, known.astype(np.float64))
     # A sample `lag` of the sensors' speeds is at the first time of the video.
     offsets = grid[0] - (own[0] + lags / _RATE)
     # Fisher's transform: the same correlation over a longer overlap is the more certain one, which matters for
     # periodic motion.
     certainty = np.arctanh(np.clip(score, -0.999, 0.999)) * np.sqrt(overlap)
     certainty[np.abs(offsets) > max_offset] = -np.inf
+    if at is not None:
+        certainty = -np.abs(offsets - at)
     best = int(certainty.argmax())
     if score[best] < _MIN_CORRELATION:
         raise PoseError(
@@ -82,26 +96,29 @@ def _smoothed(values: F64) -> F64:
     return np.convolve(values, kernel / kernel.sum(), mode="same")
 
 
-def _correlation(pairs: list[tuple[F64, F64]]) -> tuple[F64, F64, F64]:
-    """Return shifts and overlaps in samples, and the mean correlation of the pairs at each shift."""
-    long, short = len(pairs[0][0]), len(pairs[0][1])
-    least = int(min(_MIN_OVERLAP_SECONDS * _RATE, long, short))
-    lags = np.arange(least - short, long - least + 1)
-    start, end = np.maximum(lags, 0), np.minimum(lags + short, long)
-    count = end - start
-    total = np.zeros(len(lags))
-    for sensor, video in pairs:
-        sums = _window_sums(sensor, start, end), _window_sums(sensor**2, start, end)
-        seen = _window_sums(video, start - lags, end - lags), _window_sums(video**2, start - lags, end - lags)
-        size = 1 << (long + short).bit_length()
+def _correlation(pairs: list[tuple[F64, F64]], seen: F64) -> tuple[F64, F64, F64]:
+    """Return shifts and overlaps in samples, and the mean correlation of the pairs at each shift.
+
+    Args:
+        pairs: Speeds by a sensor (N,), and in the video (M,).
+        seen: (M,) weights of the samples of the video, 0 or 1.
+    """
+    long, short = len(pairs[0][0]), len(seen)
+    size = 1 << (long + short).bit_length()
+    lags = np.arange(1 - short, long)
+
+    def sums(sensor: F64, video: F64) -> F64:
         product = np.fft.irfft(np.fft.rfft(sensor, size) * np.conj(np.fft.rfft(video, size)), size)
-        cross = product[lags % size] - sums[0] * seen[0] / count
-        spread = (sums[1] - sums[0] ** 2 / count) * (seen[1] - seen[0] ** 2 / count)
+        return np.asarray(product[lags % size])
+
+    count = np.round(sums(np.ones(long), seen))
+    kept = count >= min(_MIN_OVERLAP_SECONDS * _RATE, long, float(seen.sum()))
+    total, samples = np.zeros(len(lags)), np.maximum(count, 1)
+    for sensor, video in pairs:
+        sensor, video = sensor - sensor.mean(), seen * (video - video.mean())
+        one, other = sums(sensor, seen), sums(np.ones(long), video)
+        cross = sums(sensor, video) - one * other / samples
+        spread = sums(sensor**2, seen) - one**2 / samples
+        spread *= sums(np.ones(long), video**2) - other**2 / samples
         total += cross / np.sqrt(np.maximum(spread, 1e-12))
-    return lags.astype(np.float64), count.astype(np.float64), total / len(pairs)
-
-
-def _window_sums(values: F64, start: NDArray[np.int64], end: NDArray[np.int64]) -> F64:
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    result: F64 = sums[end] - sums[start]
-    return result
+    return lags[kept].astype(np.float64), count[kept], total[kept] / len(pairs)

@@ -38,6 +38,10 @@ class Bones:
         precision = self.sigma**-2.0
         blocks = precision[:, None, None] * along[..., :, None] * along[..., None, :]
         pull = (precision * (length - lengths[self.group]))[..., None] * along
+        self.add_blocks(frames, right, blocks, pull)
+
+    def add_blocks(self, frames: F64, right: F64, blocks: F64, pull: F64) -> None:
+        """Add matrices (K, B, 3, 3) and right sides (K, B, 3) of bones' vectors to the points' equations, in place."""
         for bone, (a, b) in enumerate(zip(self.starts, self.ends, strict=True)):
             block = blocks[:, bone]
             frames[:, a, :, a] += block

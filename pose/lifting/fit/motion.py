@@ -5,6 +5,7 @@ Between knots, corrections are interpolated. Residuals:
 
 - reprojection, in standard deviations of the 2D noise (`pose.lifting.fit.noise`); robust (Cauchy loss);
 - bone lengths, constant over time and equal on both sides, close to those of the lifted body;
+- directions of bones that sensors measure (`pose.lifting.fit.directions`), if there are any;
 - the correction itself. Errors of a lifter grow along the limbs, are larger along the viewing direction than across it,
   and last for about a second. Each bone's correction is therefore an independent stationary first-order Gauss-Markov
   process, the prior of a chain (`pose.lifting.fit.chain.Chain`).
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from pose.lifting.fit.bones import Bones
 from pose.lifting.fit.chain import Chain
+from pose.lifting.fit.directions import BoneTarget
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 
@@ -71,6 +73,7 @@ class FitTarget:
     pixels: F64  # (K, N, 2) px, detected joints, averaged around each knot
     noise: F64  # (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected
     matrix: F64  # (3, 3) px, camera intrinsics
+    directions: BoneTarget | None = None  # measured directions of bones
 
 
 def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
@@ -103,6 +106,8 @@ class _Problem:
         self._spread = np.repeat(_SPREAD[None], len(target.times), axis=0)
         self._spread[:, :2, :, 0] = _ROOT_LATERAL_SIGMA_M
         self._spread[:, 2, :, 0] = _ROOT_DEPTH_SIGMA * np.maximum(target.points[:, :1, 2], _MIN_DEPTH_M)
+        if target.directions is not None:
+            self._spread *= target.directions.spread[:, None, None, None]
         # The precision of the prior, from the correlation of successive knots.
         left = np.exp(-np.diff(target.times) / _TIME_CONSTANT_S)
         new = 1 / (1 - left**2)
@@ -123,7 +128,8 @@ class _Problem:
         length_residual = (lengths - self._expected) / (_LENGTH_SIGMA * self._expected)
         prior = (deviations * self._prior(deviations)).sum()
         robust = _CAUCHY_SCALE**2 * np.log1p(square / _CAUCHY_SCALE**2).sum()
-        return 0.5 * float(robust + (bone_residual**2).sum() + (length_residual**2).sum() + prior)
+        measured = 0.0 if self._target.directions is None else self._target.directions.cost(BONES, points)
+        return measured + 0.5 * float(robust + (bone_residual**2).sum() + (length_residual**2).sum() + prior)
 
     def step(self, deviations: F64, lengths: F64) -> tuple[F64, F64]:
         """Return the update of the moves (K, N, 3) and of the lengths (G,) m."""
@@ -131,6 +137,8 @@ class _Problem:
         points = self._target.points + self.corrections(deviations)
         frames, right = self._reprojection(points)
         BONES.add(frames, right, points, lengths)
+        if self._target.directions is not None:
+            self._target.directions.add(BONES, frames, right, points)
         cross, border, border_right = np.zeros((count, _N, 3, unknown)), np.zeros((unknown,) * 2), np.zeros(unknown)
         if unknown:
             BONES.add_lengths(cross, border, border_right, points, lengths)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.lifting.fit.directions import BoneDirections
 from pose.lifting.fit.log import FitLog
 from pose.lifting.fit.motion import BONES, FitTarget, fitted
 from pose.lifting.fit.noise import noise_of
@@ -35,11 +36,13 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
     return end, int(np.searchsorted(times, times[0] + WINDOW_S - OVERLAP_S))
 
 
-def fit_motion(lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = None) -> Sequence3D:
+def fit_motion(
+    lifted: Sequence3D, observed: Sequence2D, log: FitLog | None = None, directions: BoneDirections | None = None
+) -> Sequence3D:
     """Fit one person's motion to the 2D keypoints, with smooth corrections and constant bone lengths."""
     # Tracks shorter than a second are unchanged. Sigma becomes up to 15 % smaller, depending on the accuracy of the
     # keypoints.
-    fit, parts, first = MotionFit(log), [], 0
+    fit, parts, first = MotionFit(log, directions), [], 0
     while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
         end, final = window
         part = fit.window(_cut(lifted, first, first + end), observed[first : first + end], final)
@@ -74,8 +77,8 @@ class _Correction:
 class MotionFit:
     """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`)."""
 
-    def __init__(self, log: FitLog | None = None) -> None:
-        self._log = log
+    def __init__(self, log: FitLog | None = None, directions: BoneDirections | None = None) -> None:
+        self._log, self._directions = log, directions
         self._lengths: F64 | None = None
         self._before: _Correction | None = None
 
@@ -85,7 +88,7 @@ class MotionFit:
         if not fixed_lengths and lifted.times[-1] - lifted.times[0] < _MIN_DURATION_S:
             return lifted
         lengths = _lengths(lifted) if self._lengths is None else self._lengths
-        correction, self._lengths, distance = _corrected(lifted, observed, lengths, fixed_lengths)
+        correction, self._lengths, distance = _corrected(lifted, observed, lengths, fixed_lengths, self._directions)
         if self._before is not None:
             correction = correction.after(self._before)
         self._before = correction
@@ -93,16 +96,21 @@ class MotionFit:
         joints = assembled(points - points[:, :1], self._lengths[BONES.group])
         if self._log is not None:
             self._log.add(lifted.joints[:final], joints[:final], distance[:final])
+        sigma = lifted.sigma * correction.sigma_factor
+        if self._directions is not None:
+            measured = self._directions.at(lifted.times, np.asarray(~(observed.scores > _MIN_SCORE).any(axis=1)))
+            sigma = measured.joint_sigma(BONES, self._lengths[BONES.group], sigma)
         return Sequence3D(
-            joints.astype(np.float32),
-            points[:, 0].astype(np.float32),
-            (lifted.sigma * correction.sigma_factor).astype(np.float32),
-            lifted.times,
+            joints.astype(np.float32), points[:, 0].astype(np.float32), sigma.astype(np.float32), lifted.times
         )
 
 
 def _corrected(
-    lifted: Sequence3D, observed: Sequence2D, lengths: F64, fixed_lengths: bool
+    lifted: Sequence3D,
+    observed: Sequence2D,
+    lengths: F64,
+    fixed_lengths: bool,
+    directions: BoneDirections | None,
 ) -> tuple[_Correction, F64, F64]:
     """Return a window's correction, bone lengths (G,) m, and distances (T, 17) m of keypoints from lifted joints."""
     skeleton, matrix = get_skeleton(observed.skeleton), observed.camera.matrix
@@ -119,10 +127,16 @@ def _corrected(
     knots = _knots(lifted.times)
     mean, score = _knot_means(lifted.times, knots, residual, np.where(detected, scores, 0.0).astype(np.float64))
     spread = np.where(score > 0, noise / metres[knots] / np.sqrt(np.maximum(score, 1e-3)), np.inf)
-    target = FitTarget(lifted.times[knots], points[knots], project(points[knots], matrix) + mean, spread, matrix)
+    at_knots = None if directions is None else directions.at(lifted.times[knots], np.asarray(~(score > 0).any(axis=1)))
+    places = project(points[knots], matrix) + mean
+    target = FitTarget(lifted.times[knots], points[knots], places, spread, matrix, at_knots)
     corrections, lengths = fitted(target, lengths, fixed_lengths)
     sigma_factor = 1 - _MAX_SIGMA_REDUCTION / (1 + (noise / _HALF_REDUCTION_NOISE_M) ** 2)
-    at_frames = _interpolated(lifted.times[knots], corrections, lifted.times)
+    base = points
+    if directions is not None:  # between knots, measured bones move as the sensors do
+        base = directions.at(lifted.times, np.asarray(~detected.any(axis=1))).followed(BONES, points)
+    corrections = corrections + points[knots] - base[knots]
+    at_frames = base - points + _interpolated(lifted.times[knots], corrections, lifted.times)
     distance = np.where(detected, np.linalg.norm(residual, axis=-1) * metres, np.nan)
     return _Correction(lifted.times, at_frames, np.tile(sigma_factor, (len(at_frames), 1))), lengths, distance
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from pose.errors import PoseError
 from pose.lifting.between import fill_between
+from pose.lifting.fit.directions import BoneDirections
 from pose.lifting.sides import GivenSides
 from pose.networks.journal import Journal
 from pose.results.cache.checks import check_people, check_poses, entry_parts
@@ -31,6 +32,9 @@ class CachedStream(Protocol):
 
     def take_sides(self, sides: Sequence[GivenSides]) -> None:
         """Set the sides of limbs that a user gives, before the first frame is lifted."""
+
+    def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
+        """Set the directions of bones that sensors measure, by track id, before the first frame is lifted."""
 
 
 class CachedPipeline(Computes, Protocol):
@@ -125,16 +129,24 @@ class CachedRun:
         self.keep(stored)
         return stored
 
-    def lifted(self, people: Iterable[People], sides: Sequence[GivenSides] = ()) -> Iterator[FrameResult]:
+    def lifted(
+        self,
+        people: Iterable[People],
+        sides: Sequence[GivenSides] = (),
+        directions: Mapping[int, BoneDirections] | None = None,
+    ) -> Iterator[FrameResult]:
         """Yield the 3D of frames whose 2D is known, in order.
 
         Args:
             people: People of all frames, without those that were interpolated between samples.
             sides: Sides of limbs that a user gives.
+            directions: Directions of bones that sensors measure, by track id.
         """
         session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
         if sides:
             session.take_sides(sides)
+        if directions is not None:
+            session.take_directions(directions)
         yield from fill_between(self._lifted(people, session))
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """`pose-batch` with groups of videos of the same moment."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,8 @@ def processed(monkeypatch):
             "a", (64, 48), np.eye(3), (0.0, 0.0), np.eye(3), np.zeros(3), 0.0, 0.0, 0.0, 0.1, 0.0, float("nan"), None
         )
         tally = Tally(frames=3, ids={1, 2}, last_time=1.0)
-        return CamerasOutcome(tally, [out / "poses.json"], [], [], [camera] * len(videos), (64, 48), 30.0, "nothing")
+        filmed = [replace(camera, video=video) for video in videos]
+        return CamerasOutcome(tally, [out / "poses.json"], [], [], filmed, (64, 48), 30.0, "nothing")
 
     monkeypatch.setattr("pose_apps.batch.work.process_cameras", process)
     monkeypatch.setattr("pose_apps.batch.work.Worker._key", lambda self, clip: f"{clip.name} of {self._job.key}")

@@ -1,0 +1,401 @@
+"""Inertial sensors beside a video: whose they are, and the directions of bones that they measure in camera axes.
+
+The first lifting of the video gives the time offset (`pose.body.imu.synchronise`), and from it the person who wears
+the sensors. Then three things follow from the frames in which the person is seen, by least squares in turn:
+
+- the rotation from the earth frame of the sensors to the camera axes of the first frame;
+- each bone's direction in the axes of its sensor. The standing pose, if the recording begins with one, gives the same
+  direction a second time: bones of legs and arms are then vertical;
+- the heading of each sensor over time, which drifts, or which iron disturbs for seconds.
+
+In frames in which the person is not seen, bones without a sensor get the directions that are usual beside the measured
+ones and those seen up to 1 s away (`pose.body.imu.prior`), in the heading of the pelvis, which turns as the sensors do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.body.imu.calibration import calibrate
+from pose.body.imu.prior import HEADING_LEFT, LAGS_S, MotionPrior, heading_axes
+from pose.body.imu.recording import ImuRecording
+from pose.body.imu.synchronise import video_offset
+from pose.errors import PoseError
+from pose.lifting.fit.directions import BoneDirections, WornSensors, nearest
+from pose.results.worn import FindWorn, FirstRun
+from pose.structures.rotations import about, cross, dot, from_matrix, inverse, multiply, rotate, unit
+from pose.structures.skeletons import H36M17
+from pose.structures.types import F64, Flags
+
+MEASURED_SIGMA = np.radians(2.5)  # of a direction about each axis: soft tissue, mounting, and heading
+_LIFTED_SIGMA = np.radians(8.0)  # of a lifted direction, where it tells of a hidden one
+# The bones that turn with each segment, by the joint at their end.
+ENDS = {
+    "pelvis": ("left_hip", "right_hip", "spine"),
+    "trunk": ("thorax", "neck", "left_shoulder", "right_shoulder"),
+    "head": ("head",),
+    **{f"{side}_thigh": (f"{side}_knee",) for side in ("left", "right")},
+    **{f"{side}_shank": (f"{side}_ankle",) for side in ("left", "right")},
+    **{f"{side}_upper_arm": (f"{side}_elbow",) for side in ("left", "right")},
+    **{f"{side}_forearm": (f"{side}_wrist",) for side in ("left", "right")},
+}
+_HANGING = ("thigh", "shank", "upper_arm", "forearm")  # segments whose bones point down in the standing pose
+_STARTS, _BONE_ENDS = np.array(H36M17.edges).T
+_CAMERA_UP = np.array([0.0, -1.0, 0.0])
+_UP_FRAMES = 20.0  # frames whose directions weigh as much as the camera's upright position
+_EARTH_UP = np.array([0.0, 0.0, 1.0])
+_TURNS, _ROUNDS, _STEPS = 8, 6, 6
+# Standard deviations of a lifted direction across the plane through camera and bone, which the 2D measures, and in it.
+_PLANE_SIGMA, _DEPTH_SIGMA = np.radians(6.0), np.radians(20.0)
+_STANDING_SIGMA, _UP_SIGMA, _LEVEL_SIGMA = np.radians(4.0), np.radians(3.0), np.radians(20.0)
+_OUTLIER = 3.0  # Cauchy scale in standard deviations
+_SHIFTS, _OUTLIER_SHIFT = 3, np.radians(20.0)  # refinements of the offset, and Cauchy scale of their residuals
+_MAX_FRAMES = 600  # in the calibration
+_CORRELATED_S = 1.0  # for which errors of lifted directions last
+_HEADING_S = 1.5  # standard deviation of the weights over time of a sensor's heading
+_HEADING_SIGMA = np.radians(6.0)  # of a sensor's heading
+_NEAR_S = 0.05  # between frames with the person that count as the same
+_MIN_SEEN = 15  # frames that show the wearer
+_MIN_SCORE = 0.05  # of a detected keypoint
+_SAME_CORRELATION = 0.5  # of another track of the same person
+
+
+@dataclass(frozen=True, slots=True)
+class VideoMotion:
+    """One person of the first lifting in T frames."""
+
+    times: F64  # (T,) s
+    joints: F64  # (T, 17, 3) m, from the camera in each frame, in the camera axes of the first frame
+    seen: Flags  # (T,) whether 2D keypoints were detected
+
+    @property
+    def directions(self) -> F64:
+        """Directions (T, 16, 3) of the bones."""
+        return unit(self.joints[:, _BONE_ENDS] - self.joints[:, _STARTS])
+
+    @property
+    def planes(self) -> F64:
+        """Unit normals (T, 16, 3) of the planes through the camera and the bones."""
+        return unit(cross(self.joints[:, _STARTS], self.joints[:, _BONE_ENDS]))
+
+
+def find_worn(recording: ImuRecording, offset: float | None = None) -> FindWorn:
+    """Return the function that finds the wearer of sensors in the first results of a run (`pose.results.worn`)."""
+
+    def found(run: FirstRun) -> WornSensors:
+        rows, times = dict[int, list[tuple[float, F64, bool]]](), list[float]()
+        for result, turn in zip(run.results, run.turns, strict=True):
+            times.append(result.time)
+            places = (result.poses.joints + result.poses.root[:, None]) @ turn.T
+            seen = (result.people.scores > _MIN_SCORE).any(axis=1) & ~result.people.interpolated
+            for number, *row in zip(result.people.ids.tolist(), places.astype(np.float64), seen.tolist(), strict=True):
+                rows.setdefault(number, []).append((result.time, *row))
+        people = {number: VideoMotion(*map(np.array, zip(*row, strict=True))) for number, row in rows.items()}
+        worn = worn_sensors(recording, people, np.array(times), offset, run.up)
+        in_frames = np.einsum("tba,tsb->tsa", run.turns, worn.directions.directions)
+        return replace(worn, directions=replace(worn.directions, directions=in_frames))
+
+    return found
+
+
+def worn_sensors(
+    recording: ImuRecording,
+    people: Mapping[int, VideoMotion],
+    times: F64,
+    offset: float | None = None,
+    up: F64 | None = None,
+) -> WornSensors:
+    """Find who wears the sensors, and what they measure at `times` (T,) s of the video.
+
+    Args:
+        recording: The sensors.
+        people: Motions by track id.
+        times: Times of all frames.
+        offset: Time in s to add to the sensors' times; None finds it.
+        up: (3,) direction against gravity in camera axes, if known.
+
+    Raises:
+        PoseError: If the sensors fit no person, or too few frames show the person.
+    """
+    found, reasons = dict[int, tuple[float, float, float]](), list[str]()
+    for number, motion in people.items():
+        if motion.seen.sum() < _MIN_SEEN:
+            continue
+        try:
+            best, correlation = video_offset(recording, motion.joints, motion.times, at=offset, seen=motion.seen)
+        except PoseError as error:
+            reasons.append(str(error))
+            continue
+        certainty = np.arctanh(min(correlation, 0.999)) * np.sqrt(motion.times[-1] - motion.times[0])
+        found[number] = certainty, best, correlation
+    if not found:
+        raise PoseError(reasons[0] if reasons else f"{recording.source}: no person is in view for long enough")
+    wearer = max(found, key=lambda number: found[number])
+    _, best, correlation = found[wearer]
+    same = [wearer, *_further_tracks(recording, people, wearer, best)]
+    motion = _joined([people[number] for number in same])
+    for _ in range(_SHIFTS if offset is None else 0):
+        best += _shift(measured_directions(recording, motion, motion.times, best, up), motion)
+    directions = measured_directions(recording, motion, times, best, up)
+    segments = tuple(one.segment for one in recording.sensors if one.segment in ENDS)
+    return WornSensors(tuple(same), best, correlation, segments, directions)
+
+
+def _shift(measured: BoneDirections, motion: VideoMotion) -> float:
+    """Return the time in s to add to the sensors' times, so that directions agree best with the video."""
+    usable = (motion.seen & np.isfinite(measured.sigma[:, measured.sensors]).all(axis=1))[:, None]
+    directions = measured.directions[:, measured.sensors]
+    speed = np.gradient(directions, motion.times, axis=0)
+    off = motion.directions[:, measured.sensors] - directions
+    square = dot(off, off) / _OUTLIER_SHIFT**2
+    weight = usable / (1 + square)
+    return float(-(weight * dot(speed, off)).sum() / max((weight * dot(speed, speed)).sum(), 1e-9))
+
+
+def _further_tracks(
+    recording: ImuRecording, people: Mapping[int, VideoMotion], wearer: int, offset: float
+) -> list[int]:
+    """Return other tracks that do not overlap with that of the wearer and agree with the sensors, nearest first."""
+    taken, further = [people[wearer].times[[0, -1]]], []
+    for number, motion in sorted(people.items(), key=lambda one: abs(one[1].times[0] - people[wearer].times[-1])):
+        start, end = motion.times[[0, -1]]
+        if number == wearer or any(start <= last and first <= end for first, last in taken):
+            continue
+        try:
+            _, correlation = video_offset(recording, motion.joints, motion.times, at=offset, seen=motion.seen)
+        except PoseError:
+            continue
+        if correlation >= _SAME_CORRELATION:
+            taken.append(motion.times[[0, -1]])
+            further.append(number)
+    return further
+
+
+def _joined(motions: list[VideoMotion]) -> VideoMotion:
+    ordered = sorted(motions, key=lambda motion: motion.times[0])
+    return VideoMotion(*(np.concatenate([getattr(one, name) for one in ordered]) for name in VideoMotion.__slots__))
+
+
+def measured_directions(
+    recording: ImuRecording, motion: VideoMotion, times: F64, offset: float, up: F64 | None = None
+) -> BoneDirections:
+    """Return the directions that sensors measure at `times` (T,) s of the video, calibrated by the person's motion."""
+    used = [(segment, bone) for segment, bone in _bones() if segment in {one.segment for one in recording.sensors}]
+    first = max(sensor.times[0] for sensor in recording.sensors) + offset
+    last = min(sensor.times[-1] for sensor in recording.sensors) + offset
+    seen = np.flatnonzero(motion.seen & (motion.times >= first) & (motion.times <= last))
+    if len(seen) < _MIN_SEEN:
+        raise PoseError(f"{recording.source}: fewer than {_MIN_SEEN} frames show the person who wears the sensors")
+    bones = np.array([bone for _, bone in used])
+    raw = recording.orientations(motion.times[seen] - offset)
+    turned = np.stack([raw[segment] for segment, _ in used], axis=1)  # (N, S, 4)
+    standing = _standing(recording, used)
+    to_camera, mounted = _calibrated(
+        turned, motion.directions[seen][:, bones], motion.planes[seen][:, bones], motion.times[seen], standing, up
+    )
+    # From here, sensors turn in the earth's axes that the video confirms.
+    in_earth, planes = (rotate(inverse(to_camera), one[seen]) for one in (motion.directions, motion.planes))
+
+    def along(at: F64) -> F64:
+        q = recording.orientations(np.clip(at, first, last) - offset)
+        directions = rotate(np.stack([q[segment] for segment, _ in used], axis=1), mounted)
+        own = rotate(turned, mounted)
+        angles = _headings(used, own, in_earth[:, bones], planes[:, bones], motion.times[seen], at)
+        return rotate(about(_EARTH_UP, angles), directions)
+
+    directions = np.zeros((len(times), len(H36M17.edges), 3))
+    sigma = np.full(directions.shape[:2], np.inf)
+    inside = (times >= first) & (times <= last)
+    if not inside.any():
+        raise PoseError(f"{recording.source}: the recording does not overlap with the video")
+    rows = np.flatnonzero(inside)
+    directions[np.ix_(rows, bones)] = rotate(to_camera, along(times[rows]))
+    sigma[np.ix_(rows, bones)] = MEASURED_SIGMA
+    # Directions of bones without a sensor, where the person is hidden: at each lag, sensors, and the video if it sees.
+    near, known = nearest(motion.times[seen], times, _NEAR_S)
+    rows = np.flatnonzero(inside & ~known)
+    if len(rows):
+        at = times[rows][:, None] + LAGS_S
+        near, known = nearest(motion.times[seen], at.ravel(), _NEAR_S)
+        around = in_earth[near].reshape(*at.shape, -1, 3)
+        precision = np.where(known, _LIFTED_SIGMA**-2, 0.0).reshape(*at.shape, 1).repeat(len(H36M17.edges), axis=2)
+        around[:, :, bones] = along(at.ravel()).reshape(*at.shape, -1, 3)
+        precision[:, :, bones] = MEASURED_SIGMA**-2
+        headings = _pelvis_headings(recording, in_earth, motion.times[seen], times[rows], offset)
+        left = np.stack([np.cos(headings), np.sin(headings), np.zeros(len(headings))], axis=-1)
+        axes = heading_axes(left, _EARTH_UP)
+        found, spread = MotionPrior.shipped().expected(np.einsum("tca,tlba->tlbc", axes, around), precision)
+        free = np.setdiff1d(np.arange(len(H36M17.edges)), bones)
+        directions[np.ix_(rows, free)] = rotate(to_camera, np.einsum("tca,tbc->tba", axes, found[:, free]))
+        sigma[np.ix_(rows, free)] = spread[:, free]
+    sensors = np.isin(np.arange(len(H36M17.edges)), bones)
+    return BoneDirections(times, directions, sigma, sensors)
+
+
+def _bones() -> list[tuple[str, int]]:
+    ends = [H36M17.names[end] for _, end in H36M17.edges]
+    return [(segment, ends.index(end)) for segment, names in ENDS.items() for end in names]
+
+
+def _standing(recording: ImuRecording, used: list[tuple[str, int]]) -> F64:
+    """Return the bones' directions (S, 3) in their sensors' axes by the standing pose; NaN where it says nothing."""
+    result = np.full((len(used), 3), np.nan)
+    times = recording.common_times(recording.rate)
+    try:
+        calibration = calibrate(recording.orientations(times), recording.rate, recording.source, 0.0)
+    except PoseError:
+        return result
+    for at, (segment, _) in enumerate(used):
+        if segment.split("_", 1)[-1] in _HANGING:
+            result[at] = rotate(inverse(calibration.standing[segment]), np.array([0.0, 0.0, -1.0]))
+    return result
+
+
+def _calibrated(turned: F64, seen: F64, planes: F64, times: F64, standing: F64, up: F64 | None) -> tuple[F64, F64]:
+    """Return the rotation (4,) from earth to camera, and the bones (S, 3) in the axes of their sensors.
+
+    Args:
+        turned: (N, S, 4) orientations of the sensors.
+        seen: (N, S, 3) directions of the bones in the video, camera axes.
+        planes: (N, S, 3) unit normals of the planes through the camera and the bones.
+        times: (N,) s.
+        standing: (S, 3) directions by the standing pose, NaN where unknown.
+        up: (3,) direction against gravity in camera axes, if known.
+    """
+    level_up, up_sigma = (_CAMERA_UP, _LEVEL_SIGMA) if up is None else (up, _UP_SIGMA)
+    shared = max(1.0, _CORRELATED_S * len(times) / max(times[-1] - times[0], 1e-3))  # frames with one error
+    every = max(1, len(turned) // _MAX_FRAMES)
+    turned, seen, planes, shared = turned[::every], seen[::every], planes[::every], max(1.0, shared / every)
+    best: tuple[float, F64, F64] = np.inf, np.zeros(4), np.zeros(3)
+    level = from_matrix(np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]]))  # earth's z is the camera's -y
+    for turn in np.arange(_TURNS) * (2 * np.pi / _TURNS):
+        to_camera = multiply(level, about(_EARTH_UP, turn))
+        for _ in range(_ROUNDS):
+            in_sensor = rotate(inverse(turned), rotate(inverse(to_camera), seen)).mean(axis=0)
+            mounted = unit(in_sensor + np.nan_to_num(standing))
+            moment = np.einsum("nsi,nsj->ij", seen, rotate(turned, mounted))
+            moment += _UP_FRAMES * np.outer(level_up, _EARTH_UP)
+            left, _, right = np.linalg.svd(moment)
+            to_camera = from_matrix(left @ np.diag([1, 1, np.linalg.det(left @ right)]) @ right)
+        to_camera, mounted, cost = _refined(
+            to_camera, mounted, turned, seen, planes, shared, standing, level_up, up_sigma
+        )
+        if cost < best[0]:
+            best = cost, to_camera, mounted
+    return best[1], best[2]
+
+
+def _refined(
+    to_camera: F64,
+    mounted: F64,
+    turned: F64,
+    seen: F64,
+    planes: F64,
+    shared: float,
+    standing: F64,
+    up: F64,
+    up_sigma: float,
+) -> tuple[F64, F64, float]:
+    """Refine a calibration by Gauss-Newton steps with Cauchy weights; also return its cost."""
+    count, size = len(mounted), 3 + 3 * len(mounted)
+    known = np.isfinite(standing)
+    for _ in range(_STEPS):
+        world = multiply(to_camera, turned)
+        pointed = rotate(world, mounted)
+        off = pointed - seen
+        across = dot(off, planes)
+        square = (across / _PLANE_SIGMA) ** 2 + (dot(off, off) - across**2) / _DEPTH_SIGMA**2
+        cost = float(np.log1p(square / _OUTLIER**2).sum() * _OUTLIER**2 / shared)
+        weight = 1 / (1 + square / _OUTLIER**2) / shared
+        information = weight[..., None, None] * (
+            planes[..., :, None] * planes[..., None, :] * (_PLANE_SIGMA**-2 - _DEPTH_SIGMA**-2)
+            + np.eye(3) * _DEPTH_SIGMA**-2
+        )
+        turn = -_skew(pointed)  # of the rotation, in camera axes
+        tilt = _matrices(world)  # of the bones in the sensors' axes
+        matrix, right = np.zeros((size, size)), np.zeros(size)
+        matrix[:3, :3] = np.einsum("nsji,nsjk,nskl->il", turn, information, turn)
+        right[:3] = -np.einsum("nsji,nsjk,nsk->i", turn, information, off)
+        for one in range(count):
+            own = slice(3 + 3 * one, 6 + 3 * one)
+            pull = np.swapaxes(tilt[:, one], -1, -2) @ information[:, one]
+            matrix[own, own] = (pull @ tilt[:, one]).sum(axis=0) + np.outer(mounted[one], mounted[one]) * 1e6
+            right[own] = -(pull @ off[:, one, :, None])[..., 0].sum(axis=0)
+            matrix[own, :3] = (pull @ turn[:, one]).sum(axis=0)
+            matrix[:3, own] = matrix[own, :3].T
+            if known[one].all():
+                matrix[own, own] += np.eye(3) / _STANDING_SIGMA**2
+                right[own] -= (mounted[one] - standing[one]) / _STANDING_SIGMA**2
+                cost += float(((mounted[one] - standing[one]) ** 2).sum() / _STANDING_SIGMA**2)
+        vertical = rotate(to_camera, _EARTH_UP)
+        lean = -_skew(vertical)
+        matrix[:3, :3] += lean.T @ lean / up_sigma**2
+        right[:3] -= lean.T @ (vertical - up) / up_sigma**2
+        cost += float(((vertical - up) ** 2).sum() / up_sigma**2)
+        change: F64 = np.asarray(np.linalg.solve(matrix + 1e-6 * np.eye(size), right), np.float64)
+        angle = float(np.linalg.norm(change[:3]))
+        to_camera = unit(multiply(about(change[:3] / max(angle, 1e-12), np.array(angle)), to_camera))
+        mounted = unit(mounted + change[3:].reshape(-1, 3))
+    return to_camera, mounted, cost
+
+
+def _skew(vectors: F64) -> F64:
+    """Return the matrices (..., 3, 3) of cross products with vectors (..., 3)."""
+    return np.cross(vectors[..., None, :], np.eye(3)).swapaxes(-1, -2)
+
+
+def _matrices(q: F64) -> F64:
+    """Return the rotation matrices (..., 3, 3) of quaternions (..., 4)."""
+    return np.stack([rotate(q, axis) for axis in np.eye(3)], axis=-1)
+
+
+def _headings(used: list[tuple[str, int]], measured: F64, seen: F64, planes: F64, times: F64, at: F64) -> F64:
+    """Return the rotations (K, S) rad about the vertical at times `at` (K,) s that turn sensors to the video.
+
+    Args:
+        used: Segment and bone of each of the S directions; those of one sensor have one heading.
+        measured: (N, S, 3) directions by the sensors, earth axes.
+        seen: (N, S, 3) directions in the video, earth axes.
+        planes: (N, S, 3) normals of the planes through the camera and the bones, earth axes.
+        times: (N,) s.
+        at: (K,) s.
+    """
+    slope, off = cross(np.broadcast_to(_EARTH_UP, measured.shape), measured), seen - measured
+    axes = ((planes, _PLANE_SIGMA**-2), (cross(planes, measured), _DEPTH_SIGMA**-2))
+
+    def weighed(one: F64, other: F64) -> F64:
+        return np.asarray(sum(precision * dot(one, axis) * dot(other, axis) for axis, precision in axes))
+
+    weight = 1 / (1 + weighed(off, off) / _OUTLIER**2)
+    top, bottom = weight * weighed(slope, off), weight * weighed(slope, slope)
+    knots = np.linspace(times[0], times[-1], max(2, int((times[-1] - times[0]) / (_HEADING_S / 2)) + 1))
+    kernel = np.exp(-0.5 * ((knots[:, None] - times) / _HEADING_S) ** 2)
+    kernel *= min(1.0, float(np.median(np.diff(times))) / _CORRELATED_S)
+    top, bottom = kernel @ top, kernel @ bottom
+    for segment in {segment for segment, _ in used}:
+        same = [one for one, (other, _) in enumerate(used) if other == segment]
+        top[:, same], bottom[:, same] = (values[:, same].sum(axis=1, keepdims=True) for values in (top, bottom))
+    angles = top / (bottom + _HEADING_SIGMA**-2)
+    return np.stack([np.interp(at, knots, angles[:, one]) for one in range(len(used))], axis=1)
+
+
+def _pelvis_headings(recording: ImuRecording, in_earth: F64, seen_at: F64, times: F64, offset: float) -> F64:
+    """Return the angles (K,) rad of the pelvis' left axis about the vertical, from the video and the sensors' turns."""
+    ends = [end for _, end in H36M17.edges]
+    left = in_earth[:, ends.index(HEADING_LEFT[0])] - in_earth[:, ends.index(HEADING_LEFT[1])]
+    reference = recording.orientations(seen_at[[len(seen_at) // 2]] - offset)
+
+    def turns(at: F64) -> F64:
+        each = [
+            multiply(q, inverse(reference[segment]))
+            for segment, q in recording.orientations(at - offset).items()
+            if segment.split("_", 1)[-1] not in ("forearm", "hand", "upper_arm", "head")
+        ]
+        if not each:
+            return np.zeros(len(at))
+        angles = np.unwrap([2 * np.arctan2(q[:, 3], q[:, 0]) for q in each], axis=1)
+        return np.asarray(angles.mean(axis=0))
+
+    own = np.unwrap(np.arctan2(left[:, 1], left[:, 0]) - turns(seen_at))
+    return np.interp(times, seen_at, own) + turns(times)
