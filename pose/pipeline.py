@@ -52,6 +52,7 @@ from pose.utils.fair_lock import FairLock
 from pose.utils.options import default_of
 from pose.utils.prefetch import prefetch
 from pose.utils.resources import available_cores
+from pose.utils.shown import shown
 from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
@@ -101,6 +102,8 @@ class Pipeline:
             PoseError: If a weight file or the device is not available, or if a live or lookahead pipeline has a lifter
                 that cannot stream. A lazy pipeline raises this when it loads the network.
         """
+        if not isinstance(detector, Detector | None):
+            raise UsageError(f"detector: expected the name of a detector or a Detector, got {shown(detector)}")
         config = config or PipelineConfig()
         self._own_detector = detector
         if detector is not None:  # instead of the configured detector, a name that needs no weights
@@ -365,6 +368,8 @@ class Pipeline:
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
+        if not (progress is None or callable(progress)):
+            raise UsageError(f"progress: expected a function, got {shown(progress)}")
         up = checked(heights, pitch, roll)
         WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
         corrections = given_edits(edits)

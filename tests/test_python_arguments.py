@@ -163,6 +163,13 @@ def test_shipped_weights_are_listed_without_utf8():
         (lambda: pose.analyse(7), "path: expected a path, got 7"),
         (lambda: pose.several(None), "videos: expected a list of paths"),
         (lambda: pose.lift({1: person()}, edits=[1, 2]), r"edits: expected a path or a list of edits, got \[1, 2\]"),
+        (lambda: Pipeline(lazy=True).process("x.mp4", progress=3), "progress: expected a function, got 3"),
+        (lambda: Pipeline(lazy=True).process("x.mp4", start="1"), "start: expected a number, got '1'"),
+        (lambda: Pipeline(lazy=True).process("x.mp4", end="1"), "end: expected a number, got '1'"),
+        (lambda: Pipeline(lazy=True, detector=3), "detector: expected the name of a detector or a Detector, got 3"),
+        (lambda: pose.Frame.from_bgr("x", 0, 0.0), r"image: expected \(H, W, 3\) uint8, got str"),
+        (lambda: pose.Frame.from_bgr(np.zeros((5, 3)), 0, 0.0), r"image: .*, got float64 of shape \(5, 3\)"),
+        (lambda: pose.Frame.from_bgr(np.zeros((5, 3, 4), "u1"), 0, 0.0), r"image: .*, got uint8 of shape \(5, 3, 4\)"),
         (lambda: Pipeline(lazy=True).process("x.mp4", edits=3), "edits: expected a path or a list of edits, got 3"),
     ],
 )

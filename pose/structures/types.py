@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.errors import UsageError
 from pose.structures.columns import KEYPOINTS, ColumnSet, Rows, check_shape, column
 from pose.structures.columns import Array as Array  # for annotations
 from pose.structures.face_points import Faces
@@ -43,7 +44,15 @@ class Frame:
 
     @classmethod
     def from_bgr(cls, image: U8, index: int, time: float) -> Self:
-        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order. `time` is in s from the first frame."""
+        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order. `time` is in s from the first frame.
+
+        Raises:
+            UsageError: If the image has another type or shape.
+        """
+        if not (isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3):
+            array = isinstance(image, np.ndarray)
+            given = f"{image.dtype} of shape {image.shape}" if array else type(image).__name__
+            raise UsageError(f"image: expected (H, W, 3) uint8, got {given}")
         return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
 
     @property

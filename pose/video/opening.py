@@ -3,6 +3,7 @@
 import math
 import os
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
@@ -104,6 +105,9 @@ def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bo
 
 
 def _span(start: float | None, end: float | None) -> Span:
+    for name, value in (("start", start), ("end", end)):
+        if not isinstance(value, Real | None):
+            raise UsageError(f"{name}: expected a number, got {shown(repr(value))}")
     span = Span(0.0 if start is None else start, math.inf if end is None else end)
     if not 0 <= span.start < math.inf:
         raise UsageError(f"start: expected 0 s or more, got {span.start:g}")
