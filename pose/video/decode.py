@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -172,6 +172,11 @@ class StreamSource(Source):
         self._layout = StreamLayout.of(first, stream.sample_aspect_ratio)
         self._declared_s = declared_seconds(container, stream)
         is_live = self._target.is_live or (self._target.is_network and self._declared_s is None)
+        local = None if self._target.is_network or is_live else Path(self._target.url.removeprefix("file:"))
+        local = local if local is not None and local.is_file() else None
+        self._restarts = self._span.start > 0 and local is not None and self._jumps_back()
+        if self._restarts:
+            self._declared_s = None  # that of one part
         if self._declared_s is not None and not is_live and self._span.start >= self._declared_s:
             raise UsageError(
                 f"start: {self._span.start:g} s is not before the end of {self.name} ({self._declared_s:.2f} s)"
@@ -181,13 +186,24 @@ class StreamSource(Source):
         if stream.frames and self._span == Span():
             count = stream.frames
         has_audio = bool(container.streams.audio)
-        local = None if self._target.is_network or is_live else Path(self._target.url.removeprefix("file:"))
-        focal = focal_35mm(local, self._layout.size) if local is not None and local.is_file() else None
+        focal = None if local is None else focal_35mm(local, self._layout.size)
         self.info = VideoInfo(*self._layout.size, fps, decoding.time_base, duration, count, has_audio, is_live, focal)
         if has_audio and not is_live:
             shown = 0.0 if self._uses_dts else float(self._origin * decoding.time_base)
             self.sound = Sound(self._target, shown, self._span)
         return chain([first], frames)
+
+    def _jumps_back(self) -> bool:
+        """Return whether time stamps of packets jump back, as in joined transport streams, so that a seek misleads."""
+        decoding = self._open()
+        with decoding.container as container:
+            if av.format.Flags.ts_discont not in av.format.Flags(container.format.flags):
+                return False
+            stamps = (packet.dts for packet in container.demux(decoding.stream) if packet.dts is not None)
+            try:
+                return any(later < earlier for earlier, later in pairwise(stamps))
+            except av.FFmpegError:  # damaged: decoding everything is right, too
+                return True
 
     def _several_streams(self, streams: "list[VideoStream]") -> list[str]:
         """Return a message that says which of several streams is read."""
@@ -263,7 +279,7 @@ class StreamSource(Source):
     ) -> Iterator[tuple[UprightImage, float]]:
         """Yield upright images inside the span with times in s; append losses to `problems`, close the container."""
         try:
-            if self._span.start > 0 and not self.info.is_live:
+            if self._span.start > 0 and not (self.info.is_live or self._restarts):
                 decoding, frames = self._seek(decoding)
             yield from self._timed(decoding, frames, upright, problems)
         finally:

@@ -250,6 +250,22 @@ def test_start_and_end_select_frames(make_video, start, end, name):
         np.testing.assert_array_equal(a.image, b.image)
 
 
+@pytest.mark.parametrize("start", [0.5, 1.7, 2.4])
+@pytest.mark.parametrize("lengths", [(60, 45), (45, 60)])
+def test_start_selects_frames_of_joined_recordings(make_video, lengths, start):
+    """The time stamps of each recording begin at 0, so that a seek to a time ends in any of them."""
+    parts = [make_video(numbered(n), f"{n}.ts", options={"g": "12", "bf": "2"}).read_bytes() for n in lengths]
+    path = make_video(numbered(2), "joined.ts")
+    path.write_bytes(b"".join(parts))
+    with open_source(str(path)) as source:
+        expected = [frame for frame in source if frame.time >= start - 1e-9]
+    with open_source(str(path), start=start) as source:
+        for frames in (list(source), list(source.replay())):
+            assert [frame.time for frame in frames] == [frame.time for frame in expected]
+            for a, b in zip(frames, expected, strict=True):
+                np.testing.assert_array_equal(a.image, b.image)
+
+
 def test_start_seeks_instead_of_decoding(videos, monkeypatch):
     walks = []
     monkeypatch.setattr(
