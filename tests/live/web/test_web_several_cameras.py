@@ -53,6 +53,9 @@ class Scene(FakePipeline):
     def camera(self, size):
         return Camera.of(size)
 
+    def for_cameras(self, count):
+        return [self] * count
+
     def session(self, size):
         return SceneSession(self, size)
 
