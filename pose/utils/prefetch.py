@@ -1,8 +1,9 @@
 """Reading of an iterable, such as the frames of a video, a few items ahead in a background thread."""
 
 import queue
+import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TypeVar
 
 from pose.utils.times import StageTimes
@@ -12,7 +13,9 @@ PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
 
 
-def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, prefix: str = "") -> Iterator[Item]:
+def prefetch(
+    frames: Iterable[Item], times: StageTimes, stop: threading.Event, prefix: str = ""
+) -> Generator[Item, None, None]:
     """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` items ahead."""
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     consumer_stopped = threading.Event()
@@ -50,4 +53,5 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, p
             yield item
     finally:
         consumer_stopped.set()
-        thread.join()
+        if not sys.is_finalizing():  # then the thread does not run any more
+            thread.join()

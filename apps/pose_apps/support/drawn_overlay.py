@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,14 +44,17 @@ def draw_overlay(
     bodies = BodyMeshes(info.camera, info.skeleton) if body else None
     results = results if bodies is None else bodies.in_batches(results)
     overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset, bodies, doubtful)
-    with VideoWriter(
-        path,
-        overlay.output_size,
-        fps=video.fps,
-        time_base=video.time_base,
-        colours=first.planes.colours,
-        sound=source.sound,
-    ) as writer:
+    with (
+        closing(frames),
+        VideoWriter(
+            path,
+            overlay.output_size,
+            fps=video.fps,
+            time_base=video.time_base,
+            colours=first.planes.colours,
+            sound=source.sound,
+        ) as writer,
+    ):
 
         def encode(shown: tuple["Planes", float]) -> None:
             with times.measure("overlay: encode (in parallel)"):
