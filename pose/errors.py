@@ -3,7 +3,7 @@
 import re
 
 # One address: the scheme, and all that follows up to white space or the next address.
-_ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+:/{1,2})((?:(?![\s,;]?[A-Za-z][A-Za-z0-9+.-]+:/)\S)+)")
+_ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]+:[/\\]{1,2})((?:(?![\s,;]?[A-Za-z][A-Za-z0-9+.-]+:[/\\])\S)+)")
 _AFTER = re.compile(r"[\"'.,:;)\]}]*$")  # punctuation of the sentence after an address
 
 
@@ -12,7 +12,7 @@ def without_credentials(text: str) -> str:
 
     Wherever a source is shown or stored, its name comes from this function.
     """
-    return _ADDRESS.sub(_address, text) if ":/" in text else text
+    return _ADDRESS.sub(_address, text) if ":/" in text or ":\\" in text else text
 
 
 def _address(found: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from pose.utils.shown import shown
         ("read 'http://h/a?t=SECRET'.", "read 'http://h/a'."),
         ("http://h/a#SECRET", "http://h/a"),
         ("http:/me:SECRET@h/x", "http:/h/x"),
+        (r"http:\\me:SECRET@h:9\a.mp4?t=SECRET and C:\films\a@b.mp4", r"http:\\h:9\a.mp4 and C:\films\a@b.mp4"),
         ("rtsp://me:SECRET@one@h/x", "rtsp://h/x"),
         ("rtsp://me:SEC/RET@h/x", "rtsp://h/x"),
         ("http://u:SECRET@h/a,rtsp://u:SECRET@i/b?c=SECRET", "http://h/a,rtsp://i/b"),
