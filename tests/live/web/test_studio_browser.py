@@ -310,6 +310,7 @@ def test_two_windows_a_phone_and_the_keyboard(launch, ready):
     for key, frame in ((".", 1), (".", 2), (",", 1)):
         two.keyboard.press(key)
         two.wait_for_function("frame => studio.frame === frame", arg=frame)
+    two.locator("#tools summary", has_text="Limbs").click()
     two.select_option("#joint", "left_wrist")
     two.locator("#overlay").focus()
     two.keyboard.press("Shift+ArrowRight")
