@@ -97,7 +97,7 @@ def broadcast(lot: Lot, draw: Draw) -> Clip:
 
 
 def walk(lot: Lot, draw: Draw) -> Clip:
-    """24 people on a square, most of whom walk towards the camera or cross its way; it walks at 1.2 m/s."""
+    """24 people on a square; most walk towards the camera or cross its way. It walks at 1.2 m/s."""
     floor, people, hand = 1.6, [], shake(int(draw.integers(1000)), 0.6)
     for number in range(24):
         x, z = draw.uniform(-5, 5), draw.uniform(3, 18)

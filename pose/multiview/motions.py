@@ -35,7 +35,7 @@ _MIN_LAB_COSINE, _MAX_LAB_FLOOR_M = 0.94, 0.15
 MAX_FPS = 60.0  # maximum frames/s of the result
 ADULT_LOG_SIGMA = 0.054  # of body heights: C. C. Gordon et al., ANSUR II, 2014
 _MAX_HEIGHT_CONTRADICTION = 0.08  # largest difference of the logarithms of scales from several heights, without a note
-MIN_SEEN_JOINTS = 4  # minimum observed joints of a person whom a camera sees
+MIN_SEEN_JOINTS = 4  # minimum observed joints of a person that a camera sees
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def stature_of(motion: FusedMotion) -> float:
 
 
 def doubtful_people(motions: Sequence[FusedMotion], fps: float) -> tuple[int, ...]:
-    """Return the ids 1, 2, ... of people whom two cameras see at once for less than 0.5 s and half of their time."""
+    """Return the ids 1, 2, ... of people that two cameras see at once for less than 0.5 s and half of their time."""
     return tuple(
         person for person, motion in enumerate(motions, 1)
         if _shared_frames(motion) < min(RULES.tracks.doubtful_seen_s * fps, len(motion.frames) / 2)

@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from pose.multiview.xml_files import numbers, root_of
+from pose.structures.rotations import to_matrix
 from pose.structures.types import F64
 
 VIDEO_TYPES = ("vue", "video")  # parts of the type of a camera that records videos; the others record markers
@@ -63,9 +64,4 @@ def _matrix(quaternion: F64) -> F64:
     length = float(np.linalg.norm(quaternion))
     if not abs(length - 1) < 0.01:
         raise ValueError("ORIENTATION is not a unit quaternion")
-    x, y, z, w = quaternion / length
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
+    return to_matrix(np.roll(quaternion / length, 1))  # w first

@@ -4,7 +4,7 @@ The first lifting shows who wears the sensors, when, and how they are mounted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -67,7 +67,7 @@ def with_hidden(people: Callable[[], Iterator[People]], worn: WornSensors) -> It
         named = np.isin(frame.ids, worn.people)
         if named.any():
             ids = np.where(named, wearer, frame.ids)
-            yield People(**{name: getattr(frame, name) for name in People.__slots__} | {"ids": ids})
+            yield replace(frame, ids=ids)
             continue
         after = int(np.searchsorted(times, frame.time))
         if frame.sampled and 0 < after < len(times) and times[after] - times[after - 1] <= MAX_HIDDEN_S:

@@ -89,6 +89,11 @@ def from_axes(x: F64, y: F64, z: F64) -> F64:
     return from_matrix(np.stack([x, y, z], axis=-1))
 
 
+def to_matrix(q: F64) -> F64:
+    """Return the rotation matrices (..., 3, 3) of unit quaternions (w, x, y, z), (..., 4)."""
+    return np.stack([rotate(q, axis) for axis in np.eye(3)], axis=-1)
+
+
 def from_matrix(m: F64) -> F64:
     """Convert rotation matrices (..., 3, 3) to quaternions (w, x, y, z), (..., 4), with w >= 0.
 

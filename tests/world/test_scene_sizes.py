@@ -115,7 +115,7 @@ def test_long_walk_shows_the_floor_better_than_a_short_one():
 
 
 def test_people_cut_by_the_edge_of_the_image_do_not_stretch_the_scene():
-    """A spectator without feet whom the lifter outputs as 0.7 m tall, as in the tennis clip."""
+    """A spectator without feet that the lifter outputs as 0.7 m tall, as in the tennis clip."""
     three = [person(-1, 4), person(0.5, 6), person(2, 9)]
     cut = replace(person(1, 5, lifted=0.7), feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
     alone, together = solve(three, FOCAL_SIGMA), solve([*three, cut], FOCAL_SIGMA)

@@ -24,7 +24,7 @@ from pose.body.imu.synchronise import video_offset
 from pose.errors import PoseError
 from pose.lifting.fit.directions import BoneDirections, WornSensors, nearest
 from pose.results.worn import FindWorn, FirstRun
-from pose.structures.rotations import about, cross, dot, from_matrix, inverse, multiply, rotate, unit
+from pose.structures.rotations import about, cross, dot, from_matrix, inverse, multiply, rotate, to_matrix, unit
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
 
@@ -313,7 +313,7 @@ def _refined(
             + np.eye(3) * _DEPTH_SIGMA**-2
         )
         turn = -_skew(pointed)  # of the rotation, in camera axes
-        tilt = _matrices(world)  # of the bones in the sensors' axes
+        tilt = to_matrix(world)  # of the bones in the sensors' axes
         matrix, right = np.zeros((size, size)), np.zeros(size)
         matrix[:3, :3] = np.einsum("nsji,nsjk,nskl->il", turn, information, turn)
         right[:3] = -np.einsum("nsji,nsjk,nsk->i", turn, information, off)
@@ -343,11 +343,6 @@ def _refined(
 def _skew(vectors: F64) -> F64:
     """Return the matrices (..., 3, 3) of cross products with vectors (..., 3)."""
     return np.cross(vectors[..., None, :], np.eye(3)).swapaxes(-1, -2)
-
-
-def _matrices(q: F64) -> F64:
-    """Return the rotation matrices (..., 3, 3) of quaternions (..., 4)."""
-    return np.stack([rotate(q, axis) for axis in np.eye(3)], axis=-1)
 
 
 def _headings(used: list[tuple[str, int]], measured: F64, seen: F64, planes: F64, times: F64, at: F64) -> F64:
