@@ -165,9 +165,7 @@ def test_a_deeper_network_starts_as_the_function_of_a_shallower_one(source, tmp_
     outputs = {n: w for n, w in trainer.bare_network.state_dict().items() if n.endswith("ffn.fc2.weight")}
     assert all(not torch.equal(weight, before[name]) for name, weight in outputs.items())  # every block learns
     with pytest.raises(PoseError, match=r"start_from: .* does not match train.model"):
-        Trainer(
-            train_config(start_from=str(path), model=replace(model, depth=model.depth + 1)), source, tmp_path / "no"
-        )
+        Trainer(train_config(start_from=str(path), model=replace(model, norm="post")), source, tmp_path / "other")
 
 
 def test_final_weights_interpolate_with_the_initial_ones(source, tmp_path):
