@@ -136,9 +136,7 @@ class LifterConfig:
         if self.model.startswith("bi") and self.streaming:
             raise ValueError(f"model: {self.model} is bidirectional and cannot stream; use {self.model[2:]}")
         if self.model == "convolution" and (self.streaming or self.norm != "none"):
-            raise ValueError(
-                "model: convolution sees later frames and has its own norm; use streaming: false, norm: none"
-            )
+            raise ValueError("model: convolution is offline and has its own norm; use streaming: false, norm: none")
         if self.model.startswith("bi") and self.dim % 2:
             raise ValueError(f"dim: must be even for the bidirectional model {self.model}, got {self.dim}")
 
