@@ -21,6 +21,7 @@ from tempfile import NamedTemporaryFile
 
 import numpy as np
 from pose_datasets.filming import FilmConfig
+from pose_datasets.mapping import POINTS
 from pose_datasets.mocap import Clip, laboratory
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
@@ -45,6 +46,7 @@ SEEN = {"gt": "exact", "detector": "detector's"}
 RATES = (15.0, 30.0, 60.0, 120.0)  # frames/s
 FIELDS = (0, 40, 55, 70, 180)  # degrees between which horizontal fields of view are counted together
 ANGLES = (0, 30, 60, 90, 120, 180)  # degrees of flexion, likewise
+EARS_TO_HEAD = 0.08  # m, the median of UI-PRMD; the walkers' own points have 0.15
 CHEST = SynthesisConfig(film=FilmConfig(chest_height=True))
 
 
@@ -139,27 +141,28 @@ def cameras(network: LifterNetwork, clips: list[Clip]) -> None:
 def heights(lifter: Lifter, clips: list[Clip], given: dict[str, float]) -> None:
     """Print the errors of each laboratory without and with the body height, for tripod cameras and as in `pose-run`.
 
-    The height is that of a subject in `given`, m, otherwise that of the true bones. It scales a sequence as `--height`
-    does. `best` is the best single factor of each sequence, and `scaled` that of each frame.
+    The height scales a sequence as `--height` does. It is that of the true bones, and in a second column the one that
+    was measured, if `given` has it, m. `best` is the best single factor of each sequence, `scaled` that of each frame.
     """
-    print("| | 2D | as lifted | with the height | best | scaled | P-MPJPE | size, % |\n" + "|---" * 8 + "|")
+    print("| | 2D | as lifted | height of the bones | measured height | best | scaled | P-MPJPE |\n" + "|---" * 8 + "|")
     for name, chosen in grouped(clips, lambda clip: laboratory(clip.subject)).items():
         for detector, seen in enumerate(SEEN.values()):
-            parts: list[list[F64]] = [[] for _ in range(5)]
-            sizes = []
+            parts: list[list[F64]] = [[] for _ in range(6)]
             for view in fixed_views(chosen, detector=bool(detector), min_duration_s=1.0):
                 found = lift_sequences(lifter, [view.seen], repair=True, constant_bones=True, fit=True)[1][0]
                 joints, true = (part - part[:, :1] for part in (found.joints, view.camera_joints))
-                height = given.get(view.subject, stature(lengths_of(true, np.ones(true.shape[:2]))))
-                factor = scale_to(height, stature(lengths_of(joints, found.sigma)))
+                own, true_height = (
+                    stature(lengths_of(joints, found.sigma)),
+                    stature(lengths_of(true, np.ones((len(true), 17)))),
+                )
+                factors = [scale_to(height, own) for height in (true_height, given.get(view.subject, np.nan))]
                 best = float((joints * true).sum() / (joints**2).sum())
-                for part, scaled in zip(parts, (joints, factor * joints, best * joints), strict=False):
-                    part.append(position_errors(scaled, true))
-                parts[3].append(scaled_errors(joints, true))
-                parts[4].append(aligned_errors(joints, true))
-                sizes.append(100 / best - 100)
+                for part, factor in zip(parts, (1.0, *factors, best), strict=False):
+                    part.append(position_errors(factor * joints, true))
+                parts[4].append(scaled_errors(joints, true))
+                parts[5].append(aligned_errors(joints, true))
             cells = " | ".join(f"{np.concatenate(part).mean():.1f}" for part in parts)
-            print(f"| {name} | {seen} | {cells} | {np.mean(sizes):+.0f} ± {np.std(sizes):.0f} |", flush=True)
+            print(f"| {name} | {seen} | {cells} |".replace("nan", "-"), flush=True)
 
 
 def elbows(network: LifterNetwork, clips: list[Clip]) -> None:
@@ -193,6 +196,14 @@ def measured_heights(folder: Path) -> dict[str, float]:
     return found
 
 
+def head_lowered(clip: Clip) -> Clip:
+    """Return a clip of a walker with the head as far above the ears as in the training data."""
+    points, (ears, head) = clip.points.copy(), (POINTS.index("ears"), POINTS.index("head"))
+    up = points[:, head] - points[:, ears]
+    points[:, head] = points[:, ears] + EARS_TO_HEAD * up / np.linalg.norm(up, axis=-1, keepdims=True)
+    return replace(clip, points=points)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("bodies", "rates", "cameras", "heights", "elbows"))
@@ -210,7 +221,7 @@ def main() -> None:
     if options.gait:
         given = measured_heights(options.gait)
         trials = gait_trials(options.gait)
-        clips += [replace(trial.clip, subject=f"gait-{trial.clip.subject}") for trial in trials]
+        clips += [replace(head_lowered(trial.clip), subject=f"gait-{trial.clip.subject}") for trial in trials]
     if options.table == "heights":
         heights(load_lifter(options.lifter), clips, given)
     else:
