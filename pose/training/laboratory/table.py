@@ -71,8 +71,8 @@ def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
     for key in [key for key in COMPARED if key in columns] or [next(iter(columns))]:
         for over, values in (("seeds", _by_seed(records, key)), ("bodies", _by_body(records, key))):
             if differences := paired_differences(values):
-                of = f" of {columns[key]}" if key in COMPARED else ""
-                titles.append(f"difference{of} to {next(iter(records))}, paired over {over}")
+                of = f"{columns[key].partition(':')[0]}: " if key in COMPARED else ""
+                titles.append(f"{of}difference to {next(iter(records))}, paired over {over}")
                 rows = [[*row, differences.get(row[0], "")] for row in rows]
     return markdown(["", *titles], rows)
 

@@ -63,6 +63,6 @@ def test_networks_are_compared_by_seed_and_by_body():
         "other": [record("other", 0, [12.0, 26.0]), record("other", 1, [32.0, 46.0])],
     }
     titles, _, first, second = format_table(experiment, records).splitlines()
-    assert titles.endswith("paired over seeds | difference of exact 2D: MPJPE, mm to one, paired over bodies |")
+    assert titles.endswith("paired over seeds | exact 2D: difference to one, paired over bodies |")
     assert first.endswith("| |")
     assert second.endswith("| 4.00 ± 0 | 4 ± 25 |")
