@@ -78,9 +78,16 @@ def lifted(
             yield Sequence(joints, batch.joints[row][valid], sigma, float(views[row]))
 
 
+def joined(sequences: list[Sequence]) -> tuple[F32, F32, F32]:
+    """Return joints, true joints and sigma of all frames."""
+    parts = zip(*[(s.joints, s.true, s.sigma) for s in sequences], strict=True)
+    joints, true, sigma = map(np.concatenate, parts)
+    return joints, true, sigma
+
+
 def figures(sequences: list[Sequence]) -> str:
     """Return MPJPE, after the best scale, P-MPJPE and the shares of errors inside one and two sigma, as cells."""
-    joints, true, sigma = (np.concatenate([getattr(s, n) for s in sequences]) for n in ("joints", "true", "sigma"))
+    joints, true, sigma = joined(sequences)
     errors = position_errors(joints, true)
     inside = [(errors < times * sigma)[:, 1:].mean() for times in (1, 2)]
     shown = [f"{part.mean():.1f}" for part in (errors, scaled_errors(joints, true), aligned_errors(joints, true))]
@@ -96,18 +103,18 @@ def minutes(clips: list[Clip]) -> float:
 
 
 def bodies(network: LifterNetwork, clips: list[Clip]) -> None:
-    """Print the errors of each laboratory and each body, and the mean over bodies with its 95 % interval."""
+    """Print the errors of each body and, where it has several, each laboratory, and the mean over bodies."""
     print("| | minutes | 2D | MPJPE | scaled | P-MPJPE | in 1 sigma | in 2 sigma |\n|---|---|---|---|---|---|---|---|")
-    of_laboratory, of_subject = (
-        grouped(clips, name) for name in (lambda c: laboratory(c.subject), lambda c: c.subject)
-    )
     for condition, seen in SEEN.items():
         means = []
-        for name, chosen in (of_laboratory | of_subject).items():
-            found = list(lifted(network, chosen, condition))
-            print(f"| {name} | {minutes(chosen):.1f} | {seen} | {figures(found)} |", flush=True)
-            if name in of_subject:
-                means.append(float(np.concatenate([position_errors(s.joints, s.true) for s in found]).mean()))
+        for name, chosen in grouped(clips, lambda clip: laboratory(clip.subject)).items():
+            of_body = grouped(chosen, lambda clip: clip.subject)
+            found = {body: list(lifted(network, own, condition)) for body, own in of_body.items()}
+            means += [float(position_errors(*joined(part)[:2]).mean()) for part in found.values()]
+            rows = [(body, of_body[body], part) for body, part in found.items()]
+            rows += [(name, chosen, [s for part in found.values() for s in part])] if len(found) > 1 else []
+            for label, of_row, part in rows:
+                print(f"| {label} | {minutes(of_row):.1f} | {seen} | {figures(part)} |", flush=True)
         mean, half = mean_and_half_width(means)
         print(f"| mean of {len(means)} bodies | | {seen} | {mean:.1f} ± {half:.1f} | | | | |", flush=True)
 
@@ -172,8 +179,7 @@ def elbows(network: LifterNetwork, clips: list[Clip]) -> None:
     for name, chosen in grouped(clips, lambda clip: laboratory(clip.subject)).items():
         for condition, seen in SEEN.items():
             found = list(lifted(network, chosen, condition))
-            angles = [np.concatenate([flexion(part, "elbow") for part in parts]).ravel()
-                      for parts in zip(*[(s.joints, s.true) for s in found], strict=True)]  # fmt: skip
+            angles = [flexion(part, "elbow").ravel() for part in joined(found)[:2]]
             errors = angles[0] - angles[1]
             for label, by in (("true angle", angles[1]), ("lifted angle", angles[0])):
                 bins = [errors[(low <= by) & (by < high)] for low, high in pairwise(ANGLES)]
