@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pose.structures.types import FrameResult
     from pose.utils.times import StageTimes
     from pose.video import Source
-    from pose.video.depth import DepthVideo
+    from pose.video.depth_video import DepthVideo
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
