@@ -5,8 +5,8 @@
 Each clip of 2 s moves a character of the body model in a room, seen from a random side by a camera at a random
 height and pitch. The 2D keypoints have an error of 0.6 px at 320 x 240; depth images come from
 `tests/depth_renderer.py`, every second clip with the errors of a time-of-flight camera, the others with those of a
-structured-light camera. With `--moving`, the camera is carried about the person as a hand holds it, and its odometry has
-a drift of 1 % of the path and 0.5 degrees, and noise.
+structured-light camera. With `--moving`, the camera is carried about the person as a hand holds it, and its odometry
+has a drift of 1 % of the path and 0.5 degrees, and noise.
 """
 
 import argparse
@@ -140,7 +140,12 @@ def errors(clip: Clip, number: int, moving: bool) -> tuple[Errors, Errors]:
             lost = room - wanted
             lost = np.linalg.norm(lost - np.median(lost[:5], axis=0), axis=1)
             found.append(
-                Errors(100 * float(np.median(off)), 100 * (info.heights[1][0] / height - 1), up, 100 * float(np.median(lost)))
+                Errors(
+                    100 * float(np.median(off)),
+                    100 * (info.heights[1][0] / height - 1),
+                    up,
+                    100 * float(np.median(lost)),
+                )
             )
     return found[0], found[1]
 
@@ -161,7 +166,8 @@ def main() -> None:
         print(f"{known[at].name}: {without.distance:.1f} % and {without.height:+.1f} % without", end="; ")
         print(
             f"{with_depth.distance:.1f} % and {with_depth.height:+.1f} % with, vertical {with_depth.up:.2f},",
-            f"path {without.path:.1f} and {with_depth.path:.1f} cm", flush=True,
+            f"path {without.path:.1f} and {with_depth.path:.1f} cm",
+            flush=True,
         )
     table = np.abs(np.array(rows))
     for name, column in (("without", table[:, 0]), ("with", table[:, 1])):

@@ -119,11 +119,13 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
 
 
 def _depth_camera(config: RunConfig) -> "Camera | None":
-    """Return the camera that the folder of the depth images names; they must be readable."""
+    """Return the camera that the recording of the depth images names; they must be readable."""
     from pose.structures.camera import Camera
 
     depth = config.opened_depth()
-    if depth is None or depth.matrix is None or depth.size is None or depth.extrinsics is not None:
+    if depth is None or depth.colour is not None or depth.matrix is None or depth.size is None:
+        return None if depth is None else depth.colour
+    if depth.extrinsics is not None:
         return None
     return Camera(depth.matrix, True, depth.size)
 

@@ -26,6 +26,7 @@ from pose.utils.json_types import read_text_file
 from pose.utils.json_values import items, member, number, strict_json
 from pose.utils.shown import in_brief
 from pose.video.depth_files import open_bag, open_record3d
+from pose.video.depth_mkv import open_mkv
 from pose.video.depth_video import DepthVideo
 
 FPS = 30.0
@@ -33,11 +34,8 @@ DEPTH_SCALE = 1000.0  # values per m
 MAX_IMAGES = 1_000_000
 MAX_DEPTH_M = 20.0
 _CAMERAS = ("intrinsic.json", "camera_intrinsic.json")
-_FILES = {".bag": open_bag, ".r3d": open_record3d}
+_FILES = {".bag": open_bag, ".mkv": open_mkv, ".r3d": open_record3d}
 _TIMED = re.compile(r"\d+-(\d{6,})")
-_NOT_READ = {
-    ".mkv": "Kinect and Azure recordings need Microsoft's SDK, which is not maintained; export them as PNG first",
-}
 
 
 def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> DepthVideo:
@@ -49,11 +47,9 @@ def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> Dep
         fps: Frames a second, if neither names nor files state times; None: that of the camera file, or 30.
 
     Raises:
-        UsageError: If the format is not read.
+        UsageError: If there is no such folder, or the format is not read.
         PoseError: If the folder has no depth images, or its camera file is damaged.
     """
-    if (why := _NOT_READ.get(path.suffix.lower())) is not None:
-        raise UsageError(f"--depth {path}: {why}")
     if path.suffix.lower() in _FILES and path.exists():
         video = _FILES[path.suffix.lower()](path)
         camera = path.with_suffix(".json")
@@ -70,7 +66,15 @@ def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> Dep
     times, odometry = _times(path, files, fps or rate)
     return _checked(
         path,
-        DepthVideo(times, matrix, size, lambda index: _image(files[index], scale), extrinsics, odometry),
+        DepthVideo(
+            times,
+            matrix,
+            size,
+            lambda index: _image(files[index], scale),
+            extrinsics,
+            odometry,
+            begin=None if odometry is None else odometry.times[0],
+        ),
         offset,
     )
 
@@ -81,10 +85,10 @@ def _checked(path: Path, video: DepthVideo, offset: float) -> DepthVideo:
         raise PoseError(f"{path}: the times of the depth images do not increase")
     video.read(0)
     odometry = video.odometry
-    first = video.times[0] if odometry is None else min(video.times[0], odometry.times[0])
+    first = video.times[0] if video.begin is None else video.begin
     if odometry is not None:
         odometry = replace(odometry, times=odometry.times - first + offset)
-    return replace(video, times=video.times - first + offset, odometry=odometry)
+    return replace(video, times=video.times - first + offset, odometry=odometry, begin=offset)
 
 
 _Camera = tuple[F64 | None, tuple[int, int] | None, float, float, F64 | None]

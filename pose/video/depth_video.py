@@ -15,13 +15,14 @@ class DepthVideo:
     """Depth images with times.
 
     Attributes:
-        times: (N,) s, increasing; the first is that of the first colour image, unless `offset` is given.
+        times: (N,) s, increasing.
         matrix: (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera.
         size: (width, height) in px to which `matrix` belongs.
         read: Function that returns image i (H, W) in m, 0 where nothing was measured.
         extrinsics: (4, 4) from the axes of the colour camera to those of the depth camera, m; None: the same.
         odometry: Path of the colour camera that the device measured; None without.
         colour: Colour camera, if the recording describes it and it is not the one of the depth images.
+        begin: Time of the first colour image on the same clock, s; None: that of the first depth image.
     """
 
     times: F64
@@ -31,6 +32,7 @@ class DepthVideo:
     extrinsics: F64 | None = None
     odometry: Odometry | None = None
     colour: Camera | None = None
+    begin: float | None = None
 
     def at(self, time: float, tolerance: float = 0.05) -> int | None:
         """Return the index of the image nearest to a time in s; None if none is within the tolerance."""
