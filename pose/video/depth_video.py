@@ -34,6 +34,13 @@ class DepthVideo:
     colour: Camera | None = None
     begin: float | None = None
 
+    @property
+    def colour_camera(self) -> Camera | None:
+        """The colour camera, if the recording describes it."""
+        if self.colour is not None or self.matrix is None or self.size is None or self.extrinsics is not None:
+            return self.colour
+        return Camera(self.matrix, True, self.size)
+
     def at(self, time: float, tolerance: float = 0.05) -> int | None:
         """Return the index of the image nearest to a time in s; None if none is within the tolerance."""
         after = int(np.searchsorted(self.times, time))
