@@ -45,6 +45,11 @@ class WatchedWorld:
         self._has_frames = False
 
     @property
+    def has_depth(self) -> bool:
+        """Whether depth images belong to the stream."""
+        return self._depth is not None
+
+    @property
     def motion(self) -> str:
         """State of the camera motion: "static", "rotating", "translating", "unknown"; empty if assumed static."""
         # The motion of the feet (`LiveFooting.result`) has precedence over that of the image (`CameraWatch.state`).

@@ -111,6 +111,7 @@ class _Track:
 
     def __init__(self, path: Path) -> None:
         import av
+        from av.stream import AttachmentStream
 
         self._path, self._file = path, av.open(str(path))
         videos = self._file.streams.video
@@ -127,10 +128,10 @@ class _Track:
         self.pixels: tuple[F32, F32] | None = None
         self.calibration: bytes | None = None
         for one in self._file.streams:
-            if one.type == "attachment" and str(one.metadata.get("filename", "")).lower() == "calibration.json":
-                self.calibration = bytes(one.data)
+            if isinstance(one, AttachmentStream) and one.metadata.get("filename", "").lower() == "calibration.json":
+                self.calibration = one.data
         self._stamps: list[int] = []
-        starts = []
+        starts = list[float]()
         for packet in self._file.demux(self._stream, *colour[:1]):
             if packet.pts is not None and packet.size and len(self._stamps) < _MAX_IMAGES:
                 if packet.stream_index == self._stream.index:
