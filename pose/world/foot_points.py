@@ -160,7 +160,7 @@ def _add_image_terms(weight: F64, pull: F64, ankles: F64, length: F64, seen: Ima
 
 
 def _leg_directions(joints: F64) -> tuple[F64, F64]:
-    """Return unit vectors (N, 2, 3) at right angles to the shanks, forward by bent knee and pelvis, and by the pelvis."""
+    """Return unit vectors (N, 2, 3) at right angles to the shanks: forward by knee and pelvis, and by the pelvis."""
     hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
     shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
     forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]
