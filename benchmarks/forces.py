@@ -1,7 +1,7 @@
 """Ground forces of walks against force plates, and the joint moments that follow: docs/studies/analysis.md.
 
     python -m benchmarks.forces --gait ../shared/mocap/gait --views 4
-    python -m benchmarks.forces --gait ../shared/mocap/gait --views 2 --model Rajagopal2015.osim
+    python -m benchmarks.forces --gait ../shared/mocap/gait --views 2 --model Rajagopal2015.osim --only HC038A,HC044A
 
 Reference: two plates and the weight of the static trial, raw and below 10 Hz, in body weights. Both feet: from the
 first foot off after the first plate to the next strike after the second. `steps`: `pose.body.ground_forces`, fitted to
@@ -144,8 +144,10 @@ def main() -> None:
     parser.add_argument("--gait", type=Path, required=True)
     parser.add_argument("--views", type=int, default=4)
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--only", default="", help="subjects, separated by commas")
     options = parser.parse_args()
-    found = list(trials(options.gait))
+    only = options.only.split(",")
+    found = [pair for pair in trials(options.gait) if not options.only or pair[0].clip.subject in only]
     motions = [("exact", exact(trial.clip)[0], trial, plates) for trial, plates in found]
     for number in range(options.views):
         for trial, plates in found:
