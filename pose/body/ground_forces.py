@@ -87,8 +87,8 @@ def _even_steps(gait: Gait) -> tuple[int, F64]:
     first, at = strikes[0][1], np.array([time for time, _ in strikes])
     for time, foot in offs:
         near = int(np.argmin(np.abs(at - time)))
-        apart = (foot - first - numbers[near]) % 2
-        numbers.append(numbers[near] + 2 * round(((time - at[near]) / half - apart) / 2) + apart)
+        odd = (foot - first - numbers[near]) % 2
+        numbers.append(numbers[near] + 2 * round(((time - at[near]) / half - odd) / 2) + odd)
     seen, order = np.array([time for time, _ in (*strikes, *offs)]), np.array(numbers)
     steps = np.arange(max(numbers[: len(strikes)]) + 1)
     return first, np.array([_line_at(int(step), order, seen) for step in steps])
