@@ -67,7 +67,7 @@ class Studio {
     element("studio").hidden = element("back").hidden = false;
     element("title").textContent = project.name;
     element("views").dataset.view = "both";
-    this.video.src = api.address(project.id, "video");
+    this.video.src = api.video(project, 1);
     element("tools").hidden = project.cameras > 1;
     element("no-tools").hidden = project.cameras === 1;
     await this.show(project.edits);
@@ -101,6 +101,15 @@ class Studio {
     const now = this.project && projects.find(({ id }) => id === this.project.id);
     if (now) {
       this.project.progress = now.progress;
+    }
+    if (now && this.clip && !this.playing && now.previews.length > this.project.previews.length) {
+      this.project.previews = now.previews;
+      this.video.src = api.video(now, this.clip.camera); // its copy is ready
+      if (this.unplayable) {
+        this.unplayable = false;
+        this.done();
+      }
+      this.seek(this.frame);
     }
     if (now && now.revision !== this.project.revision && this.draft.length === 0 && now.state === "done") {
       this.project = now;
@@ -306,7 +315,7 @@ class Studio {
   async look(camera) {
     this.pause();
     this.clip.show(camera);
-    this.video.src = api.address(this.project.id, `video?camera=${camera}`);
+    this.video.src = api.video(this.project, camera);
     this.overlay.open(this.clip.meta, this.clip.size);
     await this.clip.load(this.frame);
     this.seek(this.frame);
@@ -442,7 +451,8 @@ class Studio {
     this.video.addEventListener("error", () => {
       if (this.project) {
         element("views").dataset.view = "both";
-        this.fail(new Error("This browser cannot play the video; the joints are shown without it."));
+        this.unplayable = true;
+        this.fail(new Error("This browser cannot play the video. A copy that it plays is being made; the joints are shown without it."));
       }
     });
     document.addEventListener("keydown", (event) => this.key(event));
