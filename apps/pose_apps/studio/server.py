@@ -287,8 +287,6 @@ class Studio:
         if project.state != DONE:
             raise UsageError("the clip is not processed yet")
         self._jobs.prepare(project)
-        if edits and project.cameras > 1:
-            raise UsageError("corrections apply to clips of one camera")
         name = result_name(edits)
         target, problems, seconds = project.result(name), list[str](), 0.0
         if not target.is_file():
@@ -302,7 +300,10 @@ class Studio:
         return data.opened(path, path.stat().st_mtime_ns)
 
     async def _result(self, request: web.Request) -> web.Response:
-        content = await asyncio.to_thread(lambda: json.dumps(data.metadata(self._table(request)), allow_nan=False))
+        clips = self._project(request).clips
+        content = await asyncio.to_thread(
+            lambda: json.dumps(data.metadata(self._table(request), clips), allow_nan=False)
+        )
         return web.Response(text=content, content_type="application/json")
 
     async def _frames(self, request: web.Request) -> web.Response:

@@ -22,6 +22,7 @@ from pose.errors import PoseError
 from pose.pipeline import Pipeline
 from pose.structures.camera import Camera
 from pose.utils.shown import in_brief
+from pose_apps.support.run_context import RunContext
 from pose_apps.support.world import steps_of
 
 MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
@@ -100,6 +101,7 @@ class StudioWorker:
         from pose.config import with_threads
         from pose.multiview.run import RecordedCameras, camera_workers, known_setup
         from pose.results.cache import open_cache
+        from pose.results.edits import parse_edits
         from pose.results.recorded import write_results
         from pose.results.run import counted
 
@@ -111,11 +113,19 @@ class StudioWorker:
         watched = counted(lambda count, of: progress(next(frames), total))
         with (
             open_cache(request["cache"]) as cache,
-            RecordedCameras(videos, pipeline, setup, cache=cache, progress=watched, workers=workers) as run,
-        ):
-            problems = [problem for camera in run.track() for problem in camera.problems]
+            RecordedCameras(
+                videos, pipeline, setup, cache=cache, progress=watched, workers=workers,
+                edits=parse_edits(request["edits"]),
+            ) as run,
+        ):  # fmt: skip
+            problems = [*(problem for camera in run.track() for problem in camera.problems), *run.problems]
             run.fuse()
-            write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
+            if request.get("overlay"):
+                from pose_apps.cameras.command import draw_cameras
+
+                draw_cameras([videos[index] for index in run.scene.kept], run, Path(request["overlay"]), _quiet())
+            else:
+                write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
             problems += [*run.scene.rig.notes, *([run.cut_short] if run.cut_short else [])]
         return {"problems": problems, "seconds": time.perf_counter() - begun}
 
@@ -147,11 +157,14 @@ def _frames_of(videos: Sequence[str]) -> int | None:
 def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     from pose.view.insets import INSETS
     from pose_apps.support.drawn_overlay import draw_overlay
-    from pose_apps.support.run_context import RunContext
 
-    context = RunContext(lambda results, *_: iter(results), lambda problems: None)
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
-    draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+    draw_overlay(source, recorded.results, recorded.info, target, _quiet(), pipeline.times, INSETS[0], False, doubtful)
+
+
+def _quiet() -> RunContext:
+    """Return a context that reports nothing."""
+    return RunContext(lambda results, *_: iter(results), lambda problems: None)
 
 
 def _preview(request: Mapping[str, Any]) -> dict[str, Any]:

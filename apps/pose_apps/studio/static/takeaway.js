@@ -40,10 +40,10 @@ export function showLinks({ links, blender }) {
 
 // The current frame of the video as it was sent; that of its copy if the browser does not play the video.
 function sharpest({ project, clip, video }) {
-  if (!project.previews.includes(clip.camera)) {
+  if (!project.previews.includes(clip.number)) {
     return video;
   }
-  const sent = Object.assign(document.createElement("video"), { muted: true, src: api.address(project.id, `video?camera=${clip.camera}`) });
+  const sent = Object.assign(document.createElement("video"), { muted: true, src: api.address(project.id, `video?camera=${clip.number}`) });
   return new Promise((resolve) => {
     sent.addEventListener("loadeddata", () => { sent.currentTime = video.currentTime; }, { once: true });
     sent.addEventListener("seeked", () => resolve(sent));
