@@ -11,7 +11,7 @@ from pose.world.clean import Steps
 from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
 from pose.world.live_footing import LiveFooting
-from pose.world.rules import RULES
+from pose.world.rules import FLOOR
 
 _NO_WORLD = (TRANSLATING, UNKNOWN)
 _MOTION_TEXTS = {
@@ -67,7 +67,7 @@ class WatchedWorld:
             return False
         before = self._feet.result
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
-        result = self._feet.update(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
+        result = self._feet.update(placed, scores[:, ANKLES] > FLOOR.min_score, self._watch)
         if before and not result:  # the camera may have moved meanwhile, so that the old world is wrong
             self._restart()
         return bool(before or result)
