@@ -161,7 +161,7 @@ def _edited(
     """Observe all frames, then lift them again as the edits say."""
     with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
         plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
-        frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
+        frames = run.edited(stored, plan.apply if plan.changes_frames else None, plan.sides)
         if run.found != "nothing":
             frames = iter(progress(frames, source, "poses"))
         recorded = collect(frames, info, None if steps is None else plan.steps(steps))
