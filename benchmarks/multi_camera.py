@@ -450,7 +450,8 @@ def main():
             except PoseError as error:
                 print(f"  {count} cameras, scene {number}: {error}", flush=True)
         print(f"{count} cameras, {options.people} people: {len(rows)} of {options.scenes} scenes")
-        for name, mean, spread in zip(COLUMNS, np.mean(rows, axis=0), np.std(rows, axis=0), strict=True):
+        summary = zip(COLUMNS, np.mean(rows, axis=0), np.std(rows, axis=0), strict=True) if rows else ()
+        for name, mean, spread in summary:
             print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f})", flush=True)
 
 
