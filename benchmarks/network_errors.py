@@ -29,7 +29,6 @@ from pose.structures.types import F32, F64
 
 NETWORKS = {
     "full": "--estimator blazepose --keypoint-rate 0",
-    "fast": "--config fast",
     "standard": "--config standard",
     "best": "--config best",
 }

@@ -78,10 +78,20 @@ def by_size(outputs):
 
 def litert(file: Path) -> Network:
     network = LiteRTModel(file, 1)
+    source, *results = (
+        detail["quantization"]
+        for details in (network._interpreter.get_input_details(), network._interpreter.get_output_details())
+        for detail in details
+    )
 
     def run(image):
-        network.input()[:] = scaled(image)
-        return landmarks(*by_size(network.run()))
+        pixels = scaled(image)
+        network.input()[:] = np.rint(pixels / source[0] + source[1]).clip(-128, 127) if source[0] else pixels
+        found = network.run()
+        return landmarks(*by_size([
+            (output.astype(np.float32) - zero) * scale if scale else output
+            for output, (scale, zero) in zip(found, results, strict=True)
+        ]))  # fmt: skip
 
     return run
 
@@ -183,16 +193,18 @@ def with_float32_weights(content: bytes) -> bytes:
     return bytes(builder.Output())
 
 
-def quantised_tflite(file: Path, out: Path, static: bool, crops) -> Path:
-    """Write an INT8 version of a LiteRT file."""
+def quantised_tflite(content: bytes, out: Path, static: bool, crops) -> Path:
+    """Write an INT8 version of a whole LiteRT file, with the outputs that are used."""
     from ai_edge_quantizer import quantizer, recipe
 
-    plain = with_float32_weights(file.read_bytes())
+    plain = with_float32_weights(content)
     work = quantizer.Quantizer(plain, recipe.static_wi8_ai8() if static else recipe.dynamic_wi8_afp32())
     calibrated = None
     if static:
         calibrated = work.calibrate({"serving_default": [{"inputs0": scaled(image)} for image in crops]})
-    work.quantize(calibrated).export_model(str(out), overwrite=True)
+    pruned = bytearray(work.quantize(calibrated).quantized_model)
+    keep_outputs(pruned, OUTPUTS)
+    out.write_bytes(pruned)
     return out
 
 
@@ -233,9 +245,10 @@ def quantised_onnx(file: Path, out: Path, static: bool, crops) -> Path:
 def variants(folder: Path, crops) -> dict[str, Callable[[], Network]]:
     """Return functions that load each network, by name; the first of each estimator is float32."""
     full, thunder = folder / "full.tflite", folder / "thunder.onnx"
-    content = bytearray(locate("blazepose-landmark-full").read_bytes())
-    keep_outputs(content, OUTPUTS)
-    full.write_bytes(content)
+    content = locate("blazepose-landmark-full").read_bytes()
+    pruned = bytearray(content)
+    keep_outputs(pruned, OUTPUTS)
+    full.write_bytes(pruned)
     weights = locate("movenet-thunder")
     thunder.write_bytes(convert(locate("movenet-thunder-graph"), weights))
 
@@ -245,8 +258,8 @@ def variants(folder: Path, crops) -> dict[str, Callable[[], Network]]:
     made: dict[str, Callable[[], Network]] = {
         "full: LiteRT, float32": lambda: litert(full),
         "full: LiteRT, FP16": lambda: litert_fp16(full),
-        "full: LiteRT, INT8 dynamic": lambda: litert(quantised_tflite(full, folder / "fd.tflite", False, crops)),
-        "full: LiteRT, INT8 static": lambda: litert(quantised_tflite(full, folder / "fs.tflite", True, crops)),
+        "full: LiteRT, INT8 dynamic": lambda: litert(quantised_tflite(content, folder / "fd.tflite", False, crops)),
+        "full: LiteRT, INT8 static": lambda: litert(quantised_tflite(content, folder / "fs.tflite", True, crops)),
         "full: OpenCV, float32": lambda: opencv(full, scaled, read),
         "Thunder: ONNX Runtime, float32": lambda: onnx(thunder),
         "Thunder: ONNX Runtime, INT8 dynamic": lambda: onnx(quantised_onnx(thunder, folder / "td.onnx", False, crops)),
