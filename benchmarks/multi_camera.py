@@ -436,6 +436,8 @@ def main():
     options = parser.parse_args()
     clips = mocap.split(mocap.load_clips(options.motion), options.part)
     together = recordings(clips, options.people, options.seconds)
+    if not together:
+        parser.error(f"--seconds {options.seconds:g}: no recording of {options.part} is so long")
     left_out = {name: 0.0 for name in options.without.split(",") if name}
     for count in map(int, options.cameras.split(",")):
         rows = []
