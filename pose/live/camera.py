@@ -18,7 +18,7 @@ from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
 from pose.world.live_footing import LiveFooting
 from pose.world.measured import DepthImages, MeasuredPose, floor_normal, measure_people, scaled_matrix
-from pose.world.rules import RULES
+from pose.world.rules import FLOOR
 
 _NO_WORLD = (TRANSLATING, UNKNOWN)
 _MIN_FLOORS, _MAX_TRIES = 5, 60  # depth images with a floor from which the vertical follows, and images searched
@@ -103,7 +103,7 @@ class WatchedWorld:
             return False
         before = self._feet.result
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
-        result = self._feet.update(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
+        result = self._feet.update(placed, scores[:, ANKLES] > FLOOR.min_score, self._watch)
         if before and not result:  # the camera may have moved meanwhile, so that the old world is wrong
             self._restart()
         return bool(before or result)

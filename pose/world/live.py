@@ -33,9 +33,10 @@ from pose.world.gravity import ANKLES
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.live_ground import LiveGround
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
+from pose.world.live_rules import LIVE
 from pose.world.measured import MeasuredPose
 from pose.world.person import Person
-from pose.world.rules import RULES, Rules
+from pose.world.rules import DEPTH, GAPS, SIZE, SMOOTH
 
 _MIN_RATIOS, _MAX_RATIOS = 5, 150  # measurements in depth images from which the size follows
 _MEASURED_SHARE = 0.015  # standard deviation of a height from depth images, relative
@@ -60,14 +61,14 @@ class _Live:
 class LiveWorld:
     """Transformation of the people of each frame to the world, for a camera that does not translate."""
 
-    def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:
+    def __init__(self, camera: Camera, steps: Steps | None = None) -> None:
         """Start without people."""
-        self._camera, self._steps, self._rules = camera, steps or Steps(), rules
-        self._ground = LiveGround(self._steps.up, rules)
-        smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
+        self._camera, self._steps = camera, steps or Steps()
+        self._ground = LiveGround(self._steps.up)
+        pelvis = np.arange(17)[:, None] == 0
         self._cut_offs = (
-            np.where(pelvis, smooth.live_root_cutoff_hz, smooth.live_cutoff_hz),
-            np.where(pelvis, smooth.live_root_cutoff_hz_per_mps, smooth.live_cutoff_hz_per_mps),
+            np.where(pelvis, SMOOTH.live_root_cutoff_hz, SMOOTH.live_cutoff_hz),
+            np.where(pelvis, SMOOTH.live_root_cutoff_hz_per_mps, SMOOTH.live_cutoff_hz_per_mps),
         )
         self._people: dict[int, _Live] = {}
         # Heights and their sigmas (m) of the people in the last frame, by track id.
@@ -92,7 +93,7 @@ class LiveWorld:
             measured: What the depth image of the frame says, by track id; None without depth images.
         """
         time = result.time
-        forget_s = self._rules.live.forget_s
+        forget_s = LIVE.forget_s
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
         rows = _finite_rows(result.poses)
         ids = result.people.ids[rows].tolist()
@@ -125,12 +126,12 @@ class LiveWorld:
 
     def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""
-        lives, elapsed, rules = [], [], self._rules
+        lives, elapsed = [], []
         for number in ids:
             one = self._people.get(number)
             if one is None:
-                bones, depth = LiveBones(rules.live), LiveDepth(rules.depth, rules.live)
-                one = self._people[number] = _Live(bones, depth, LiveContacts(rules.contacts, rules.live))
+                bones, depth = LiveBones(), LiveDepth()
+                one = self._people[number] = _Live(bones, depth, LiveContacts())
             lives.append(one)
             elapsed.append(0.0 if one.last is None else time - one.last)
         return lives, elapsed
@@ -148,7 +149,7 @@ class LiveWorld:
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
         """Run step 1 (size), and return the people with their bone lengths (P, 16) m."""
-        rules, heights = self._rules, self._steps.heights
+        heights = self._steps.heights
         for row, live in enumerate(lives):
             if live.bones.needs_frame(elapsed[row]):
                 live.bones.update(person.joints[row], person.sigma[row])
@@ -158,17 +159,17 @@ class LiveWorld:
             joints = assembled(joints, lengths)
         factors = []
         for row, (number, live) in enumerate(zip(ids, lives, strict=True)):
-            own_height = stature(lengths[row], rules.size)
+            own_height = stature(lengths[row])
             wanted = heights.get(number, heights.get(None))
             by_depth = wanted is None and len(live.ratios) >= _MIN_RATIOS
             if by_depth:
-                wanted = scaled_stature(own_height, float(np.median(live.ratios)), rules.size)
+                wanted = scaled_stature(own_height, float(np.median(live.ratios)))
             live.height = own_height if wanted is None else wanted
-            live.factor = 1.0 if wanted is None else scale_to(wanted, own_height, rules.size)
+            live.factor = 1.0 if wanted is None else scale_to(wanted, own_height)
             factors.append(live.factor)
-            unsettled = rules.live.unsettled_share / math.sqrt(1 + live.bones.seconds)
+            unsettled = LIVE.unsettled_share / math.sqrt(1 + live.bones.seconds)
             live.height_sigma = (
-                own_height * math.hypot(rules.size.live_sigma_share, unsettled)
+                own_height * math.hypot(SIZE.live_sigma_share, unsettled)
                 if wanted is None
                 else _MEASURED_SHARE * live.height * by_depth
             )
@@ -181,8 +182,8 @@ class LiveWorld:
         self, person: Person, lives: list[_Live], elapsed: list[float], measured: Sequence[MeasuredPose | None]
     ) -> tuple[F64, F64]:
         """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm with those of body size and focal length."""
-        estimate, rules = estimate_pelvis(person, self._rules.depth), self._rules
-        lens = 0.0 if self._camera.known else rules.depth.assumed_focal_sigma_share
+        estimate = estimate_pelvis(person)
+        lens = 0.0 if self._camera.known else DEPTH.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, (one, seen) in enumerate(zip(lives, measured, strict=True)):
             own, variance = float(estimate.depth[row]), float(estimate.variance[row])
@@ -195,7 +196,7 @@ class LiveWorld:
                     1 / (1 / variance + weight),
                 )
             one.depth.update(own, variance, elapsed[row])
-            depth[row] = max(one.depth.depth, rules.live.min_depth_m)
+            depth[row] = max(one.depth.depth, LIVE.min_depth_m)
             size = 0.0 if seen is not None else math.hypot(one.height_sigma / one.height, lens)
             spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
         return estimate.positions(depth), spread
@@ -205,8 +206,8 @@ class LiveWorld:
         absolute = joints.copy()
         absolute[:, 0] = root
         for row, live in enumerate(lives):
-            if live.smooth is None or (live.last is not None and time - live.last > self._rules.gaps.max_gap_s):
-                live.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_cutoff_hz)
+            if live.smooth is None or (live.last is not None and time - live.last > GAPS.max_gap_s):
+                live.smooth = OneEuro(*self._cut_offs, SMOOTH.live_speed_cutoff_hz)
             absolute[row] = live.smooth(absolute[row], time)
         root = absolute[:, 0].copy()
         absolute[:, 0] = 0

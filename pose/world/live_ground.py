@@ -14,7 +14,8 @@ from pose.structures.types import F64
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
-from pose.world.rules import Rules
+from pose.world.live_rules import LIVE
+from pose.world.rules import FLOOR
 
 _MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied
 
@@ -33,11 +34,10 @@ class _Seen:
 class LiveGround:
     """Estimate of the world of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
 
-    def __init__(self, up: F64 | None, rules: Rules) -> None:
+    def __init__(self, up: F64 | None) -> None:
         """Start without people; `up` (3,) is opposite to gravity in camera axes, None estimates it."""
-        self._rules = rules
         self._given = up is not None
-        self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
+        self._found = given_gravity(up) if up is not None else find_gravity([])
         self._found_at = 0.0
         self._up = self._found.up.copy()
         self._common = 0.0  # m, height of the common floor along the estimated vertical
@@ -53,16 +53,15 @@ class LiveGround:
     def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
         """Add the people of the next frame, and return the smooth upward shifts in m that put them on the floor."""
         # Shifts approach 0 for people too far above or below the floor.
-        rules = self._rules.live
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
         if len(ids) and self._first_time is None:
             self._first_time = time
         for row, number in enumerate(ids):
             one = self._people.setdefault(number, _Seen())
-            if not one.poses or time - one.poses[-1][0] >= rules.store_interval_s - 1e-6:
+            if not one.poses or time - one.poses[-1][0] >= LIVE.store_interval_s - 1e-6:
                 one.poses.append((time, joints[row].copy(), root[row].copy()))
-                while one.poses[0][0] < time - rules.memory_s:
+                while one.poses[0][0] < time - LIVE.memory_s:
                     one.poses.popleft()
             one.last = time
         new = any(not self._people[number].has_target for number in ids)
@@ -74,14 +73,13 @@ class LiveGround:
 
     def _estimate(self, time: float) -> None:
         """Estimate the world again from the stored poses."""
-        rules = self._rules.live
         self._forget(time)
         assert self._first_time is not None
-        self._due = time + min(max(time - self._first_time, rules.first_update_s), rules.update_interval_s)
+        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), LIVE.update_interval_s)
         people = {number: _motion_since(person) for number, person in self._people.items() if person.poses}
         if not self._given:
-            gravity = find_gravity(list(people.values()), self._rules.gravity)
-            before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory_s)
+            gravity = find_gravity(list(people.values()))
+            before = self._found.sigma_degrees * (1 + (time - self._found_at) / LIVE.memory_s)
             if gravity.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or gravity.sigma_degrees <= before):
                 self._found, self._found_at = gravity, time
         floors = [self._floor(person) for person in people.values()]
@@ -92,26 +90,24 @@ class LiveGround:
 
     def _level(self, ids: list[int], time: float) -> None:
         """Update the shift of the people `ids` that places their recent feet on the common floor."""
-        rules = self._rules
-        self._level_due = time + rules.live.floor_update_interval_s
+        self._level_due = time + LIVE.floor_update_interval_s
         for number in ids:
             one = self._people[number]
-            off = self._common - self._floor(_motion_since(one, time - rules.live.floor_window_s))
-            one.target_shift = off if abs(off) <= rules.floor.max_step_m else 0.0
+            off = self._common - self._floor(_motion_since(one, time - LIVE.floor_window_s))
+            one.target_shift = off if abs(off) <= FLOOR.max_step_m else 0.0
             if not one.has_target:
                 one.has_target, one.shift = True, one.target_shift
 
     def _floor(self, one: BodyMotion) -> float:
         """Return the height of the floor under a person along the estimated vertical, m."""
         ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
-        floor = own_floor(ankles, one.times, self._rules.floor)
+        floor = own_floor(ankles, one.times)
         return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
         """Move the displayed world towards the estimate, and return the upward shifts in m of the people `ids`."""
-        rules = self._rules.live
         if self._goal is not None:
-            share = -math.expm1(-elapsed / rules.blend_s)
+            share = -math.expm1(-elapsed / LIVE.blend_s)
             if self._feet is None:
                 self._feet = self._goal
             self._feet = self._feet + share * (self._goal - self._feet)
@@ -134,12 +130,11 @@ class LiveGround:
 
     def _forget(self, time: float) -> None:
         """Remove old poses, and surplus people who have left."""
-        rules = self._rules.live
-        kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory_s}
+        kept = {n: one for n, one in self._people.items() if one.last >= time - LIVE.memory_s}
         for one in kept.values():
-            while one.poses and one.poses[0][0] < time - rules.memory_s:
+            while one.poses and one.poses[0][0] < time - LIVE.memory_s:
                 one.poses.popleft()
-        latest = sorted(kept, key=lambda n: kept[n].last)[-rules.max_people :]
+        latest = sorted(kept, key=lambda n: kept[n].last)[-LIVE.max_people :]
         self._people = {n: kept[n] for n in latest}
 
 

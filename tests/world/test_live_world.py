@@ -14,7 +14,7 @@ from pose.world.clean import Steps
 from pose.world.frame import UNKNOWN, up_of
 from pose.world.height import stature
 from pose.world.live import LiveWorld
-from pose.world.rules import RULES
+from pose.world.live_rules import LIVE
 
 NOISE_PX, NOISE_M = 3.0, 0.02
 
@@ -163,10 +163,10 @@ def test_departed_people_are_forgotten_and_the_world_kept():
     for visitor in range(40):
         run(world, frames(lifted, seen, number=visitor + 1, start=2.5 * visitor))
         most = max(most, len(world._people), len(world._ground._people))
-    assert most <= RULES.live.max_people + 1
+    assert most <= LIVE.max_people + 1
     assert angle_between(world.world.up, up) < 3
     poses = sum(len(one.poses) for one in world._ground._people.values())
-    assert poses <= (RULES.live.max_people + 1) * (RULES.live.memory_s / RULES.live.store_interval_s + 1)
+    assert poses <= (LIVE.max_people + 1) * (LIVE.memory_s / LIVE.store_interval_s + 1)
 
 
 @pytest.mark.parametrize(
