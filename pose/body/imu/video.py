@@ -55,7 +55,7 @@ _MIN_DRIFT_S, _MAX_DRIFT, _DRIFT_SIGMAS = (
     60.0,
     1e-3,
     3.0,
-)  # shortest video, largest rate, and least certainty of a drift
+)  # shortest video, largest rate, and its least ratio to its sigma
 _MAX_FRAMES = 600  # in the calibration
 _CORRELATED_S = 1.0  # for which errors of lifted directions last
 _HEADING_S = 1.5  # standard deviation of the weights over time of a sensor's heading
