@@ -110,7 +110,7 @@ def record_video(
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        depth: Depth images from the viewpoint of a static camera; None if there are none.
+        depth: Depth images; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
         sensors: Function that finds what inertial sensors of a person measure; not with edits.
@@ -161,7 +161,7 @@ def _edited(
     """Observe all frames, then lift them again as the edits say."""
     with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
         plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
-        frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
+        frames = run.edited(stored, plan.apply if plan.changes_frames else None, plan.sides)
         if run.found != "nothing":
             frames = iter(progress(frames, source, "poses"))
         recorded = collect(frames, info, None if steps is None else plan.steps(steps))

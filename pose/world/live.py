@@ -12,7 +12,9 @@ are forgotten.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +23,23 @@ from pose.structures.camera import Camera
 from pose.structures.refine import assembled
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.smooth import OneEuro
-from pose.structures.types import F64, FrameResult, Placed, Poses3D
+from pose.structures.types import F64, SENSORS, FrameResult, Placed, Poses3D
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.clean import Steps
 from pose.world.depth import estimate_pelvis
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
-from pose.world.height import scale_to, stature
+from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.live_ground import LiveGround
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.live_rules import LIVE
+from pose.world.measured import MeasuredPose
 from pose.world.person import Person
 from pose.world.rules import DEPTH, GAPS, SIZE, SMOOTH
+
+_MIN_RATIOS, _MAX_RATIOS = 5, 150  # measurements in depth images from which the size follows
+_MEASURED_SHARE = 0.015  # standard deviation of a height from depth images, relative
 
 
 @dataclass(slots=True)
@@ -47,6 +53,9 @@ class _Live:
     last: float | None = None  # time of the last frame of the person, s; None before the first one
     height: float = 0.0  # body height, m
     height_sigma: float = 0.0  # standard deviation of the height, m; 0 if the height was given
+    # Ratios of the distance in depth images and that of the whole body at the lifted size.
+    ratios: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RATIOS))
+    factor: float = 1.0  # on the lifted size
 
 
 class LiveWorld:
@@ -70,8 +79,19 @@ class LiveWorld:
         """The world of the last frame."""
         return self._ground.world
 
-    def place(self, result: FrameResult, skeleton: Skeleton, view: View = IDENTITY_VIEW) -> FrameResult:
-        """Clean the poses of the next frame and transform them to the world; NaN for people without 3D."""
+    def place(
+        self,
+        result: FrameResult,
+        skeleton: Skeleton,
+        view: View = IDENTITY_VIEW,
+        measured: Mapping[int, MeasuredPose] | None = None,
+    ) -> FrameResult:
+        """Clean the poses of the next frame and transform them to the world; NaN for people without 3D.
+
+        Args:
+            view: View of a camera that rotates, relative to its first one.
+            measured: What the depth image of the frame says, by track id; None without depth images.
+        """
         time = result.time
         forget_s = LIVE.forget_s
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
@@ -83,7 +103,7 @@ class LiveWorld:
         lifted = (joints + root[:, None]) @ view.rotation
         spread = np.full(len(ids), np.nan)
         if self._steps.depth and ids:
-            root, spread = self._at_depth(person, lives, elapsed)
+            root, spread = self._at_depth(person, lives, elapsed, [(measured or {}).get(n) for n in ids])
         joints, root = joints @ view.rotation, root @ view.rotation
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
@@ -99,7 +119,10 @@ class LiveWorld:
             one.last = time
         self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
-        return _result(result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved)
+        placed_result = _result(
+            result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved
+        )
+        return placed_result if measured is None else _with_sources(placed_result, measured, skeleton)
 
     def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""
@@ -138,24 +161,43 @@ class LiveWorld:
         for row, (number, live) in enumerate(zip(ids, lives, strict=True)):
             own_height = stature(lengths[row])
             wanted = heights.get(number, heights.get(None))
+            by_depth = wanted is None and len(live.ratios) >= _MIN_RATIOS
+            if by_depth:
+                wanted = scaled_stature(own_height, float(np.median(live.ratios)))
             live.height = own_height if wanted is None else wanted
-            factors.append(1.0 if wanted is None else scale_to(wanted, own_height))
+            live.factor = 1.0 if wanted is None else scale_to(wanted, own_height)
+            factors.append(live.factor)
             unsettled = LIVE.unsettled_share / math.sqrt(1 + live.bones.seconds)
-            live.height_sigma = own_height * math.hypot(SIZE.live_sigma_share, unsettled) if wanted is None else 0.0
-        if heights:
+            live.height_sigma = (
+                own_height * math.hypot(SIZE.live_sigma_share, unsettled)
+                if wanted is None
+                else _MEASURED_SHARE * live.height * by_depth
+            )
+        if any(one != 1.0 for one in factors):
             factor = np.array(factors)[:, None]
             joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
-    def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
+    def _at_depth(
+        self, person: Person, lives: list[_Live], elapsed: list[float], measured: Sequence[MeasuredPose | None]
+    ) -> tuple[F64, F64]:
         """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm with those of body size and focal length."""
         estimate = estimate_pelvis(person)
         lens = 0.0 if self._camera.known else DEPTH.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
-        for row, one in enumerate(lives):
-            one.depth.update(float(estimate.depth[row]), float(estimate.variance[row]), elapsed[row])
+        for row, (one, seen) in enumerate(zip(lives, measured, strict=True)):
+            own, variance = float(estimate.depth[row]), float(estimate.variance[row])
+            if seen is not None:
+                if own > 0:
+                    one.ratios.append(seen.depth * one.factor / own)
+                weight = 1 / seen.sigma**2
+                own, variance = (
+                    (own / variance + seen.depth * weight) / (1 / variance + weight),
+                    1 / (1 / variance + weight),
+                )
+            one.depth.update(own, variance, elapsed[row])
             depth[row] = max(one.depth.depth, LIVE.min_depth_m)
-            size = math.hypot(one.height_sigma / one.height, lens)
+            size = 0.0 if seen is not None else math.hypot(one.height_sigma / one.height, lens)
             spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
         return estimate.positions(depth), spread
 
@@ -170,6 +212,17 @@ class LiveWorld:
         root = absolute[:, 0].copy()
         absolute[:, 0] = 0
         return (assembled(absolute, lengths) if self._steps.bones else absolute), root
+
+
+def _with_sources(result: FrameResult, measured: Mapping[int, MeasuredPose], skeleton: Skeleton) -> FrameResult:
+    """Return the result with the sensors that measured each joint."""
+    assert result.placed is not None
+    _, scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
+    bits = (scores > 0).astype(np.uint8) << SENSORS.index("camera")
+    for row, number in enumerate(result.people.ids.tolist()):
+        if number in measured:
+            bits[row] |= measured[number].joints.astype(np.uint8) << SENSORS.index("depth")
+    return replace(result, placed=replace(result.placed, measured_by=bits.astype(np.uint8)))
 
 
 def _unzoomed(person: Person, zoom: float) -> Person:

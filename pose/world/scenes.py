@@ -65,7 +65,7 @@ class SceneWorlds:
 
     def scaled(self, path: CameraPath) -> CameraPath:
         """Return the path with the positions of each scene at the scale of its people."""
-        if path.positions is None:
+        if path.positions is None or path.metric:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
