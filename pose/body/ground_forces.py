@@ -110,8 +110,8 @@ def _bouts(gait: Gait) -> Iterator[tuple[int, F64]]:
                 odd = (foot - first - numbers[near]) % 2
                 numbers.append(numbers[near] + 2 * round(((time - at[near]) / half - odd) / 2) + odd)
                 seen.append(time)
-        steps = range(max(numbers[: len(strikes)]) + 1)
-        yield first, np.array([_line_at(step, np.array(numbers), np.array(seen)) for step in steps])
+        order, events = np.array(numbers), np.array(seen)
+        yield first, np.array([_line_at(step, order, events) for step in range(order[: len(strikes)].max() + 1)])
 
 
 def _line_at(step: int, order: I64, seen: F64) -> float:
