@@ -29,7 +29,7 @@ class WatchedWorld:
     def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
         """Start without frames; without a `watch` the camera is assumed static."""
         self._camera, self._steps, self._watch = camera, steps, watch
-        self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
+        self._world, self._feet = self._new_world(), LiveFooting()
         self._has_frames = False
 
     @property
@@ -57,7 +57,10 @@ class WatchedWorld:
         return placed, WorldInfo(self._world.world, self._world.heights)
 
     def _restart(self) -> None:
-        self._world, self._feet, self._has_frames = LiveWorld(self._camera, self._steps), LiveFooting(), False
+        self._world, self._feet, self._has_frames = self._new_world(), LiveFooting(), False
+
+    def _new_world(self) -> LiveWorld:
+        return LiveWorld(self._camera, self._steps, background=True)
 
     def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
         """Return whether the feet contradict the camera rotation, or did in the last frame, so that a world begins."""

@@ -21,7 +21,7 @@ from pose.structures.camera import Camera
 from pose.structures.refine import assembled
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.smooth import OneEuro
-from pose.structures.types import F64, FrameResult, Placed, Poses3D
+from pose.structures.types import F64, CameraView, FrameResult, Placed, Poses3D
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.clean import Steps
 from pose.world.depth import estimate_pelvis
@@ -29,10 +29,11 @@ from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
 from pose.world.height import scale_to, stature
-from pose.world.live_ground import LiveGround
+from pose.world.live_ground import LiveGround, LivePeople
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
+from pose.world.scene.lines import FrameLines, LineEvidence
 
 
 @dataclass(slots=True)
@@ -51,10 +52,28 @@ class _Live:
 class LiveWorld:
     """Transformation of the people of each frame to the world, for a camera that does not translate."""
 
-    def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:
-        """Start without people."""
+    def __init__(
+        self,
+        camera: Camera,
+        steps: Steps | None = None,
+        rules: Rules = RULES,
+        *,
+        measured: bool = False,
+        background: bool = False,
+    ) -> None:
+        """Start without people.
+
+        Args:
+            camera: Camera of the frames.
+            steps: Steps to run, and known properties of camera and people.
+            rules: Thresholds.
+            measured: Whether several cameras measure the people, whose sizes and distances are therefore kept.
+            background: Whether the scene is solved in a thread; otherwise some frames take tenths of a second longer.
+        """
         self._camera, self._steps, self._rules = camera, steps or Steps(), rules
-        self._ground = LiveGround(self._steps.up, rules)
+        self._ground = LiveGround(
+            self._steps.up, rules, camera_known=camera.known, measured=measured, background=background
+        )
         smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
         self._cut_offs = (
             np.where(pelvis, smooth.live_root_cutoff_hz, smooth.live_cutoff_hz),
@@ -86,7 +105,15 @@ class LiveWorld:
         joints, root = joints @ view.rotation, root @ view.rotation
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
-        raised = self._ground.update(ids, joints, root, time)
+        self._add_lines(result, view)
+        seen = person.scores[:, ANKLES] > self._rules.floor.min_score
+        heights, given = [one.height for one in lives], [one.height_sigma == 0 for one in lives]
+        raised = self._ground.update(LivePeople(ids, joints, root, seen, lengths, heights, given), time)
+        joints, root = self._ground.sized(ids, joints, root)
+        body, pelvis = self._ground.sized(ids, lifted - lifted[:, :1], lifted[:, 0])
+        lifted = body + pelvis[:, None]
+        self.heights = {n: self._height(n, one) for n, one in zip(ids, lives, strict=True)}
+        spread = self._distance_sigmas(ids, lives, spread, root)
         ankles = joints[:, ANKLES] + root[:, None]
         root = root + np.array(raised).reshape(-1, 1) * self.world.up
         camera = joints + root[:, None]
@@ -96,9 +123,41 @@ class LiveWorld:
         for row, one in enumerate(lives):
             _, contacts[row] = one.contacts.update(ankles[row], heights[row], time)
             one.last = time
-        self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
-        return _result(result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved)
+        return _result(
+            result,
+            rows,
+            joints @ view.rotation.T,
+            root @ view.rotation.T,
+            placed,
+            spread,
+            contacts,
+            moved,
+            self._ground.focal,
+        )
+
+    def _add_lines(self, result: FrameResult, view: View) -> None:
+        """Give the line segments of a frame to the scene, and keep the focal length of a camera that turns."""
+        if view is not IDENTITY_VIEW:
+            self._ground.fix_focal()
+        segments = result.people.segments
+        if segments is not None and len(segments):
+            lines = FrameLines.of(result.time, segments, self._camera)
+            turns = np.tile(view.rotation.T, (len(lines.ends), 1, 1))
+            self._ground.add_lines(LineEvidence(lines.ends / view.zoom, lines.sigmas, turns))
+
+    def _height(self, number: int, one: _Live) -> tuple[float, float]:
+        """Return the height of a person and its standard deviation, m."""
+        return self._ground.height(number, one.height) or (one.height, one.height_sigma)
+
+    def _distance_sigmas(self, ids: list[int], lives: list[_Live], spread: F64, root: F64) -> F64:
+        """Return sigmas (P,) mm of distances from those of the filter, with those of body size and focal length."""
+        lens = 0.0 if self._camera.known else self._rules.depth.assumed_focal_sigma_share
+        sizes = []
+        for number, one in zip(ids, lives, strict=True):
+            found = self._ground.distance_sigma(number)
+            sizes.append(math.hypot(one.height_sigma / one.height, lens) if found is None else found)
+        return np.hypot(spread, 1000 * np.array(sizes) * _lengths(root))
 
     def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""
@@ -149,15 +208,13 @@ class LiveWorld:
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
-        """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm with those of body size and focal length."""
+        """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm of the filtered distances."""
         estimate, rules = estimate_pelvis(person, self._rules.depth), self._rules
-        lens = 0.0 if self._camera.known else rules.depth.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, one in enumerate(lives):
             one.depth.update(float(estimate.depth[row]), float(estimate.variance[row]), elapsed[row])
             depth[row] = max(one.depth.depth, rules.live.min_depth_m)
-            size = math.hypot(one.height_sigma / one.height, lens)
-            spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
+            spread[row] = 1000 * math.sqrt(max(one.depth.variance, 0.0))
         return estimate.positions(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
@@ -201,6 +258,7 @@ def _result(
     spread: F64,
     contacts: F64,
     moved: F64,
+    focal: float,
 ) -> FrameResult:
     """Return the result of the frame with cleaned poses and world positions in float32; NaN for people without 3D."""
     n = len(result.poses)
@@ -217,4 +275,5 @@ def _result(
     )  # fmt: skip
     poses = result.poses
     cleaned = Poses3D(per_person(joints), per_person(root), poses.sigma, poses.swapped, poses.ahead)
-    return FrameResult(result.people, cleaned, where)
+    view = None if focal == 1.0 else CameraView(np.eye(3), focal, math.nan)
+    return FrameResult(result.people, cleaned, where, view)

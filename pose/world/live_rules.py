@@ -22,10 +22,12 @@ class LiveRules:
         memory_s: Time for which poses are stored.
         max_people: Maximum number of people whose poses are stored.
         update_interval_s: Interval between two estimates of the world frame.
+        new_person_interval_s: Minimum interval between two estimates while people enter.
         first_update_s: Time of the first estimate of the world frame.
         floor_update_interval_s: Interval between two estimates of the floor under each person.
         floor_window_s: Duration of the motion from which the floor under a person is estimated.
-        blend_s: Time constant with which the displayed world frame follows the estimate.
+        blend_s: Time constant with which the displayed world frame and sizes follow the estimate.
+        shift_blend_s: Time constant with which people follow the floor.
         forget_s: Time without detections after which a person is forgotten.
         min_footing_s: Minimum duration of samples of standing feet for a decision whether the camera translates
             (`pose.world.live_footing`).
@@ -49,9 +51,11 @@ class LiveRules:
     max_people: int = 16
     update_interval_s: float = 3.0
     first_update_s: float = 0.25
-    floor_update_interval_s: float = 0.5
-    floor_window_s: float = 5.0
+    new_person_interval_s: float = 0.5
+    floor_update_interval_s: float = 0.2
+    floor_window_s: float = 1.0
     blend_s: float = 1.0
+    shift_blend_s: float = 0.25
     forget_s: float = 2.0
     min_footing_s: float = 3.0
     min_sliding_s: float = 2.0
