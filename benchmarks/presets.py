@@ -1,18 +1,27 @@
 """Error against processor time of presets and of other combinations of 2D networks, as a table and a plot.
 
-    python -m benchmarks.presets [--videos ../shared/videos] [--repeats 1] [--mediapipe ENV/bin/python] [--out FOLDER]
-                               [--start S] [--end S] [--page docs/studies/presets.md]
+    python -m benchmarks.presets errors                                # any machine, about 12 minutes of processor time
+    python -m benchmarks.presets times --mediapipe ENV/bin/python      # an idle machine, about 7 minutes
+    python -m benchmarks.presets page                                  # only writes the table and the plot again
 
-The reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every frame.
-In clips of one camera, the error is the distance from its 3D. It excludes errors of networks that others share with the
-reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the reference. In
-`two-people`, the error is that of each view's 3D against joints that are triangulated from the reference's 2D in both
-calibrated views. The 12 joints of the limbs are compared after alignment of the pose (rotation, translation, scale).
-"fast": joints faster than 2 m/s in the reference; "degrees": angles of knees and elbows; "to standard": mean difference
-of the error from that of `standard`, with its standard error over blocks of half a second, person and view. Runs are
-whole processes without overlay and cache; with --mediapipe, the loop of MediaPipe 0.10.21 runs before each of them, and
-the ratios are those of neighbours, which load on the machine hardly changes. The table replaces the one in the page; a
-test compares both with `presets.json`, and `.ci/release` refuses a release whose code is not the measured one.
+Rows are kept in `presets.json` one by one: a command that was stopped goes on where it ended, and measures again what
+was measured with other code. `--names` limits it to some combinations, `--again` measures them anyway.
+
+errors: the reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every
+frame. In clips of one camera, the error is the distance from its 3D. It excludes errors of networks that others share
+with the reference, so that it shows the cost of sampling and of smaller networks, but not the accuracy of the
+reference. In `two-people`, the error is that of each view's 3D against joints that are triangulated from the
+reference's 2D in both calibrated views. The 12 joints of the limbs are compared after alignment of the pose (rotation,
+translation, scale). "fast": joints faster than 2 m/s in the reference; "degrees": angles of knees and elbows; "to
+standard": mean difference of the error from that of `standard`, with its standard error over blocks of half a second,
+person and view.
+
+times: processor time of whole processes on `dance.mp4`, without overlay and cache. With --mediapipe, the loop of
+MediaPipe 0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly
+changes.
+
+The table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release
+whose code is not the measured one.
 """
 
 import argparse
@@ -20,7 +29,7 @@ import json
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -35,6 +44,8 @@ from benchmarks.two_views import F64, JOINTS, NAMES, VIEWS, Truth, read_views
 from pose.structures.alignment import similarity_residuals
 
 CLIPS = ("dance.mp4", "two-people")
+TIMED = CLIPS[0]
+CODE = ("pose", "detectors", "configs/*.yaml")  # what the figures depend on; the same in `.ci/release`
 REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-crops --keypoint-rate 0"
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
@@ -169,35 +180,58 @@ def difference(row: dict[str, Any], other: dict[str, Any]) -> tuple[float, float
     return float(np.mean(apart)), float(np.std(apart, ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else float("nan")
 
 
-def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return a row for each combination."""
-    combinations = {name: f"--config {name}" for name in PRESETS} | OTHERS
-    rows: dict[str, dict[str, Any]] = {name: {"name": name, "options": text} for name, text in combinations.items()}
-    for clip in (options.videos / name for name in options.clips):
-        with tempfile.TemporaryDirectory() as text:
-            folder, part = Path(text), f" --start {options.start} --end {options.end}"
-            clips = [clip / f"{name}.mp4" for name in VIEWS] if clip.is_dir() else [clip]
-            references = [run(one, REFERENCE + part, folder)[0] for one in clips]
-            reference = (TrueError if clip.is_dir() else Distance)(clips, references)
-            frames = sum(len(one["timestamps"]) for one in references)
-            for name, combination in combinations.items():
-                times, ratios = [], []
-                for _ in range(options.repeats if name in PRESETS else 1):
-                    theirs = np.sum([peer_seconds(options, one) for one in clips], axis=0)
-                    runs = [run(one, combination + part, folder) for one in clips]
-                    ours = np.sum([seconds for _, *seconds in runs], axis=0)
-                    times.append(1000 * ours[1] / frames)
-                    ratios.append(ours / theirs)
-                wall, processors = np.median(ratios, axis=0)
-                row = errors([found for found, *_ in runs], reference) | {"ms": statistics.median(times)}
-                if options.mediapipe:
-                    row |= {"time_ratio": float(wall), "processor_ratio": float(processors)}
-                rows[name][clip.stem] = row
-                print(
-                    f"{clip.stem} {name}: {json.dumps({k: round(v, 3) for k, v in row.items() if k != 'blocks'})}",
-                    flush=True,
-                )
-    return list(rows.values())
+def is_current(part: dict[str, Any]) -> bool:
+    """Return whether a part of a row was measured with the code of this checkout."""
+    return "commit" in part and not subprocess.run(["git", "diff", "--quiet", part["commit"], "--", *CODE]).returncode
+
+
+def measure_errors(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Add errors to the rows; yield the name of each row and of its part, when it is measured."""
+    for clip in (options.videos / name for name in CLIPS):
+        missing = [name for name in options.names if options.again or not is_current(rows[name].get(clip.stem, {}))]
+        if not missing:
+            continue
+        clips = [clip / f"{name}.mp4" for name in VIEWS] if clip.is_dir() else [clip]
+        references = [reference_of(one, options) for one in clips]
+        reference = (TrueError if clip.is_dir() else Distance)(clips, references)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in missing:
+                found = [run(one, rows[name]["options"], Path(folder))[0] for one in clips]
+                rows[name][clip.stem] = {"commit": options.commit, **errors(found, reference)}
+                yield name, clip.stem
+
+
+def reference_of(clip: Path, options: argparse.Namespace) -> Result:
+    """Return the reference's result of a clip, which is kept beside others of the same code."""
+    file: Path = options.keep / f"{clip.stem}-{options.commit}.npz"
+    if not file.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            result, *_ = run(clip, REFERENCE, Path(folder))
+        with tempfile.NamedTemporaryFile(dir=options.keep, suffix=".part", delete=False) as part:
+            np.savez(part, **result)
+        Path(part.name).replace(file)
+    with np.load(file) as arrays:
+        return dict(arrays)
+
+
+def measure_times(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Add times to the rows; yield the name of each row and of its part, when it is measured."""
+    clip = options.videos / TIMED
+    for name in options.names:
+        if not options.again and is_current(rows[name].get("times", {})):
+            continue
+        times, ratios = [], []
+        for _ in range(options.repeats if name in PRESETS else 1):
+            theirs = np.array(peer_seconds(options, clip))
+            with tempfile.TemporaryDirectory() as folder:
+                found, *ours = run(clip, rows[name]["options"], Path(folder))
+            times.append(1000 * ours[1] / len(found["timestamps"]))
+            ratios.append(np.array(ours) / theirs)
+        wall, processors = np.median(ratios, axis=0).tolist()
+        rows[name]["times"] = {"commit": options.commit, "ms": statistics.median(times)}
+        if options.mediapipe:
+            rows[name]["times"] |= {"processor_ratio": processors, "time_ratio": wall}
+        yield name, "times"
 
 
 def peer_seconds(options: argparse.Namespace, clip: Path) -> tuple[float, float]:
@@ -209,30 +243,40 @@ def peer_seconds(options: argparse.Namespace, clip: Path) -> tuple[float, float]
     return seconds, processor_seconds() - before
 
 
+TIMES = {"ms": "ms", "processor_ratio": "to MediaPipe, processor", "time_ratio": "time"}
+ERRORS = {"mm": "mm", "fast": "fast, mm", "degrees": "degrees"}
+
+
 def table(report: dict[str, Any]) -> str:
     """Return a report as a Markdown table, the cheapest combination first."""
-    stems, keys = report["clips"], ("ms", "mm", "fast", "degrees", "processor_ratio", "time_ratio")
-    rows = sorted(report["rows"], key=lambda row: float(row[stems[0]]["ms"]))
-    base = next((row for row in rows if row["name"] == "standard"), rows[0])
-    shown = [key for key in keys if key in rows[0][stems[0]]]
-    paired = "blocks" in base[stems[0]]
-    heads = [f"{stem}: {', '.join(shown)}" + (f" | to {base['name']}, mm" if paired else "") for stem in stems]
-    lines = [f"| 2D | {' | '.join(heads)} |", "|---" * (len(stems) * (1 + paired) + 1) + "|"]
+    stems = [Path(clip).stem for clip in CLIPS]
+    rows = sorted(report["rows"], key=lambda row: float(row.get("times", {}).get("ms", np.inf)))
+    base = next(row for row in rows if row["name"] == "standard")
+    heads = [*TIMES.values(), *(f"{stem}: {', '.join(ERRORS.values())} | to standard, mm" for stem in stems)]
+    lines = [f"| 2D | {' | '.join(heads)} |", "|---" * (1 + len(TIMES) + 2 * len(stems)) + "|"]
     for row in rows:
-        cells = []
+        cells = [_digits(row.get("times", {}), key) for key in TIMES]
         for stem in stems:
-            cells.append(", ".join(_digits(key, row[stem][key]) for key in shown))
-            if paired:
-                cells.append("" if row is base else "{:+.1f} ± {:.1f}".format(*difference(row[stem], base[stem])))
+            part, other = row.get(stem, {}), base.get(stem, {})
+            cells.append(", ".join(_digits(part, key) for key in ERRORS))
+            paired = row is not base and "blocks" in part and "blocks" in other
+            cells.append("{:+.1f} ± {:.1f}".format(*difference(part, other)) if paired else "")
         lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
-    measured = f"Version {report['version']}, commit {report['commit'][:8]}"
-    if report["end"] < 1000:
-        measured += f", {report['start']:g} to {report['end']:g} s of each clip"
-    return "\n".join([*lines, "", f"{measured}."])
+    return "\n".join([*lines, "", f"Version {report['version']}, {measured_commits(report['rows'])}."])
 
 
-def _digits(key: str, value: float) -> str:
-    return f"{value:.2f}" if "ratio" in key else f"{value:.1f}"
+def measured_commits(rows: list[dict[str, Any]]) -> str:
+    """Return the commits of times and errors in words."""
+    parts = [(kind, part) for row in rows for kind, part in row.items() if isinstance(part, dict)]
+    commits = [
+        (title, sorted({part["commit"][:8] for kind, part in parts if (kind == "times") == timed}))
+        for title, timed in (("times", True), ("errors", False))
+    ]
+    return "; ".join(f"{title}: commit {', '.join(found)}" for title, found in commits if found)
+
+
+def _digits(part: dict[str, Any], key: str) -> str:
+    return f"{part[key]:.{2 if 'ratio' in key else 1}f}" if key in part else ""
 
 
 def with_table(page: str, text: str) -> str:
@@ -242,43 +286,57 @@ def with_table(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def plot(rows: Sequence[dict[str, Any]], clips: Sequence[str], file: Path) -> None:
+def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
     """Draw the error over the processor time, and the combinations that no other one beats in both, for each clip."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(len(clips), figsize=(7, 4.2 * len(clips)), squeeze=False)
-    for clip, axes in zip(clips, panels[:, 0], strict=True):
-        points = [(row[clip]["ms"], row[clip]["mm"], row["name"]) for row in rows]
+    figure, panels = plt.subplots(len(CLIPS), figsize=(7, 4.2 * len(CLIPS)), squeeze=False)
+    for clip, axes in zip((Path(clip).stem for clip in CLIPS), panels[:, 0], strict=True):
+        points = [(row["times"]["ms"], row[clip]["mm"], row["name"]) for row in rows if {"times", clip} <= row.keys()]
         front = [point for point in sorted(points) if all(o[0] > point[0] or o[1] >= point[1] for o in points)]
-        axes.plot(*zip(*[point[:2] for point in front], strict=True), color="0.7")
+        axes.plot([ms for ms, *_ in front], [mm for _, mm, _ in front], color="0.7")
         for ms, mm, name in points:
             axes.plot(ms, mm, "o", color="C1" if name in PRESETS else "C0")
             axes.annotate(name, (ms, mm), xytext=(4, 4), textcoords="offset points", fontsize=8)
-        axes.set(xlabel="processor time, ms a frame", ylabel="error, mm", title=clip)
+        axes.set(xlabel=f"processor time of {TIMED}, ms a frame", ylabel="error, mm", title=clip)
     figure.tight_layout()
     figure.savefig(file)
 
 
 def main() -> None:
+    combinations = {name: f"--config {name}" for name in PRESETS} | OTHERS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("errors", "times", "page"))
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
-    parser.add_argument("--clips", nargs="+", default=CLIPS)
-    parser.add_argument("--start", type=float, default=0.0, help="part of the clips in s, not with --mediapipe")
-    parser.add_argument("--end", type=float, default=1000.0)
+    parser.add_argument("--names", nargs="+", choices=combinations, default=list(combinations))
+    parser.add_argument("--again", action="store_true", help="measure rows of the same code again")
     parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each preset; their median counts")
+    parser.add_argument("--repeats", type=int, default=1, help="timed runs of each preset; their median counts")
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
     parser.add_argument("--out", type=Path, default=Path("docs/studies/results"))
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()), help="folder of reference results")
     options = parser.parse_args()
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    rows = measure(options)
-    report = {"version": version("pose-run"), "commit": commit, "clips": [Path(clip).stem for clip in options.clips]}
-    report |= {"start": options.start, "end": options.end, "rows": rows}
-    (options.out / "presets.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    plot(rows, report["clips"], options.out.parent / "images" / "presets.svg")
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *CODE]).returncode:
+        parser.error("commit first: the figures name the commit")
+    options.commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    file = options.out / "presets.json"
+    before = {row["name"]: row for row in json.loads(file.read_text(encoding="utf-8"))["rows"]} if file.exists() else {}
+    rows = {name: before.get(name, {}) | {"name": name, "options": text} for name, text in combinations.items()}
+    report = {"version": version("pose-run"), "rows": list(rows.values())}
+
+    def write() -> None:
+        file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+    measured = {"errors": measure_errors, "times": measure_times, "page": lambda *_: ()}[options.what](rows, options)
+    for name, part in measured:
+        write()
+        figures = {key: round(value, 3) for key, value in rows[name][part].items() if isinstance(value, float)}
+        print(f"{part} {name}: {json.dumps(figures)}", flush=True)
+    write()
+    plot(report["rows"], options.out.parent / "images" / "presets.svg")
     written = table(report)
     page = options.page.read_text(encoding="utf-8")
     options.page.write_text(with_table(page, written), encoding="utf-8")

@@ -367,14 +367,9 @@ def is_one_pass(config: PipelineConfig) -> bool:
 
 
 def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
-    """Return the configured weights of a one-pass network (see `is_one_pass`).
-
-    Returns:
-        Catalogue name or file, or None for the default weights; and the configuration key, such as "detector_model".
-    """
-    if config.detector_model is not None:
-        return config.detector_model, "detector_model"
-    return config.estimator_model, "estimator_model"
+    """Return the weights of a one-pass network, a catalogue name, file or None, and the configuration key of them."""
+    key = "estimator_model" if config.detector_model is None else "detector_model"
+    return getattr(config, key), key
 
 
 def default_skeleton(config: PipelineConfig) -> str | None:
@@ -438,9 +433,8 @@ def load_preset(name: str, **changes: Any) -> PipelineConfig:
     """
     values = preset_values(name) | changes
     known = [entry.name for entry in fields(PipelineConfig)]
-    for key in values:
-        if key not in known:
-            raise UsageError(f"unknown key {key!r}; known: {', '.join(known)}")
+    if unknown := [key for key in values if key not in known]:
+        raise UsageError(f"unknown key {unknown[0]!r}; known: {', '.join(known)}")
     return PipelineConfig(**values)
 
 

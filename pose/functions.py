@@ -326,6 +326,7 @@ def several(
     cameras: str | Path | None = None,
     offsets: Sequence[float] | None = None,
     height: float | Mapping[int | None, float] | None = None,
+    edits: "Path | str | Sequence[Edit] | None" = None,
 ) -> Result:
     """Process videos of several fixed cameras that film the same moment, as `pose-run left.mp4 right.mp4` does.
 
@@ -337,6 +338,7 @@ def several(
         offsets: Start time of each video in s on a common clock; None estimates them.
         height: Body height in m of the person seen longest, or heights by id, which set the scale; None uses the
             lifter's scale.
+        edits: Corrections, or the path of their file (docs/reference/edits.md).
 
     Returns:
         All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
@@ -361,9 +363,9 @@ def several(
     setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
-    with RecordedCameras(paths, pipeline, setup, workers=workers) as recorded:
-        for problem in (problem for camera in recorded.track() for problem in camera.problems):
-            warnings.warn(problem, stacklevel=2)
+    with RecordedCameras(paths, pipeline, setup, workers=workers, edits=given_edits(edits)) as recorded:
+        for problem in [*(each for camera in recorded.track() for each in camera.problems), *recorded.problems]:
+            warnings.warn(problem, PoseWarning, stacklevel=2)
         recorded.fuse()
         return Result.of(recorded)
 

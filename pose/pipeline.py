@@ -122,6 +122,11 @@ class Pipeline:
         if live:
             warm_up_lifter(self.lifter_stage(Camera.of((256, 256))), len(self.skeleton))
 
+    @property
+    def intrinsics(self) -> NDArray[np.float64] | Camera | None:
+        """Camera matrix (3, 3) in px or camera that was given; None without."""
+        return self._intrinsics
+
     def copy_for_thread(self) -> "Pipeline | None":
         """Return a copy for another thread; None with a custom detector, which may not be thread-safe."""
         return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)

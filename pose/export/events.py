@@ -9,7 +9,7 @@ from pose.body.segments import motions
 from pose.body.timeline import stretches
 from pose.body.tracks import Track
 from pose.structures.types import Flags
-from pose.world.rules import RULES
+from pose.world.rules import CONTACTS
 
 FOOT_STRIKE, FOOT_OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them
 SIDES = ("Left", "Right")
@@ -50,7 +50,7 @@ def foot_events(track: Track) -> list[ExportEvent]:
     return sorted(contacts, key=lambda event: (event.time, event.side))
 
 
-def contact_events(track: Track, min_contact_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
+def contact_events(track: Track, min_contact_s: float = CONTACTS.min_contact_s) -> list[ExportEvent]:
     """Return foot strikes (first frame of a contact) and foot offs (first frame after it) in time order."""
     # Contacts and pauses shorter than `min_contact_s` are merged with their surroundings. There are no events where a
     # person appears, disappears or is missing, or without world coordinates.

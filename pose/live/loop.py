@@ -29,6 +29,7 @@ from pose.session import Session
 from pose.structures.types import FrameResult, People
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
+from pose.world.measured import DepthImages
 
 BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine
 MAX_BACKLOG_BYTES = 1 << 27  # of the images of these frames, of which one always waits
@@ -61,6 +62,7 @@ class LiveLoop(Loop):
         *,
         backlog: int = BACKLOG,
         world: Steps | bool | None = None,
+        depth: DepthImages | None = None,
     ) -> None:
         """Create the loop without starting it.
 
@@ -70,6 +72,7 @@ class LiveLoop(Loop):
                 default, only occluded people are predicted.
             backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
             world: Settings of the world coordinates; True for the defaults, None or False for camera coordinates.
+            depth: Depth images at the times of the source's images, which give sizes, distances and the vertical.
 
         Raises:
             UsageError: If `config` requires prediction, and the pipeline has a look-ahead.
@@ -79,6 +82,7 @@ class LiveLoop(Loop):
         self.config = config
         self.ahead = Horizon.parse(config.ahead, pipeline.config.lookahead)
         self._steps = Steps() if world is True else world or None
+        self._depth = depth
         if self.ahead is not None or config.bridge:
             default_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
@@ -310,7 +314,7 @@ class LiveLoop(Loop):
             return before.world
         camera = self._pipeline.config.camera
         watch = None if camera == FIXED_CAMERA else CameraWatch(ignore_translation=camera != AUTO_CAMERA)
-        return WatchedWorld(session.camera, self._steps, watch)
+        return WatchedWorld(session.camera, self._steps, watch, self._depth)
 
     def _with_unique_ids(self, result: FrameResult) -> FrameResult:
         """Make the track ids unique in the loop. They start at 1 in every stream."""

@@ -26,7 +26,7 @@ from pose.world.floor import common_floor, own_floor
 from pose.world.frame import CALIBRATION, UNKNOWN, World
 from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
 from pose.world.height import scale_to, scaled_stature, stature
-from pose.world.rules import RULES
+from pose.world.rules import TRACKS
 
 # Agreement of a calibration's frame with people: minimum cosine of its vertical and theirs, and maximum distance of its
 # origin from their floor.
@@ -123,7 +123,7 @@ def doubtful_people(motions: Sequence[FusedMotion], fps: float) -> tuple[int, ..
     """Return the ids 1, 2, ... of people that two cameras see at once for less than 0.5 s and half of their time."""
     return tuple(
         person for person, motion in enumerate(motions, 1)
-        if _shared_frames(motion) < min(RULES.tracks.doubtful_seen_s * fps, len(motion.frames) / 2)
+        if _shared_frames(motion) < min(TRACKS.doubtful_seen_s * fps, len(motion.frames) / 2)
     )  # fmt: skip
 
 

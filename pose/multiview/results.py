@@ -13,6 +13,7 @@ from pose.results import RunInfo
 from pose.structures.face_points import Faces
 from pose.structures.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
 from pose.structures.types import F32, F64, FrameResult, People, Placed, Poses3D
+from pose.world.corrections import Corrections
 from pose.world.frame import World
 
 
@@ -34,15 +35,19 @@ class MultiviewResults:
         own: Sequence[Iterable[FrameResult]],
         info: RunInfo,
         doubtful: Collection[int] = (),
+        corrections: Corrections | None = None,
     ) -> None:
         """Combine motions with the results of each camera; without hands only those of the first are read.
 
-        `doubtful` has the ids of people who may be false detections.
+        `doubtful` has the ids of people who may be false detections, `corrections` contacts that a user gives.
         """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
         self._doubtful = list(doubtful)
         self._own, self._info = own, info
         self._contacts = [contacts_of(motion, world, line) for motion in motions]
+        for person, (motion, contacts) in enumerate(zip(motions, self._contacts, strict=True), 1):
+            if corrections is not None:
+                corrections.with_contacts(person, line.times[motion.frames], contacts > 0, contacts)
         self._person = {
             number: person for person, tracks in enumerate(rig.tracks) for camera, number in tracks if camera == 0
         }

@@ -21,6 +21,8 @@ from pose.multiview.videos import camera_names
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedRun, Found
+from pose.results.edits import Edit
+from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.run import Progress, RunPipeline, unreported
 from pose.structures.result_store import ResultStore
 from pose.structures.types import F64
@@ -48,6 +50,7 @@ class CameraResults:
     problems: list[str]  # warnings about the video
     cached: Found  # part of the results that was read from the cache
     cut_short: str | None = None  # message that the end of the video is missing; None if it is complete
+    plan: EditPlan | None = None  # edits that are given in this camera; None without edits
 
 
 def camera_workers(count: int, device: str) -> int:
@@ -84,6 +87,7 @@ class RecordedCameras:
         progress: Progress = unreported,
         folder: Path | None = None,
         workers: int = 1,
+        edits: Sequence[Edit] = (),
     ) -> None:
         """Take note of what is to be done.
 
@@ -96,10 +100,11 @@ class RecordedCameras:
             progress: Function that passes the results of a camera on, and may report them. It is called in threads.
             folder: Folder for temporary files; None for the system's temporary folder.
             workers: Number of threads, each of which processes one camera at a time.
+            edits: Corrections by a user. With a cache of the 2D, only 3D and cameras are computed.
         """
         self.videos, self.names, self._setup = videos, camera_names(videos), setup
         self._pipeline, self._cache, self.stop = pipeline, cache, stop or threading.Event()
-        self._progress, self._folder, self._workers = progress, folder, workers
+        self._progress, self._folder, self._workers, self._edits = progress, folder, workers, edits
         self._stack = ExitStack()
         self.cameras: list[CameraResults] = []
 
@@ -147,7 +152,8 @@ class RecordedCameras:
         Raises:
             PoseError: If the cameras cannot be calibrated.
         """
-        self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup)
+        plans = {camera.index: camera.plan for camera in self.cameras if camera.plan is not None}
+        self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup, plans)
         size = self.scene.rig.cameras[0].size
         videos = [self.videos[index] for index in self.scene.kept]
         info = self._pipeline.run_info(", ".join(videos), self.scene.line.fps, size)
@@ -155,6 +161,11 @@ class RecordedCameras:
             raise PoseError(f"pitch and roll: their camera, the first one, does not fit: {self.scene.rig.notes[0]}")
         spools = [self.cameras[index].spool for index in self.scene.kept]
         self.results, self.info = results_of(self.scene, spools, info, up)
+
+    @property
+    def problems(self) -> list[str]:
+        """Messages about edits that do not apply to this run."""
+        return [problem for camera in self.cameras if camera.plan is not None for problem in camera.plan.problems]
 
     def _tracked(self, spools: list[ResultStore]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
@@ -210,19 +221,32 @@ class RecordedCameras:
 
     def _track(self, row: int, spool: ResultStore, pipeline: RunPipeline) -> CameraResults | None:
         """Return the results of one camera; None if the run was stopped before the first frame."""
-        video, motion = self.videos[row], MotionLog()
+        video, motion, camera_name = self.videos[row], MotionLog(), f"camera {row + 1}"
         with open_source(video) as source:
             wave = read_waveform(source.sound) if source.sound is not None else None
             recorded = recorded_at(Target(f"file:{video}", video))
             camera = pipeline.camera(source.info.size, source.info.focal_35mm)
             times = []
-            cached = CachedRun(pipeline, source, self._cache, self.stop)
-            for result in self._progress(cached.results(), source, f"camera {row + 1}"):
-                spool.write(result)
-                motion.add(result.people)
-                times.append(result.time)
-            problems, cut_short = list(source.problems), source.cut_short
-            cached.keep(spool)
+            cached, plan = CachedRun(pipeline, source, self._cache, self.stop), None
+            with ExitStack() as stack:
+                stack.callback(cached.close)
+                if self._edits:
+                    seen = cached.observed(self._folder, lambda results: self._progress(results, source, camera_name))
+                    stack.callback(seen.close)
+                    plan = EditPlan(
+                        self._edits, StoredFrames(seen), pipeline.skeleton, camera, row + 1, len(self.videos)
+                    )
+                    results = cached.edited(seen, plan.apply if plan.changes_frames else None, plan.sides)
+                    known = cached.found != "nothing"
+                else:
+                    results, known = cached.results(), True
+                for result in self._progress(results, source, camera_name) if known else results:
+                    spool.write(result)
+                    motion.add(result.people)
+                    times.append(result.time)
+                problems, cut_short = list(source.problems), source.cut_short
+                if plan is None:
+                    cached.keep(spool)
         if not times and self.stop.is_set():
             return None
         if not times:
@@ -233,7 +257,7 @@ class RecordedCameras:
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
         tracks = collect_tracks(spool, pipeline.skeleton, row, self._folder)
         run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
-        return CameraResults(row, spool, run, problems, cached.found, cut_short)
+        return CameraResults(row, spool, run, problems, cached.found, cut_short, plan)
 
 
 def check_static(video: str, motion: CameraMotion) -> None:

@@ -8,6 +8,14 @@ from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
+from pose.multiview.corrections import (
+    Plans,
+    corrections_of,
+    on_given_floor,
+    settings_of,
+    vertical_of,
+    without_deleted,
+)
 from pose.multiview.fitting import find_fitting_rig
 from pose.multiview.motions import (
     ADULT_LOG_SIGMA,
@@ -31,6 +39,7 @@ from pose.utils.json_values import Json
 from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
+from pose.world.corrections import Corrections
 
 NOT_RECORDED = Recorded()
 
@@ -75,10 +84,18 @@ class RigScene:
     kept: list[int]  # indices of these cameras among the runs; others do not fit
     scale_sigma: float = 0.0  # standard deviation of the logarithm of the scale; 0 where a length was given
     lab: Lab | None = None  # frame of the calibration
+    plans: Plans = field(default_factory=dict)  # edits that a user gave in each camera of the rig
+    corrections: Corrections = field(default_factory=Corrections)  # what these edits say, by id of the person
 
 
-def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> RigScene:
+def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given, edits: Plans | None = None) -> RigScene:
     """Find cameras and the motion of all people, at the given scale.
+
+    Args:
+        runs: Observations of each camera.
+        names: Names of the cameras.
+        given: What is known about the cameras.
+        edits: Edits by a user, by index of the camera.
 
     Raises:
         PoseError: If the cameras cannot be calibrated.
@@ -106,10 +123,13 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     runs, names = [runs[index] for index in kept], [names[index] for index in kept]
     line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
-    motions = find_motions(rig, line)
+    plans = {row: edits[index] for row, index in enumerate(kept) if edits and index in edits}
+    rig = without_deleted(rig, plans)
+    motions, corrections = find_motions(rig, line), corrections_of(rig, plans)
     scale_sigma = _scale_sigma(given, len(motions))
-    if given.heights and motions:
-        scale = scale_for_heights(motions, given.heights)
+    heights = dict[int | None, float](corrections.heights) or given.heights  # type: ignore[arg-type]
+    if heights and motions:
+        scale = scale_for_heights(motions, heights)
         rig, motions = rescaled(rig, scale.factor), scaled_motions(motions, scale.factor)
         scale_sigma = scale_sigma if scale.sigma is None else scale.sigma
         rig = replace(rig, notes=[*rig.notes, *scale.notes])
@@ -117,7 +137,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:
             camera["video"] = in_utf8(run.video)
-    return RigScene(rig, line, motions, cameras, kept, scale_sigma, lab)
+    return RigScene(rig, line, motions, cameras, kept, scale_sigma, lab, plans, corrections)
 
 
 def _scale_sigma(given: Given, people: int) -> float:
@@ -135,10 +155,16 @@ def results_of(
 ) -> tuple[MultiviewResults, RunInfo]:
     """Return the results of all frames in one world, and the description of the run with cameras and world."""
     first = scene.rig.cameras[0]
-    doubtful = doubtful_people(scene.motions, scene.line.fps)
+    given = scene.corrections
+    doubtful = tuple(person for person in doubtful_people(scene.motions, scene.line.fps) if person not in given.kept)
     trusted = [motion for person, motion in enumerate(scene.motions, 1) if person not in doubtful] or scene.motions
     world = find_world(trusted, scene.line, up, scene.lab)
-    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info, doubtful)
+    if up is None and (drawn := vertical_of(scene.rig, scene.plans, world)) is not None:
+        world = find_world(trusted, scene.line, drawn)
+    world = on_given_floor(world, scene.motions, scene.line, given)
+    if scene.plans:
+        info = replace(info, settings={**info.settings, **settings_of(scene.rig, scene.plans)})
+    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info, doubtful, given)
     statures = [stature_of(motion) for motion in scene.motions]
     heights = {person: (height, height * scene.scale_sigma) for person, height in enumerate(statures, 1)}
     return results, replace(

@@ -5,9 +5,10 @@ Commands and the Python API call these functions; `pose.functions.lift` is the r
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -23,7 +24,6 @@ from pose.structures.result_store import ResultStore
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
-from pose.world.carried import Images
 from pose.world.clean import Steps
 from pose.world.measured import DepthImages
 
@@ -110,7 +110,7 @@ def record_video(
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        depth: Depth images from the viewpoint of a static camera; None if there are none.
+        depth: Depth images; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
         sensors: Function that finds what inertial sensors of a person measure; not with edits.
@@ -129,26 +129,20 @@ def record_video(
         steps = replace(steps, bones=pipeline.config.constant_bones, camera_known=info.camera.known)
 
     run = CachedRun(pipeline, source, cache, stop, journal)
-    replay = source.replay if images else None
 
-    def results() -> Iterator[FrameResult]:
+    def results() -> Generator[FrameResult, None, None]:
         with pipeline.times.rest("threads of networks and codecs"):
             yield from progress(run.results(), source, "poses")
 
+    replay = source.replay if images else None
+    collect = partial(record, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder)
     if edits:
-        recorded = _edited(
-            pipeline, source, run, info, steps, edits, progress, join=join, images=replay, folder=folder, stop=stop
-        )
+        recorded = _edited(pipeline, source, run, info, steps, edits, progress, collect, folder)
     elif sensors is not None:
-        recorded = _with_sensors(
-            pipeline, source, run, info, steps, sensors, progress, join=join, images=replay, folder=folder, stop=stop,
-            depth=depth,
-        )  # fmt: skip
+        with closing(results()) as seen:
+            recorded = _with_sensors(pipeline, run, seen, info, steps, sensors, stop, collect, folder, depth)
     else:
-        recorded = record(
-            results(), info, steps, join=join, images=replay, stop=stop, times=pipeline.times, folder=folder,
-            keep=keep, collected=run.keep, depth=depth,
-        )  # fmt: skip
+        recorded = collect(results(), info, steps, keep=keep, collected=run.keep, depth=depth)
     recorded.cached, recorded.cut_short = run.found, source.cut_short
     return recorded
 
@@ -161,22 +155,16 @@ def _edited(
     steps: Steps | None,
     edits: Sequence[Edit],
     progress: Progress,
-    *,
-    join: bool,
-    images: Images | None,
+    collect: partial[RecordedRun],
     folder: Path | None,
-    stop: threading.Event,
 ) -> RecordedRun:
     """Observe all frames, then lift them again as the edits say."""
     with closing(run), closing(run.observed(folder, lambda results: progress(results, source, "poses"))) as stored:
         plan = EditPlan(edits, StoredFrames(stored), pipeline.skeleton, info.camera)
-        frames = run.lifted(map(plan.apply, stored.people()), plan.sides)
+        frames = run.edited(stored, plan.apply if plan.changes_frames else None, plan.sides)
         if run.found != "nothing":
             frames = iter(progress(frames, source, "poses"))
-        recorded = record(
-            frames, info, None if steps is None else plan.steps(steps), join=join, images=images, stop=stop,
-            times=pipeline.times, folder=folder,
-        )  # fmt: skip
+        recorded = collect(frames, info, None if steps is None else plan.steps(steps))
     joined = {} if recorded.world is None else recorded.world.joined
     recorded.info = replace(recorded.info, settings={**recorded.info.settings, **plan.settings(joined)})
     recorded.problems = plan.problems
@@ -185,37 +173,31 @@ def _edited(
 
 def _with_sensors(
     pipeline: RunPipeline,
-    source: Source,
     run: CachedRun,
+    results: Iterable[FrameResult],
     info: RunInfo,
     steps: Steps | None,
     sensors: FindWorn,
-    progress: Progress,
-    *,
-    join: bool,
-    images: Images | None,
-    folder: Path | None,
     stop: threading.Event,
+    collect: partial[RecordedRun],
+    folder: Path | None,
     depth: DepthImages | None,
 ) -> RecordedRun:
     """Lift all frames, find what the sensors of a person measure, and lift the frames again with it."""
     with closing(ResultStore(folder, pipeline.skeleton)) as first:
-        with pipeline.times.rest("threads of networks and codecs"):
-            for result in progress(run.results(), source, "poses"):
-                first.write(result)
+        for result in results:
+            first.write(result)
         run.keep(first)
         if stop.is_set():  # interrupted: the frames before are kept without the sensors
-            return record(iter(first), info, steps, join=join, stop=stop, times=pipeline.times, folder=folder)
-        with record(iter(first), info, steps, join=join, images=images, stop=stop, folder=folder) as plain:
+            return collect(iter(first), info, steps)
+        with collect(iter(first), info, steps, times=None) as plain:
             worn = sensors(FirstRun.of(plain, None if steps is None else steps.up))
         directions = {worn.people[0]: worn.directions}
         if steps is not None:
             steps = replace(steps, worn=directions)
         pipeline.fits.windows.clear()
         frames = run.lifted(with_hidden(first.people, worn), directions=directions)
-        recorded = record(
-            frames, info, steps, join=join, images=images, stop=stop, times=pipeline.times, folder=folder, depth=depth
-        )
+        recorded = collect(frames, info, steps, depth=depth)
     recorded.worn = worn
     return recorded
 

@@ -12,7 +12,7 @@ import av
 from pose.errors import PoseError
 from pose.structures.types import U8
 from pose.utils.whole_file import WholeFile
-from pose.video.h264 import DEFAULT_TIME_BASE, ImageEncoder, check_size
+from pose.video.h264 import DEFAULT_TIME_BASE, MAX_KEY_INTERVAL_S, ImageEncoder, check_size
 from pose.video.planes import Colours, Planes
 from pose.video.sound import SoundTrack
 from pose.video.source import Sound
@@ -36,6 +36,7 @@ class VideoWriter:
         time_base: Fraction = DEFAULT_TIME_BASE,
         colours: Colours | None = None,
         sound: Sound | None = None,
+        key_interval_s: float = MAX_KEY_INTERVAL_S,
     ) -> None:
         """Create the file under a temporary name.
 
@@ -53,7 +54,7 @@ class VideoWriter:
             self._container = output = av.open(
                 f"file:{self._whole.path}", "w", format="mp4", options={"movflags": "faststart"}
             )
-            self._encoder = ImageEncoder(output, size, fps, time_base, colours)
+            self._encoder = ImageEncoder(output, size, fps, time_base, colours, key_interval_s=key_interval_s)
             if not self._encoder.is_h264:
                 self.problems.append(f"{path}: PyAV has no libx264 here; MPEG-4 Part 2 was written instead of H.264")
             if sound is not None:

@@ -38,6 +38,7 @@ class ImageEncoder:
         colours: Colours | None = None,
         *,
         low_latency: bool = False,
+        key_interval_s: float = MAX_KEY_INTERVAL_S,
     ) -> None:
         """Add a video stream to the container; without `colours` in BT.709, limited range."""
         self.is_h264 = "libx264" in av.codecs_available  # whether H.264 is written
@@ -58,7 +59,7 @@ class ImageEncoder:
         context.width, context.height = width + width % 2, height + height % 2
         context.pix_fmt = "yuv420p"
         context.time_base = self._tick
-        context.gop_size = max(1, round(MAX_KEY_INTERVAL_S * fps))
+        context.gop_size = max(1, round(key_interval_s * fps))
         context.color_range = ColorRange.JPEG if self._colours.full_range else ColorRange.MPEG
         context.color_primaries = context.color_trc = BT709
         context.colorspace = self._colours.matrix

@@ -4,7 +4,7 @@ Drawing needs full resolution only where something is drawn. Everything else pas
 unchanged, by one lossless copy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple, Self
@@ -71,15 +71,16 @@ class Colours:
         """Convert an image (H, W, 3) uint8 from RGB to Y, U, V with the same shape and type."""
         return np.asarray(cv2.transform(image, self.from_rgb), np.uint8)
 
-    def code(self, colour: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Convert one colour from RGB to Y, U, V, 0 to 255."""
-        return _code(self, colour)
+    @cached_property
+    def code(self) -> Callable[[tuple[int, int, int]], tuple[int, int, int]]:
+        """Function that converts one colour from RGB to Y, U, V, 0 to 255."""
 
+        @lru_cache(maxsize=4096)  # each frame needs the same few hundred colours
+        def code(colour: tuple[int, int, int]) -> tuple[int, int, int]:
+            y, u, v = np.clip(np.rint(self.from_rgb @ [*colour, 1]), 0, 255).astype(int).tolist()
+            return y, u, v
 
-@lru_cache(maxsize=4096)  # each frame needs the same few hundred colours
-def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int]:
-    y, u, v = np.clip(np.rint(colours.from_rgb @ [*colour, 1]), 0, 255).astype(int).tolist()
-    return y, u, v
+        return code
 
 
 @dataclass(frozen=True, slots=True)

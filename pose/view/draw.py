@@ -38,8 +38,8 @@ class Canvas(NamedTuple):
 
 
 def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
-    """Convert points in px to OpenCV's fixed-point coordinates with `SHIFT` fractional bits."""
-    result: NDArray[np.int32] = np.rint(points * (1 << SHIFT)).astype(np.int32)
+    """Convert points in px to OpenCV's fixed-point coordinates with `SHIFT` fractional bits, in contiguous memory."""
+    result: NDArray[np.int32] = np.rint(points * (1 << SHIFT)).astype(np.int32, order="C")
     return result
 
 
@@ -50,8 +50,13 @@ def _pixels(width: float) -> int:
 def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
     """Draw lines with round ends, `width` px thick."""
     if len(segments):
-        lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
+        lines = list(segments if segments.dtype == np.int32 else fixed(segments))
         cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
+
+
+def stroke(canvas: Canvas, ends: tuple[Sequence[int], Sequence[int]], colour: RGB, width: float) -> None:
+    """Draw a line with round ends between two points in fixed-point coordinates, `width` px thick."""
+    cv2.line(canvas.pixels, *ends, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:

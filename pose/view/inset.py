@@ -7,6 +7,8 @@ swings slowly, since parallax shows depth. Coordinates: x right, y away from the
 
 import math
 from collections import deque
+from collections.abc import Sequence
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import cv2
@@ -66,9 +68,10 @@ _HEAD = H36M17.index("head")
 _EDGES = np.array(H36M17.edges)
 _FOREARMS = [H36M17.edges.index(ends) for ends in zip(ELBOWS, WRISTS, strict=True)]  # left, right
 _FINGERS = np.array(BONES)
+_TO_HEAD = [far for _, far in H36M17.edges].index(_HEAD)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
-_HORIZONTAL = np.array([1, 1, 0], np.float32)
+_HORIZONTAL, _UP = np.array([1, 1, 0], np.float32), np.array([0, 0, 1], np.float32)
 _STEPS = np.linspace(-1, 1, 17)  # points along a line of the floor
 _ANGLES = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), np.zeros(49)], axis=1).astype(np.float32)
@@ -77,6 +80,10 @@ _ADULT_LENGTH_M = 1.6  # m, length of this chain of joints in an average adult
 _HALF_HEIGHT_M = 0.97  # m, half the height of the cylinder below
 # Cylinder around each person that must be visible, so that the zoom does not change with every squat.
 _PERSON_CYLINDER = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
+# Radii around the joints, the badge and the points of the cylinder of a person that must be visible, m.
+_REQUIRED_REACH = np.zeros(len(H36M17) + 1 + len(_PERSON_CYLINDER), np.float32)
+_REQUIRED_REACH[: len(H36M17)] = _OUTLINE_RATIO * _LIMB_WIDTH / 2
+_REQUIRED_REACH[[_HEAD, len(H36M17)]] = 1.2 * HEAD_RADIUS, _BADGE_HEIGHT / 2
 
 
 class _View:
@@ -106,6 +113,33 @@ class _View:
         return np.clip(
             seen[..., :2] * scale[..., None] + self._half, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX
         ), scale
+
+    def project_each(self, parts: Sequence[F32]) -> tuple[list[F64], list[F64]]:
+        """Project arrays (..., 3) m of points as `project` does, all at once."""
+        pixels, scale = self.project(np.concatenate([part.reshape(-1, 3) for part in parts]))
+        ends = list(accumulate(part.size // 3 for part in parts))
+        slices = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        return (
+            [pixels[own].reshape(*part.shape[:-1], 2) for own, part in zip(slices, parts, strict=True)],
+            [scale[own].reshape(part.shape[:-1]) for own, part in zip(slices, parts, strict=True)],
+        )
+
+
+class _People(NamedTuple):
+    """The people of a frame in the 3D view, P of them, the nearest first."""
+
+    ids: list[int]
+    placed: F32  # (P, 17, 3) m
+    heights: F32  # (P,), relative to an average adult
+    sigma: F32  # (P, 17) m
+    hands: F32 | None  # (P, 2, 21, 3) m
+    pixels: F64  # (P, 17, 2) px of `placed`
+    scale: F64  # (P, 17) px per metre
+
+    @property
+    def colours(self) -> list[RGB]:
+        """The colour of each person."""
+        return [person_colour(person) for person in self.ids]
 
 
 class Inset:
@@ -139,41 +173,51 @@ class Inset:
         """Render into (H, W, 3) only pixel rows that differ from `background`; return the first and the end row."""
         rows = self._main_rows(result)
         ids, placed, sigma, hands = self._main_people(result, rows)
+        heights = _relative_height(placed)
         reliable = is_reliable(result)[rows]
-        view = self._follow(placed[reliable] if reliable.any() else placed, result.time)
+        shown = reliable if reliable.any() else slice(None)
+        view = self._follow(placed[shown], heights[shown], result.time)
         self._remember(ids, placed, result.time)
-        low, high = self._rows(view, placed, sigma)
+        shadows = placed * _HORIZONTAL
+        rings = _RING * (_RING_RADIUS * heights)[:, None, None] + shadows[:, :1]
+        badges = placed[:, _HEAD] + _UP * (_BADGE_HEIGHT * heights)[:, None]
+        trails = [np.array([(x, y, 0) for _, x, y in trail], np.float32) for trail in self._trails.values()]
+        lines, distances = _floor_lines(view)
+        heading = heading_arrow(result, view.middle, _FLOOR_REACH * view.distance)
+        parts = [_floor_rim(view), placed, shadows, rings, badges, lines, heading, *trails]
+        pixels, scale = view.project_each(parts)
+        rim, joints, shadow, ring, badge, line, arrow, *trail = pixels
+        people = _People(ids, placed, heights, sigma, hands, joints, scale[1])
+        low, high = self._rows(people, [rim, shadow, *trail], [scale[0], scale[2], *scale[7:]])
         image[low:high] = self._empty[low:high]
         canvas = Canvas(image, self._code)
-        _draw_floor(canvas, view, self._unit)
-        heading = heading_arrow(result, view.middle, _FLOOR_REACH * view.distance)
-        draw.strokes(canvas, view.project(heading)[0], PAPER, 1.7 * self._unit)
-        self._draw_trails(canvas, view, self._unit)
-        _draw_marks(canvas, view, ids, placed, self._unit)
-        _draw_uncertainty(image, view, placed, sigma, self._shades)
-        _draw_bodies(canvas, view, ids, placed, hands)
-        _draw_labels(canvas, view, ids, placed, self._unit)
+        draw.polygon(canvas, rim, _FLOOR)
+        _draw_floor(canvas, line, distances, self._unit)
+        draw.strokes(canvas, arrow, PAPER, 1.7 * self._unit)
+        self._draw_trails(canvas, trail)
+        _draw_marks(canvas, people, shadow, scale[2], ring, self._unit)
+        _draw_uncertainty(image, people, self._shades)
+        _draw_bodies(canvas, view, people)
+        _draw_labels(canvas, people, badge, scale[4], self._unit)
         for caption in self._captions:
             if caption.rows[0] < high and caption.rows[1] > low:
                 caption.draw(canvas)
         return low, high
 
-    def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
-        """Return the (first, end) rows that contain the drawing. A caption is contained as a whole or not at all."""
-        trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
-        shadows = (placed * _HORIZONTAL).reshape(-1, 3)
-        points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
-        relative_height = float(_relative_height(placed).max(initial=0.0))
-        reach = np.full(
-            len(points), (_RING_RADIUS + HEAD_RADIUS) * relative_height
-        )  # m, radius of rings, limbs and heads
-        reach[: len(_RING)] = 0
-        spots = slice(len(_RING), len(_RING) + sigma.size)
-        reach[spots] = np.maximum(reach[spots], _SPOT_REACH * np.minimum(sigma, _MAX_SPOT_M).ravel())
-        pixels, scale = view.project(points)
-        reach = reach * scale + 30 * max(self._unit, 0.7)  # px, with room for badges and strokes
-        low = int(np.clip((pixels[:, 1] - reach).min(), 0, self.size[1]))
-        high = int(np.clip((pixels[:, 1] + reach).max() + 1, 0, self.size[1]))
+    def _rows(self, people: _People, others: list[F64], scales: list[F64]) -> tuple[int, int]:
+        """Return the (first, end) rows that contain the drawing. A caption is contained as a whole or not at all.
+
+        others: (..., 2) px of the rim of the floor, of shadows and of trails. scales: (...) px per metre of each.
+        """
+        # m, radius of rings, limbs and heads
+        reach = (_RING_RADIUS + HEAD_RADIUS) * float(people.heights.max(initial=0.0))
+        spots = np.maximum(_SPOT_REACH * np.minimum(people.sigma, _MAX_SPOT_M), reach) * people.scale
+        room = 30 * max(self._unit, 0.7)  # px, for badges and strokes
+        rows = np.concatenate([people.pixels[..., 1].ravel(), *(part[..., 1].ravel() for part in others)])
+        radii = [spots, 0 * scales[0], *(reach * scale for scale in scales[1:])]
+        radius = np.concatenate([part.ravel() for part in radii])
+        low = int(np.clip((rows - radius).min() - room, 0, self.size[1]))
+        high = int(np.clip((rows + radius).max() + room + 1, 0, self.size[1]))
         for first, after in (caption.rows for caption in self._captions):
             if first < high and after > low:
                 low, high = min(low, first), min(max(high, after), self.size[1])
@@ -194,11 +238,12 @@ class Inset:
         hands = hands_in_scene(result, rows, placed)
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000), hands
 
-    def _follow(self, placed: F32, time: float) -> _View:
+    def _follow(self, placed: F32, heights: F32, time: float) -> _View:
         """Return the current view. It moves smoothly, but always shows all near people completely."""
         elapsed, self._time = max(0.0, time - self._time), time
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_PERIOD_S)
-        near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _MAX_DEPTH_M]
+        is_near = placed[:, 0, 1] < placed[:1, 0, 1] + _MAX_DEPTH_M
+        near, heights = placed[is_near], heights[is_near]
         if not len(near):
             view = _View(self.size, self._middle.copy(), azimuth)
             view.distance = self._distance or view.fitting_distance(
@@ -206,10 +251,10 @@ class Inset:
             )
             return view
         first = self._distance == 0
-        step = _middle_of(near) - self._middle
+        step = _middle_of(near, heights) - self._middle
         self._middle += step * np.float32(1 if first else _smoothing_weight(elapsed, _FOLLOW_TIME_S))
         view = _View(self.size, self._middle.copy(), azimuth)
-        required = view.fitting_distance(*_required_balls(near))
+        required = view.fitting_distance(*_required_balls(near, heights))
         self._required.append((time, required))
         while self._required[0][0] < time - _MIN_HOLD_S:
             self._required.popleft()
@@ -230,15 +275,18 @@ class Inset:
             if not trail:
                 del self._trails[person]
 
-    def _draw_trails(self, canvas: Canvas, view: _View, unit: float) -> None:
-        for person, trail in self._trails.items():
-            pixels, _ = view.project(np.array([(x, y, 0) for _, x, y in trail], np.float32))
-            segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
-            ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_DURATION_S
-            levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
-            for level in np.unique(levels)[::-1].tolist():  # older parts first, which are fainter
+    def _draw_trails(self, canvas: Canvas, pixels: list[F64]) -> None:
+        for (person, trail), points in zip(self._trails.items(), pixels, strict=True):
+            ends = draw.fixed(points)
+            levels = [math.ceil(_TRAIL_LEVELS * min((self._time - time) / _TRAIL_DURATION_S, 1)) for time, *_ in trail][
+                1:
+            ]
+            first = 0
+            for level, own in groupby(levels):  # older parts first, which are fainter
+                after = first + len(list(own))
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
-                draw.strokes(canvas, segments[levels == level], faded, 1.6 * unit)
+                draw.strokes(canvas, ends[None, first : after + 1], faded, 1.6 * self._unit)
+                first = after
 
 
 def _relative_height(placed: F32) -> F32:
@@ -248,22 +296,19 @@ def _relative_height(placed: F32) -> F32:
     return result
 
 
-def _required_balls(placed: F32) -> tuple[F32, F32]:
+def _required_balls(placed: F32, heights: F32) -> tuple[F32, F32]:
     """Return points (N, 3) m that must be visible for people (P, 17, 3) m, and the radius (N,) m around each."""
-    relative_height = _relative_height(placed)[:, None]
-    badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * relative_height[..., None]
+    relative_height = heights[:, None]
+    badges = placed[:, _HEAD, None] + _UP * _BADGE_HEIGHT * relative_height[..., None]
     cylinders = _PERSON_CYLINDER * relative_height[..., None] + placed[:, :1] * _HORIZONTAL
     points = np.concatenate([placed, badges, cylinders], axis=1)
-    reach = np.zeros(points.shape[1])
-    reach[: len(H36M17)] = _OUTLINE_RATIO * _LIMB_WIDTH / 2
-    reach[[_HEAD, len(H36M17)]] = 1.2 * HEAD_RADIUS, _BADGE_HEIGHT / 2
-    return points.reshape(-1, 3).astype(np.float32), (reach * relative_height).ravel().astype(np.float32)
+    return points.reshape(-1, 3), (_REQUIRED_REACH * relative_height).ravel()
 
 
-def _middle_of(placed: F32) -> F32:
+def _middle_of(placed: F32, heights: F32) -> F32:
     """Return the point (3,) m above the centre of the people's floor area, at half the height of the tallest person."""
     joints = placed[..., :2].reshape(-1, 2)
-    height = _HALF_HEIGHT_M * float(_relative_height(placed).max())
+    height = _HALF_HEIGHT_M * float(heights.max())
     return np.append((joints.min(axis=0) + joints.max(axis=0)) / 2, height).astype(np.float32)
 
 
@@ -284,45 +329,49 @@ def _floor_rim(view: _View) -> F32:
     return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _HORIZONTAL
 
 
-def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
-    """Draw a round floor with a line per metre, fading towards the boundary."""
-    reach = _FLOOR_REACH * view.distance
-    middle = view.middle * _HORIZONTAL
-    draw.polygon(canvas, view.project(_floor_rim(view))[0], _FLOOR)
-    lines = []
+def _floor_lines(view: _View) -> tuple[F32, F64]:
+    """Return lines (L, 17, 3) m a metre apart on a round floor, and how far their L x 16 parts are from its middle.
+
+    The distances (L, 16) are relative to the radius of the floor.
+    """
+    reach, middle = _FLOOR_REACH * view.distance, view.middle.tolist()
+    parts = []
     for axis in (0, 1):
         at = np.arange(math.ceil(middle[axis] - reach), math.floor(middle[axis] + reach) + 1)
-        half = np.sqrt(np.maximum(reach**2 - (at - middle[axis]) ** 2, 0))
         points = np.zeros((len(at), len(_STEPS), 3), np.float32)
         points[..., axis] = at[:, None]
+        half = np.sqrt(np.maximum(reach**2 - (at - middle[axis]) ** 2, 0))
         points[..., 1 - axis] = middle[1 - axis] + half[:, None] * _STEPS
-        lines.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
-    segments = np.concatenate(lines)
-    pixels, _ = view.project(segments)
-    distances = np.linalg.norm(segments.mean(axis=1) - middle, axis=1) / reach
+        parts.append(points)
+    lines = np.concatenate(parts)
+    away = (lines[:, 1:, :2] + lines[:, :-1, :2]) / 2 - middle[:2]
+    return lines, np.sqrt((away**2).sum(axis=2)) / reach
+
+
+def _draw_floor(canvas: Canvas, lines: F64, distances: F64, unit: float) -> None:
+    """Draw lines (L, 17, 2) px that fade towards the boundary of the floor."""
+    ends = draw.fixed(lines)
     levels = np.rint(8 * distances**1.5)
+    segments = np.stack([ends[:, :-1], ends[:, 1:]], axis=2)
     for level in range(8):
-        draw.strokes(canvas, pixels[levels == level], mix(_GRID, _FLOOR, level / 8), unit)
+        draw.strokes(canvas, segments[levels == level], mix(_GRID, _FLOOR, level / 8), unit)
 
 
-def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
+def _draw_marks(canvas: Canvas, people: _People, shadows: F64, scale: F64, rings: F64, unit: float) -> None:
     """Draw a ring in the person's colour on the floor, and the shadow of a light above."""
-    for person, body, relative_height in zip(ids, placed, _relative_height(placed).tolist(), strict=True):
-        flat = body * _HORIZONTAL
-        pixels, scale = view.project(flat)
-        draw.strokes(canvas, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * relative_height * float(scale[0]))
-        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * relative_height) + flat[0])
-        draw.strokes(canvas, ring[None], person_colour(person), 1.7 * unit)
+    limbs, outlines, widths = draw.fixed(shadows[:, _EDGES]), draw.fixed(rings), people.heights * scale[:, 0]
+    for limb, ring, width, colour in zip(limbs, outlines, widths.tolist(), people.colours, strict=True):
+        draw.strokes(canvas, limb, _SHADOW, _LIMB_WIDTH * 1.3 * width)
+        draw.strokes(canvas, ring[None], colour, 1.7 * unit)
 
 
-def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
-    """Draw a soft spot around every joint whose sigma (P, 17) m exceeds half the width of a limb."""
+def _draw_uncertainty(image: U8, people: _People, shades: F32) -> None:
+    """Draw a soft spot around every joint whose sigma exceeds half the width of a limb."""
     # A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
     # matrices. The product is computed in coarse pixels on the bounding box of the spots, and added to the image.
-    body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
-    exact_pixels, scale = view.project(placed[body, joint])
-    pixels = exact_pixels.astype(np.float32)
-    radii = (np.minimum(sigma[body, joint], _MAX_SPOT_M) * scale)[:, None].astype(np.float32)
+    is_wide = people.sigma > _LIMB_WIDTH / 2
+    pixels, joint = people.pixels[is_wide].astype(np.float32), np.nonzero(is_wide)[1]
+    radii = (np.minimum(people.sigma, _MAX_SPOT_M) * people.scale)[is_wide][:, None].astype(np.float32)
     size = np.array(image.shape[1::-1])
     inside = ((pixels + _SPOT_REACH * radii > 0) & (pixels - _SPOT_REACH * radii < size - 1)).all(axis=1)
     if not inside.any():
@@ -352,32 +401,29 @@ def _coarse(length: int) -> F32:
     return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
 
 
-def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands: F32 | None = None) -> None:
+def _draw_bodies(canvas: Canvas, view: _View, people: _People) -> None:
     """Draw all limbs of all people, far ones first."""
-    if len(placed) == 0:
+    if not people.ids:
         return
-    pixels, scale = view.project(placed)
-    segments = draw.fixed(pixels[:, _EDGES].reshape(-1, 2, 2))
-    heads = pixels[:, _HEAD]
-    sizes = scale[:, _EDGES].mean(axis=2).ravel()
-    pale = _paleness(sizes)
-    relative_height = _relative_height(placed).tolist()
+    segments = draw.fixed(people.pixels)[:, _EDGES].reshape(-1, 2, 2).tolist()
+    sizes = people.scale[:, _EDGES].mean(axis=2).ravel()
+    grown = (sizes * np.repeat(people.heights, len(_EDGES))).tolist()
+    pale, rims = _paleness(sizes), [rim_colour(person) for person in people.ids]
     for row in np.argsort(sizes, kind="stable").tolist():
         body, edge = divmod(row, len(_EDGES))
-        ink, colour = mix(rim_colour(ids[body]), _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
-        grown = relative_height[body] * float(sizes[row])
-        width = _LIMB_WIDTH * grown
-        draw.strokes(canvas, segments[row, None], ink, width + max(2.0, 0.35 * width))
-        draw.strokes(canvas, segments[row, None], colour, width)
-        if hands is not None and edge in _FOREARMS:  # a hand is drawn with its forearm
-            fingers, _ = view.project(hands[body, _FOREARMS.index(edge)][_FINGERS])
+        ink, colour = mix(rims[body], _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
+        width = _LIMB_WIDTH * grown[row]
+        draw.stroke(canvas, segments[row], ink, width + max(2.0, 0.35 * width))
+        draw.stroke(canvas, segments[row], colour, width)
+        if people.hands is not None and edge in _FOREARMS:  # a hand is drawn with its forearm
+            fingers, _ = view.project(people.hands[body, _FOREARMS.index(edge)][_FINGERS])
             if np.isfinite(fingers).all():
-                draw.strokes(canvas, fingers, colour, _FINGER_WIDTH * grown)
-        if _EDGES[edge, 1] == _HEAD:
-            radius = HEAD_RADIUS * grown
-            draw.discs(canvas, heads[body, None], radius + max(1.0, 0.12 * radius), ink)
-            own = mix(mix(person_colour(ids[body]), PAPER, 0.25), _BOTTOM, pale[row])
-            draw.discs(canvas, heads[body, None], radius, own)
+                draw.strokes(canvas, fingers, colour, _FINGER_WIDTH * grown[row])
+        if edge == _TO_HEAD:
+            radius, head = HEAD_RADIUS * grown[row], people.pixels[body, _HEAD, None]
+            draw.discs(canvas, head, radius + max(1.0, 0.12 * radius), ink)
+            own = mix(mix(person_colour(people.ids[body]), PAPER, 0.25), _BOTTOM, pale[row])
+            draw.discs(canvas, head, radius, own)
 
 
 def _paleness(sizes: F64) -> list[float]:
@@ -388,14 +434,13 @@ def _paleness(sizes: F64) -> list[float]:
     return result
 
 
-def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
-    for person, body, relative_height in zip(ids, placed, _relative_height(placed).tolist(), strict=True):
-        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, _BADGE_HEIGHT * relative_height], np.float32))
-        x, y = pixels.tolist()
+def _draw_labels(canvas: Canvas, people: _People, badges: F64, scale: F64, unit: float) -> None:
+    """Draw the ids at badges (P, 2) px with a scale (P,) px per metre."""
+    for person, colour, (x, y), size in zip(people.ids, people.colours, badges.tolist(), scale.tolist(), strict=True):
         # Without this condition, a person outside the view would have a badge at the edge.
         if 0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]:
-            height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
-            draw.label(canvas, str(person), (x, y), height, person_colour(person))
+            height = min(max(7.0, 0.07 * size), 11 * max(unit, 0.7))
+            draw.label(canvas, str(person), (x, y), height, colour)
 
 
 class _Caption(NamedTuple):

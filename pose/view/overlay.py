@@ -17,7 +17,7 @@ from pose.lifting.repair.sides import with_lifted_sides
 from pose.structures.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.skeletons import Skeleton
-from pose.structures.types import F32, U8, FrameResult, People
+from pose.structures.types import F32, I64, U8, FrameResult, People
 from pose.structures.wholebody import FACE, HANDS
 from pose.video.planes import Area, Colours
 from pose.view import draw
@@ -47,15 +47,24 @@ _DASH = 3.0  # length of the dashes of a doubtful person, in limb widths
 _TRACED = frozenset((*FACE, *HANDS, *HAND_POINTS))
 
 
+class _Group(NamedTuple):
+    """Limbs or joints of equal thickness."""
+
+    factor: float  # thickness, relative to an ordinary limb
+    rows: I64  # their indices
+    by_colour: list[tuple[RGB, I64]]  # colour, and the indices of those that have it
+
+
 class _Plan:
-    """Properties of a skeleton's joints and limbs for drawing; thickness is relative to an ordinary limb."""
+    """Properties of a skeleton's joints and limbs for drawing."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self.edges = np.array(skeleton.edges)  # (E, 2) indices of the joints that each limb connects
-        self.sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])  # (J,) sides of the joints
-        self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])  # (E,) sides of the limbs
-        self.thicknesses = np.array([thickness(name) for name in skeleton.names])  # (J,) thickness of the joints
-        self.edge_thicknesses = self.thicknesses[self.edges].max(axis=1)  # (E,) thickness of the limbs
+        thicknesses = np.array([thickness(name) for name in skeleton.names])
+        sides = [skeleton.side(joint) for joint in range(len(skeleton))]
+        self.joint_groups = _groups(thicknesses, sides)
+        edge_sides = [edge_side(skeleton, a, b) for a, b in skeleton.edges]
+        self.limb_groups = _groups(thicknesses[self.edges].max(axis=1), edge_sides)
         self.head = HeadLocator(skeleton)  # estimator of the head's position
 
 
@@ -259,32 +268,38 @@ class Overlay:
         rim: RGB,
         dashed: bool,
     ) -> None:
-        def lines(rows: NDArray[np.bool_]) -> NDArray[np.floating]:
-            segments = points[plan.edges[rows]]
-            return draw.dashes(segments, _DASH * width) if dashed else segments
+        segments = points[plan.edges] if dashed else draw.fixed(points)[plan.edges]
 
-        groups = _groups(chosen, plan.edge_thicknesses)
-        for rows, factor in groups:
-            draw.strokes(canvas, lines(rows), rim, factor * width + 2 * _rim(width, factor))
-        for rows, factor in groups:
-            for side, colour in SIDE_COLOURS.items():
-                draw.strokes(canvas, lines(rows & (plan.edge_sides == side)), colour, factor * width)
+        def lines(rows: I64) -> NDArray[np.number]:
+            own = segments[rows[chosen[rows]]]
+            return draw.dashes(own, _DASH * width) if dashed else own
+
+        for group in plan.limb_groups:
+            thick = group.factor * width + 2 * _rim(width, group.factor)
+            draw.strokes(canvas, lines(group.rows), rim, thick)
+        for group in plan.limb_groups:
+            for colour, rows in group.by_colour:
+                draw.strokes(canvas, lines(rows), colour, group.factor * width)
 
     def _draw_joints(
         self, canvas: Canvas, plan: "_Plan", points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB
     ) -> None:
-        groups = _groups(chosen, plan.thicknesses)
-        for rows, factor in groups:
-            draw.discs(canvas, points[rows], factor * width + 0.6 * _rim(width, factor), rim)
-        for rows, factor in groups:
-            for side, colour in SIDE_COLOURS.items():
-                draw.discs(canvas, points[rows & (plan.sides == side)], factor * width, mix(colour, PAPER, 0.35))
+        for group in plan.joint_groups:
+            radius = group.factor * width + 0.6 * _rim(width, group.factor)
+            draw.discs(canvas, points[group.rows[chosen[group.rows]]], radius, rim)
+        for group in plan.joint_groups:
+            for colour, rows in group.by_colour:
+                draw.discs(canvas, points[rows[chosen[rows]]], group.factor * width, mix(colour, PAPER, 0.35))
 
 
-def _groups(chosen: NDArray[np.bool_], thicknesses: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
-    """Return the chosen limbs or joints, masks (N,), in groups of equal thickness, the finest first."""
-    groups = [(chosen & (thicknesses == factor), factor) for factor in (_FINEST, _FINE, 1.0)]
-    return [(rows, factor) for rows, factor in groups if rows.any()]
+def _groups(thicknesses: NDArray[np.float64], sides: list[str]) -> list[_Group]:
+    """Return groups of limbs or joints of equal thickness (N,), the finest first; sides: N, that of each."""
+    groups = []
+    for factor in (_FINEST, _FINE, 1.0):
+        rows = np.flatnonzero(thicknesses == factor)
+        by_side = {side: rows[[sides[row] == side for row in rows.tolist()]] for side in SIDE_COLOURS}
+        groups.append(_Group(factor, rows, [(SIDE_COLOURS[side], own) for side, own in by_side.items() if len(own)]))
+    return [group for group in groups if len(group.rows)]
 
 
 def _rim(width: float, factor: float) -> float:

@@ -17,7 +17,6 @@ from pose.world.camera_motion.structure import has_colmap, reconstruct
 from pose.world.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.clean import Steps, prepare
-from pose.world.rules import RULES, Rules
 from pose.world.store import SeenPeople, Works
 from pose.world.travel_scale import Scale, find_scale
 
@@ -38,7 +37,7 @@ class RunData:
     folder: Path | None = None  # folder for unnamed temporary files; None for the system's temporary folder
 
 
-def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) -> Decision:
+def carry(decision: Decision, run: RunData, steps: Steps) -> Decision:
     """Estimate the translation of a camera that may be carried, and return the decision with its path in metres.
 
     Without a reliable reconstruction, the decision is returned with the reason in `translation`, and otherwise
@@ -49,7 +48,7 @@ def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) 
         steps: Steps to run for the people who give the scale, and known properties of camera and people.
     """
     assert decision.measured is not None
-    found = _travel(run, decision.measured, steps, rules)
+    found = _travel(run, decision.measured, steps)
     if isinstance(found, str):
         return replace(decision, translation=found)
     path, scale = found
@@ -60,7 +59,7 @@ def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) 
     return Decision(motion, path, check_feet=True, measured=decision.measured)
 
 
-def _travel(run: RunData, path: CameraPath, steps: Steps, rules: Rules) -> tuple[CameraPath, Scale] | str:
+def _travel(run: RunData, path: CameraPath, steps: Steps) -> tuple[CameraPath, Scale] | str:
     if not has_colmap():
         return INSTALL
     if run.images is None:
@@ -80,8 +79,8 @@ def _travel(run: RunData, path: CameraPath, steps: Steps, rules: Rules) -> tuple
         people.gather(run.results)
         still = replace(steps, path=replace(unscaled, positions=None))
         for number, person in people.items():
-            works.add(number, prepare(number, person, people.frames, still, rules))
-        scale = find_scale(works, unscaled, found.depth, rules.travel)
+            works.add(number, prepare(number, person, people.frames, still))
+        scale = find_scale(works, unscaled, found.depth)
     if isinstance(scale, str):
         return scale
     assert unscaled.positions is not None

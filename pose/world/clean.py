@@ -37,10 +37,10 @@ from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
-from pose.world.rules import RULES, Rules
+from pose.world.rules import DEPTH, FLOOR
 from pose.world.scene.lines import FrameLines, evidence_from
 from pose.world.trim import fully_visible, partial_frames
-from pose.world.work import Work, resized
+from pose.world.work import Work, distance_scale, resized
 
 _UP = np.array([0.0, 1.0, 0.0])
 
@@ -65,7 +65,7 @@ class Steps:
     measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
     worn: Mapping[int, WornOnBody] = field(default_factory=dict)  # inertial sensors, by track id
     lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
-    path: CameraPath | None = None  # path of a moving camera; None if it is static
+    path: CameraPath | None = None  # path of a moving camera; None if it is static, or the images give it
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
@@ -135,20 +135,20 @@ class Cleaned:
 
 
 def clean(
-    people: Mapping[int, Person], frames: F64 | None = None, steps: Steps | None = None, rules: Rules = RULES
+    people: Mapping[int, Person], frames: F64 | None = None, steps: Steps | None = None
 ) -> tuple[World, dict[int, Cleaned]]:
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
-    works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
+    works = {number: prepare(number, person, frames, steps) for number, person in people.items()}
     lines = evidence_from(steps.lines, [0.0], 0, steps.path)
-    found = find_world(works, steps.up, rules, camera_known=steps.focal_known, lines=lines)
+    found = find_world(works, steps.up, camera_known=steps.focal_known, lines=lines)
     if found.world.focal != 1.0:
         every = np.unique(np.concatenate([person.times for person in people.values()]))
         steps = at_focal(steps, every if frames is None else frames, found.world.focal)
-        works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
+        works = {number: prepare(number, person, frames, steps) for number, person in people.items()}
         lines = evidence_from(steps.lines, [0.0], 0, steps.path)
-        found = refound(found, find_world(works, steps.up, rules, lines=lines), rules)
-    return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
+        found = refound(found, find_world(works, steps.up, lines=lines))
+    return found.world, {number: put_on_floor(number, work, found, steps) for number, work in works.items()}
 
 
 def at_focal(steps: Steps, frames: F64, focal: float) -> Steps:
@@ -157,7 +157,7 @@ def at_focal(steps: Steps, frames: F64, focal: float) -> Steps:
     return replace(steps, path=replace(path, zooms=np.full(len(frames), focal)), refocused=True)
 
 
-def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
+def prepare(number: int, person: Person, frames: F64 | None, steps: Steps) -> Work:
     """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path, steps.refocused)
@@ -167,42 +167,43 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
-    height = stature(lengths, rules.size)
+    height = stature(lengths)
     wanted = steps.heights.get(number, steps.heights.get(None))
     if wanted is None and measured is not None:
-        whole = depths.estimate_pelvis(person, rules.depth).depth
-        wanted = scaled_stature(height, measured.scale_of(person.times, whole), rules.size)
+        whole = depths.estimate_pelvis(person).depth
+        wanted = scaled_stature(height, measured.scale_of(person.times, whole))
     if wanted is not None:
-        factor = scale_to(wanted, height, rules.size)
+        factor = scale_to(wanted, height)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
         lengths, height = lengths * factor, wanted
-    inconsistent, added = check_limbs(person, rules.consistency)
+    inconsistent, added = check_limbs(person)
     person = replace(person, sigma=np.hypot(person.sigma, added))
     lifted = person.joints + person.root[:, None]
     sources = _measured_by(number, person, steps)
     spread = np.full(len(person), np.nan)
     if steps.depth:
-        estimate = depths.estimate_pelvis(person, rules.depth)
+        estimate = depths.estimate_pelvis(person)
+        pelvis, variance = estimate.depth, estimate.variance
+        if measured is not None:
+            pelvis, variance = measured.fused(person.times, pelvis, variance)
         slope, intercept = np.ones(1), np.zeros(1)
         if steps.path is not None:  # a rotation of the camera changes the depth of a person at rest
             rows = steps.path.rows(person.times)
             camera = None if steps.path.positions is None else steps.path.positions[rows]
             slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
-        distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
-        if measured is not None and steps.path is None:
-            distance, variance = measured.fused(person.times, distance, variance)
+        distance, variance = slope * pelvis + intercept, slope**2 * variance
         carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
-        distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
+        distance, left = depths.smooth_depths(distance, variance, person.times, reach)
         z, left = (distance - intercept) / slope, left / slope**2
         person = replace(person, root=estimate.positions(z))
-        spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.assumed_focal_sigma_share) * z)
+        spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else DEPTH.assumed_focal_sigma_share) * z)
     if steps.path is not None:
         person = to_static(person, steps.path)
     filled = np.zeros(len(person), bool)
     if steps.fill and frames is not None:
         before = person.times
-        person, filled = fill_gaps(person, frames, rules.gaps)
+        person, filled = fill_gaps(person, frames)
         spread = np.interp(person.times, before, spread)
         places = np.searchsorted(before, person.times[filled])
         lifted = np.insert(lifted, places, np.nan, axis=0)
@@ -210,14 +211,14 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         sources = np.insert(sources, places, 0, axis=0)
     cutoffs = None
     if steps.smooth:
-        joints, root, parts = person.joints.copy(), person.root.copy(), stretches(person.times, rules.gaps)
-        cutoffs = find_cutoffs(person, parts, rules.smooth) if steps.cutoff_hz is None else all_at(steps.cutoff_hz)
+        joints, root, parts = person.joints.copy(), person.root.copy(), stretches(person.times)
+        cutoffs = find_cutoffs(person, parts) if steps.cutoff_hz is None else all_at(steps.cutoff_hz)
         for part in parts:
             joints[part], root[part] = smooth_person(joints[part], root[part], person.times[part], cutoffs)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
         lengths.astype(np.float64), height, person.times, person.joints, person.root, person.sigma, lifted,
-        person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
+        person.scores[:, ANKLES] > FLOOR.min_score, fully_visible(person.scores), filled,
         inconsistent, 1000 * spread, sources, height_given=wanted is not None,
         size_sigma=0.0 if measured is None else measured.scale_sigma, cutoffs=cutoffs,
     )  # fmt: skip
@@ -238,18 +239,19 @@ def _measured_by(number: int, person: Person, steps: Steps) -> U8:
     return result
 
 
-def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
+def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps) -> Cleaned:
     """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size."""
-    work, world, own_floor = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
+    work, world, own_floor = resized(work, ground.sizes[number]), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
-        own_scale = ground.sizes[number].distance_scale
+        own_scale = distance_scale(work, ground.sizes[number])
         places = steps.path.positions[steps.path.rows(work.times)]
-        work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
+        common = 1.0 if steps.path.metric else ground.path_scale
+        work = replace(work, root=work.root + (1 - own_scale / common) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
     given = number in steps.corrections.floors
-    if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= rules.floor.max_step_m):
+    if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= FLOOR.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised
     cameras = np.zeros((len(placed), 3))
@@ -257,22 +259,18 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         cameras = steps.path.positions[steps.path.rows(work.times)]
     cameras = world.place(cameras) + raised * _UP
     feet_held, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
-    footing = (
-        np.zeros((0, 6))
-        if steps.path is None
-        else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
-    )
-    for span in stretches(work.times, rules.gaps):
+    footing = np.zeros((0, 6)) if steps.path is None else lower_foot_velocities(placed, work.times, work.feet_seen)
+    for span in stretches(work.times):
         times = work.times[span]
-        ankles = placed[span][:, ANKLES] - ground_below(placed[span], times, rules.contacts)[:, None, None] * _UP
-        in_contact, contacts[span] = find_contacts(ankles, times, rules.contacts)
+        ankles = placed[span][:, ANKLES] - ground_below(placed[span], times)[:, None, None] * _UP
+        in_contact, contacts[span] = find_contacts(ankles, times)
         by_user = steps.corrections.with_contacts(number, times, in_contact, contacts[span])
         if steps.feet and len(times) > 1:
-            held = exclude_sliding(placed[span][:, ANKLES], in_contact, times, rules.feet)
+            held = exclude_sliding(placed[span][:, ANKLES], in_contact, times)
             feet_held[span] = held | (by_user & in_contact)
             axes = view_axes(placed[span][:, 0], cameras[span])
-            placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, rules.feet, axes)[:, None]
-            placed[span] = hold_feet(placed[span], feet_held[span], times, rules.feet)
+            placed[span] += path_correction(placed[span][:, ANKLES], feet_held[span], times, axes)[:, None]
+            placed[span] = hold_feet(placed[span], feet_held[span], times)
     joints = world.to_camera(placed)
     if steps.path is not None:
         joints = to_cameras(joints, work.times, steps.path)
@@ -283,6 +281,6 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     return Cleaned(
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, feet_held, work.filled, moved_by,
         work.height, work.height_sigma, work.height_interval, raised,
-        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
+        partial_frames(placed, work.visible, stretches(work.times)), work.inconsistent, footing,
         work.lifted, work.cutoffs, work.measured_by,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pose.structures.types import F64, Flags
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.gravity import ANKLES
-from pose.world.rules import RULES, ContactRules
+from pose.world.rules import CONTACTS
 
 _FLOOR_PERCENTILE = 5  # percentile of a point's height that is its floor
 _MAX_ABOVE_LOWEST_M = 0.03  # m, maximum height of supporting feet above the lowest joint
@@ -23,22 +23,22 @@ def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
     return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
 
 
-def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Flags, F64]:
+def find_contacts(ankles: NDArray[np.floating], times: F64) -> tuple[Flags, F64]:
     """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2)."""
     speed = ankle_speeds(ankles, times)
     height = ankles[..., 1] - ANKLE_HEIGHT
-    middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
-    slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.speed_width_mps, -30, 30)))
-    near = 1 / (1 + np.exp(np.clip((height - rules.max_contact_height_m) / rules.height_width_m, -30, 30)))
+    middle = (CONTACTS.contact_on_speed_mps + CONTACTS.contact_off_speed_mps) / 2
+    slow = 1 / (1 + np.exp(np.clip((speed - middle) / CONTACTS.speed_width_mps, -30, 30)))
+    near = 1 / (1 + np.exp(np.clip((height - CONTACTS.max_contact_height_m) / CONTACTS.height_width_m, -30, 30)))
     probability = slow * near
     contacts = np.stack(
-        [_with_hysteresis(speed[:, i], height[:, i] < rules.max_contact_height_m, times, rules) for i in range(2)],
+        [_with_hysteresis(speed[:, i], height[:, i] < CONTACTS.max_contact_height_m, times) for i in range(2)],
         axis=1,
     )
     return contacts, probability
 
 
-def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Flags:
+def point_contacts(points: F64, times: F64) -> Flags:
     """Find the contacts (T, ...) of points of feet, such as heels, by the rules of `find_contacts`; False for NaN."""
     contacts = np.zeros(points.shape[:-1], bool)
     for at in np.ndindex(points.shape[1:-1]):
@@ -46,33 +46,33 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
         known = np.isfinite(path).all(axis=-1)
         if known.any():
             raised = path[known] - (0, np.percentile(path[known, 1], _FLOOR_PERCENTILE) - ANKLE_HEIGHT, 0)
-            contacts[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known], rules)[0][:, 0]
+            contacts[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known])[0][:, 0]
     return contacts
 
 
-def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
+def ground_below(joints: F64, times: F64) -> F64:
     """Return the height above the floor of a person's support, (T,) m; 0 on the floor."""
     # The support may be a step, a stool or a treadmill. Its height is the minimum height of the lower foot up to
-    # `rules.max_flight_s` (the longest flight phase) before and after a frame. It is 0 if another joint is lower than
-    # the feet in any of these frames.
+    # `max_flight_s` (the longest flight phase) before and after a frame. It is 0 if another joint is lower than the
+    # feet in any of these frames.
     feet = joints[:, ANKLES, 1].min(axis=1)
     standing = np.where(feet <= joints[..., 1].min(axis=1) + _MAX_ABOVE_LOWEST_M, feet - ANKLE_HEIGHT, 0.0)
-    first, last = (np.searchsorted(times, times + side * (rules.max_flight_s + 1e-9)) for side in (-1, 1))
+    first, last = (np.searchsorted(times, times + side * (CONTACTS.max_flight_s + 1e-9)) for side in (-1, 1))
     return np.maximum([standing[a:b].min() for a, b in zip(first, last, strict=True)], 0.0)
 
 
-def _with_hysteresis(speed: F64, low: Flags, times: F64, rules: ContactRules) -> Flags:
+def _with_hysteresis(speed: F64, low: Flags, times: F64) -> Flags:
     """Return contacts (T,) with hysteresis, without short contacts and short pauses."""
     contacts = np.zeros(len(times), bool)
     in_contact = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
-        in_contact = near and fast < (rules.contact_off_speed_mps if in_contact else rules.contact_on_speed_mps)
+        in_contact = near and fast < (CONTACTS.contact_off_speed_mps if in_contact else CONTACTS.contact_on_speed_mps)
         contacts[t] = in_contact
     for value in (False, True):
         for first, last in runs(contacts == value):
             inner = first > 0 and last < len(times)
             long = times[min(last, len(times) - 1)] - times[first]
-            if long < rules.min_contact_s - 1e-6 and (inner or value):
+            if long < CONTACTS.min_contact_s - 1e-6 and (inner or value):
                 contacts[first:last] = not value
     return contacts
 

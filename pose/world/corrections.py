@@ -48,6 +48,16 @@ class Corrections:
             kept=frozenset(map(name, self.kept)),
         )
 
+    def of_tracks(self, ids: Mapping[int, int]) -> "Corrections":
+        """Return the corrections of people with a new id, without the others."""
+        return replace(
+            self,
+            heights={ids[number]: metres for number, metres in self.heights.items() if number in ids},
+            floors={ids[number]: floor for number, floor in self.floors.items() if number in ids},
+            contacts=tuple(replace(one, person=ids[one.person]) for one in self.contacts if one.person in ids),
+            kept=frozenset(ids[number] for number in self.kept if number in ids),
+        )
+
     def with_contacts(self, person: int, times: F64, contacts: Flags, probability: F64) -> Flags:
         """Apply the contacts of a person at times (T,) to `contacts` and `probability`, (T, 2) each, in place.
 
@@ -64,19 +74,30 @@ class Corrections:
 
 
 def up_from_lines(lines: Iterable[tuple[float, F64]], world: World, path: CameraPath | None) -> F64:
-    """Return the direction (3,) against gravity that agrees best with vertical lines and an estimated world.
+    """Return the direction (3,) against gravity that agrees best with vertical lines and an estimated world."""
+    planes = []
+    for time, rays in lines:
+        normal = plane_of(np.asarray(rays, np.float64) / world.focal)
+        planes.append(normal if path is None else path.rotations[path.rows(np.array([time]))[0]] @ normal)
+    return up_from_planes(planes, world)
 
-    A line and the optical centre span a plane that contains the vertical. The least squares of the angles to these
-    planes and to the estimate, each over its standard deviation, give the vertical, also from a single line.
+
+def up_from_planes(planes: Iterable[F64], world: World) -> F64:
+    """Return the direction (3,) against gravity that agrees best with planes and an estimated world.
+
+    A vertical line and the optical centre span a plane, given by its normal (3,), that contains the vertical. The least
+    squares of the angles to these planes and to the estimate, each over its standard deviation, give the vertical, also
+    from a single line.
     """
     sigma = 0.5 if world.found_by == UNKNOWN else max(np.radians(world.sigma_degrees), MIN_UP_SIGMA)
     system, right = np.eye(3) / sigma**2, world.up / sigma**2
-    for time, rays in lines:
-        points = np.column_stack([np.asarray(rays, np.float64) / world.focal, np.ones(2)])
-        if path is not None:
-            points = points @ path.rotations[path.rows(np.array([time]))[0]].T
-        normal = np.cross(*points)
-        normal /= max(float(np.linalg.norm(normal)), 1e-12)
+    for normal in planes:
         system += np.outer(normal, normal) / LINE_SIGMA**2
     up = np.linalg.solve(system, right)
     return np.asarray(up / np.linalg.norm(up))
+
+
+def plane_of(rays: F64) -> F64:
+    """Return the normal (3,) of the plane through the optical centre and a line, from rays (2, 2) at z = 1."""
+    normal = np.cross(*np.column_stack([np.asarray(rays, np.float64), np.ones(2)]))
+    return np.asarray(normal / max(float(np.linalg.norm(normal)), 1e-12))

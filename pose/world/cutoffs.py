@@ -15,7 +15,7 @@ from pose.structures.skeletons import H36M17
 from pose.structures.smooth import zero_phase
 from pose.structures.types import F64
 from pose.world.person import Person
-from pose.world.rules import SmoothRules
+from pose.world.rules import SMOOTH
 
 _TRUNK = ("pelvis", "spine", "thorax", "neck", "head", "left_hip", "right_hip", "left_shoulder", "right_shoulder")
 _ARMS = tuple(f"{side}_{joint}" for side in ("left", "right") for joint in ("elbow", "wrist"))
@@ -45,16 +45,15 @@ def all_at(cutoff_hz: float) -> Cutoffs:
     return Cutoffs(cutoff_hz, cutoff_hz, cutoff_hz, cutoff_hz)
 
 
-def find_cutoffs(person: Person, parts: Sequence[slice], rules: SmoothRules) -> Cutoffs:
+def find_cutoffs(person: Person, parts: Sequence[slice]) -> Cutoffs:
     """Choose the cut-off frequency of each joint group, and of the path, by residual analysis.
 
     Args:
         person: The motion before smoothing.
         parts: Stretches of it without long gaps.
-        rules: Smallest and largest cut-off.
     """
-    found = {name: _cutoff(person.joints[:, joints], person.times, parts, rules) for name, joints in GROUPS.items()}
-    return Cutoffs(**found, path=rules.min_cutoff_hz)
+    found = {name: _cutoff(person.joints[:, joints], person.times, parts) for name, joints in GROUPS.items()}
+    return Cutoffs(**found, path=SMOOTH.min_cutoff_hz)
 
 
 def smooth_person(joints: F64, root: F64, times: F64, cutoffs: Cutoffs) -> tuple[F64, F64]:
@@ -65,17 +64,17 @@ def smooth_person(joints: F64, root: F64, times: F64, cutoffs: Cutoffs) -> tuple
     return smooth, zero_phase(root, times, cutoffs.path)
 
 
-def _cutoff(values: F64, times: F64, parts: Sequence[slice], rules: SmoothRules) -> float:
+def _cutoff(values: F64, times: F64, parts: Sequence[slice]) -> float:
     """Return the cut-off frequency of values (T, J, 3) m."""
     usable = [part for part in parts if part.stop - part.start >= _MIN_FRAMES]
     if not usable:
-        return rules.min_cutoff_hz
+        return SMOOTH.min_cutoff_hz
     rate = 1 / float(np.median(np.concatenate([np.diff(times[part]) for part in usable])))
-    highest = min(_HIGHEST_SHARE * rate / 2, 2 * rules.max_cutoff_hz)
+    highest = min(_HIGHEST_SHARE * rate / 2, 2 * SMOOTH.max_cutoff_hz)
     tried = np.arange(_STEP_HZ, highest, _STEP_HZ)
     line = tried >= _LINE_SHARE * highest
     if np.count_nonzero(line) < 2:
-        return rules.min_cutoff_hz
+        return SMOOTH.min_cutoff_hz
     squares, speeds, weights = [], [], []
     for part in usable:
         own, at = values[part], times[part]
@@ -89,10 +88,10 @@ def _cutoff(values: F64, times: F64, parts: Sequence[slice], rules: SmoothRules)
             speeds.append(speed[piece].mean())
             weights.append(len(piece))
     order = np.argsort(speeds)[::-1]
-    chosen = order[: max(1, round(rules.fast_share * len(order)))]
+    chosen = order[: max(1, round(SMOOTH.fast_share * len(order)))]
     share = np.array(weights, float)[chosen]
     residual = np.sqrt(np.average(np.array(squares)[chosen], axis=0, weights=share))
     slope, noise = np.polyfit(tried[line], residual[line], 1)
     below = np.flatnonzero(residual <= noise) if slope < 0 else np.zeros(0, int)
     wanted = float(tried[below[0]]) if len(below) else highest
-    return float(np.clip(wanted, rules.min_cutoff_hz, rules.max_cutoff_hz))
+    return float(np.clip(wanted, SMOOTH.min_cutoff_hz, SMOOTH.max_cutoff_hz))

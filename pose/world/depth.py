@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.person import Person
-from pose.world.rules import RULES, DepthRules
+from pose.world.rules import DEPTH
 
 _State = tuple[float, float, float, float, float]  # depth, speed and their covariance a, b, c
 _Step = tuple[tuple[float, float], _State, _State]  # transition (travel_time, decay), predicted state, updated state
@@ -48,13 +48,13 @@ class PelvisEstimate:
         return (rays * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 
-def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEstimate:
+def estimate_pelvis(person: Person) -> PelvisEstimate:
     """Estimate the position of the pelvis in each frame from all detected joints."""
     # Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
     # pelvis (x, y, z) by least squares, weighted by the uncertainties of the joint and of its detection. The normal
     # equations give the variance. The depth is a weighted mean of this fit and of the lifter's depth
-    # (`rules.fit_weight`). Without detections, the pelvis stays on the lifter's line of sight.
-    weight, offset = _weights(person, rules)
+    # (`DEPTH.fit_weight`). Without detections, the pelvis stays on the lifter's line of sight.
+    weight, offset = _weights(person)
     total = weight.sum(axis=1)
     share = weight / np.maximum(total, 1e-12)[:, None]
     middle_ray, middle = ((share[..., None] * values).sum(axis=1) for values in (person.rays, offset))
@@ -64,8 +64,8 @@ def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEs
     spread = np.maximum(information, 1e-9)
     lifted_depth = person.root[:, 2]
     fitted = -(lever * rest).sum(axis=(1, 2)) / spread
-    depth = rules.fit_weight * fitted + (1 - rules.fit_weight) * lifted_depth
-    variance = rules.variance_factor / spread + ((fitted - lifted_depth) / 2) ** 2
+    depth = DEPTH.fit_weight * fitted + (1 - DEPTH.fit_weight) * lifted_depth
+    variance = DEPTH.variance_factor / spread + ((fitted - lifted_depth) / 2) ** 2
     if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
         return PelvisEstimate(depth, variance, middle_ray, middle)
     is_determined = (information > 1e-9) & (depth > 0)
@@ -78,7 +78,7 @@ def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEs
     )
 
 
-def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
+def _weights(person: Person) -> tuple[F64, F64]:
     """Return the weights (T, 17) 1/m^2 of the joints' equations, and their constant terms (T, 17, 2) m."""
     # The weights are inverse variances. A joint whose detection is far from its lifted position has a lower weight: it
     # is an outlier, or left and right of its limb were swapped.
@@ -86,19 +86,17 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
     offset = person.rays * joints[..., 2:] - joints[..., :2]
     square = (joints * joints).sum(axis=(1, 2))[:, None] / joints.shape[1]
     off = person.rays * root[:, None, 2:] + offset - root[:, None, :2]
-    doubt = 1 + (off * off).sum(axis=-1) / (rules.outlier_share**2 * np.maximum(square, 1e-9))
-    variance = (person.sigma / 1000) ** 2 + rules.pixel_sigma_share**2 * square + 1e-9
+    doubt = 1 + (off * off).sum(axis=-1) / (DEPTH.outlier_share**2 * np.maximum(square, 1e-9))
+    variance = (person.sigma / 1000) ** 2 + DEPTH.pixel_sigma_share**2 * square + 1e-9
     return person.scores / (variance * doubt), offset
 
 
-def smooth_depths(
-    measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, initial_range_m: float | None = None
-) -> tuple[F64, F64]:
+def smooth_depths(measured: F64, variance: F64, times: F64, initial_range_m: float | None = None) -> tuple[F64, F64]:
     """Smooth depths (T,) m with a Kalman filter and a Rauch-Tung-Striebel smoother; return them and variances."""
     # The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The
     # initial depth is the median of the more certain half of the measurements. If no variance is finite, the inputs are
     # returned.
-    agility, settle = rules.agility_mps15, rules.speed_memory_s
+    agility, settle = DEPTH.agility_mps15, DEPTH.speed_memory_s
     usable = np.isfinite(variance)
     if not usable.any():
         return measured.copy(), variance.copy()

@@ -15,7 +15,7 @@ from pose.structures.two_bones import place_middle
 from pose.structures.types import F64, Flags
 from pose.world.contacts import runs
 from pose.world.gravity import ANKLES
-from pose.world.rules import RULES, FootRules
+from pose.world.rules import FOOT_LOCK
 
 _UP = np.array([0.0, 1.0, 0.0])
 _LEGS = tuple(
@@ -24,14 +24,14 @@ _LEGS = tuple(
 )
 
 
-def exclude_sliding(ankles: F64, contacts: Flags, times: F64, rules: FootRules = RULES.feet) -> Flags:
+def exclude_sliding(ankles: F64, contacts: Flags, times: F64) -> Flags:
     """Return the contacts (T, 2) of the left and right foot without those in which the foot keeps sliding."""
     standing = contacts.copy()
     for side in range(2):
         for first, last in runs(contacts[:, side]):
             at = times[first:last]
-            after = np.minimum(np.searchsorted(at, at + rules.slide_window_s), len(at) - 1)
-            place = ankles[first:last, side] / rules.max_slide_m
+            after = np.minimum(np.searchsorted(at, at + FOOT_LOCK.slide_window_s), len(at) - 1)
+            place = ankles[first:last, side] / FOOT_LOCK.max_slide_m
             gone = np.linalg.norm(place[after] - place, axis=-1).max()
             if max(gone, np.linalg.norm(place[-1] - place[0]) / 3) > 1:
                 standing[first:last, side] = False
@@ -45,27 +45,25 @@ def view_axes(places: F64, cameras: F64) -> F64:
     return np.stack([across, np.cross(along, across), along], axis=1)
 
 
-def path_correction(
-    ankles: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet, axes: F64 | None = None
-) -> F64:
+def path_correction(ankles: F64, standing: Flags, times: F64, axes: F64 | None = None) -> F64:
     """Return the correction (T, 3) m in the world of the body's position that keeps standing feet in place.
 
     Args:
         ankles: (T, 2, 3) m.
         standing: (T, 2) whether each foot stands.
         times: (T,) s.
-        rules: Thresholds; `path_sigma_m` refers to `axes`.
-        axes: (T, 3, 3) slowly varying axes as rows, such as those of `view_axes`; None: those of the world.
+        axes: (T, 3, 3) slowly varying axes as rows, such as those of `view_axes`, to which `FOOT_LOCK.path_sigma_m`
+            refers; None: those of the world.
     """
     if axes is not None:
         middle = (axes[1:] + axes[:-1]) / 2
         steps = np.einsum("tij,tfj->tfi", middle, np.diff(ankles, axis=0))
         ankles = np.concatenate([np.zeros_like(steps[:1]), np.cumsum(steps, axis=0)])
-        correction = path_correction(ankles, standing, times, rules)
+        correction = path_correction(ankles, standing, times)
         return np.asarray(np.einsum("tij,ti->tj", axes, correction))
-    # For each axis, the corrections c_t minimise a sum of squares: c_t in units of `rules.path_sigma_m`, the
-    # change c_t+1 - c_t in `rules.step_sigma_m`, and for each standing foot its motion plus this change in
-    # `rules.contact_step_sigma_m`. This gives a tridiagonal system. The standard deviations refer to `rules.rate_fps`;
+    # For each axis, the corrections c_t minimise a sum of squares: c_t in units of `FOOT_LOCK.path_sigma_m`, the
+    # change c_t+1 - c_t in `FOOT_LOCK.step_sigma_m`, and for each standing foot its motion plus this change in
+    # `FOOT_LOCK.contact_step_sigma_m`. This gives a tridiagonal system. The standard deviations refer to `rate_fps`;
     # at other frame rates the terms are weighted by their duration.
     both = (standing[1:] & standing[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
@@ -73,13 +71,13 @@ def path_correction(
     correction = np.zeros((len(ankles), 3))
     if not feet.any():
         return correction
-    span = np.diff(times) * rules.rate_fps  # time between frames, in frames at `rate_fps`
-    shake, step = rules.step_sigma_m**2 * span, rules.contact_step_sigma_m**2 * span
+    span = np.diff(times) * FOOT_LOCK.rate_fps  # time between frames, in frames at `rate_fps`
+    shake, step = FOOT_LOCK.step_sigma_m**2 * span, FOOT_LOCK.contact_step_sigma_m**2 * span
     link = 1 / shake + feet / step
-    frames = np.clip(np.gradient(times) * rules.rate_fps, 0, 10)
+    frames = np.clip(np.gradient(times) * FOOT_LOCK.rate_fps, 0, 10)
     for axis in range(3):
         pull = -steps[:, axis] / step
-        diagonal = frames / rules.path_sigma_m[axis] ** 2
+        diagonal = frames / FOOT_LOCK.path_sigma_m[axis] ** 2
         diagonal[:-1] += link
         diagonal[1:] += link
         right = np.zeros(len(ankles))
@@ -89,15 +87,14 @@ def path_correction(
     return correction
 
 
-def hold_feet(joints: F64, standing: Flags, times: F64, rules: FootRules = RULES.feet) -> F64:
+def hold_feet(joints: F64, standing: Flags, times: F64) -> F64:
     """Return joints (T, 17, 3) m whose standing feet stay in place by rotating and slightly bending the legs."""
-    # A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and
-    # faded in and out over `rules.fade_s` seconds. The leg is rotated to correct the foot across the leg. The knee is
-    # bent to correct it along the leg, by the fraction `rules.bend_share` only. The lengths of thigh and shank are
-    # kept.
+    # A foot is kept at its mean position during a contact. Corrections are limited to `FOOT_LOCK.max_foot_shift_m`, and
+    # faded in and out over `fade_s` seconds. The leg is rotated to correct the foot across the leg. The knee is bent to
+    # correct it along the leg, by the fraction `bend_share` only. The lengths of thigh and shank are kept.
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
-        offset = _offsets(joints[:, ANKLES[side]], standing[:, side], times, rules)
+        offset = _offsets(joints[:, ANKLES[side]], standing[:, side], times)
         moved = np.flatnonzero(np.abs(offset).max(axis=1) > 1e-6)
         if not len(moved):
             continue
@@ -106,22 +103,26 @@ def hold_feet(joints: F64, standing: Flags, times: F64, rules: FootRules = RULES
         straight = part[:, 2] - part[:, 0]
         turned = straight + offset[moved]
         apart, wanted = (np.linalg.norm(limb, axis=-1, keepdims=True) for limb in (straight, turned))
-        part[:, 2] = part[:, 0] + turned * (apart + rules.bend_share * (wanted - apart)) / np.maximum(wanted, 1e-9)
+        part[:, 2] = part[:, 0] + turned * (apart + FOOT_LOCK.bend_share * (wanted - apart)) / np.maximum(wanted, 1e-9)
         place_middle(part, (0, 1, 2), (near, far))
         held[np.ix_(moved, np.array(leg))] = part
     return held
 
 
-def _offsets(ankle: F64, standing: Flags, times: F64, rules: FootRules) -> F64:
+def _offsets(ankle: F64, standing: Flags, times: F64) -> F64:
     """Return vectors (T, 3) m from an ankle to its target; they fade in before and out after each contact."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
     for first, last in runs(standing):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]
         size = np.linalg.norm(offset, axis=1, keepdims=True)
-        offset *= rules.max_foot_shift_m * np.tanh(size / rules.max_foot_shift_m) / np.maximum(size, 1e-9)
-        start, end = np.searchsorted(times, [times[first] - rules.fade_s, times[last - 1] + rules.fade_s + 1e-9])
+        offset *= FOOT_LOCK.max_foot_shift_m * np.tanh(size / FOOT_LOCK.max_foot_shift_m) / np.maximum(size, 1e-9)
+        start, end = np.searchsorted(
+            times, [times[first] - FOOT_LOCK.fade_s, times[last - 1] + FOOT_LOCK.fade_s + 1e-9]
+        )
         around = np.arange(max(start, 0), min(end, len(times)))
-        away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade_s
+        away = (
+            np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / FOOT_LOCK.fade_s
+        )
         share = (1 + np.cos(np.pi * np.minimum(away, 1))) / 2
         share[(away > 0) & standing[around]] = 0  # the foot is already in the next contact
         total[around] += share[:, None] * offset[np.clip(around - first, 0, last - first - 1)]

@@ -18,17 +18,17 @@ from pose.world.camera_motion.decision import Decision, without_scenes
 from pose.world.camera_motion.verdict import UNKNOWN, CameraMotion, summarise
 from pose.world.contacts import ground_below
 from pose.world.gravity import ANKLES
-from pose.world.rules import RULES, FootingRules
+from pose.world.rules import CONTACTS, FOOTING
 
 _STARTS, _ITERATIONS = 60, 8  # start points and iterations of the mean shift
 _MIN_SAMPLES = 8  # minimum samples of a window
 _REMEDY = "--camera rotating ignores that"
 
 
-def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRules = RULES.footing) -> F64:
+def lower_foot_velocities(placed: F64, times: F64, seen: Flags) -> F64:
     """Return (N, 6) of the visible lower foot near the floor: time, vx, vz, duration, line of sight (x, z)."""
     # The lower foot has the lower ankle in a frame; it is mostly in contact. Velocities are in m/s, with the component
-    # along the line of sight times `rules.along_share`; the line of sight is a unit vector.
+    # along the line of sight times `FOOTING.along_share`; the line of sight is a unit vector.
     if len(times) < 3:
         return np.zeros((0, 6))
     ankles, rows = placed[:, ANKLES], np.arange(len(times))
@@ -36,14 +36,12 @@ def lower_foot_velocities(placed: F64, times: F64, seen: Flags, rules: FootingRu
     velocity = np.gradient(ankles, times, axis=0)[rows, low]
     above = ankles[rows, low, 1] - ground_below(placed, times)
     near = (
-        seen[rows, low]
-        & (np.abs(velocity[:, 1]) < rules.max_vertical_mps)
-        & (above < RULES.contacts.max_contact_height_m)
+        seen[rows, low] & (np.abs(velocity[:, 1]) < FOOTING.max_vertical_mps) & (above < CONTACTS.max_contact_height_m)
     )
     line_of_sight = placed[:, 0, [0, 2]]  # the camera is vertically above the origin
     line_of_sight = line_of_sight / np.maximum(np.linalg.norm(line_of_sight, axis=1, keepdims=True), 1e-9)
     level = velocity[:, [0, 2]]
-    level = level - (1 - rules.along_share) * (level * line_of_sight).sum(axis=1, keepdims=True) * line_of_sight
+    level = level - (1 - FOOTING.along_share) * (level * line_of_sight).sum(axis=1, keepdims=True) * line_of_sight
     step = float(np.median(np.diff(times)))
     samples = np.column_stack([times, level, np.full(len(times), step), line_of_sight])
     return np.asarray(samples[near])
@@ -60,24 +58,24 @@ class RestDensities:
     peak_speeds: F64  # (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates
 
 
-def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.footing) -> RestDensities:
+def find_rest_densities(samples: Iterable[F64]) -> RestDensities:
     """Find the density of the velocities of lower feet at rest, in successive windows of time."""
     rows = _all_rows(samples)
     if not len(rows):
         return RestDensities(np.zeros(0), np.zeros(0))
     begin, span = float(rows[:, 0].min()), float(np.ptp(rows[:, 0]))
-    count = max(1, round(span / rules.window_s))
+    count = max(1, round(span / FOOTING.window_s))
     window = np.minimum(((rows[:, 0] - begin) / max(span, 1e-9) * count).astype(int), count - 1)
     peaks = []
     for number in range(count):
         window_rows = rows[window == number]
-        if len(window_rows) >= _MIN_SAMPLES and window_rows[:, 3].sum() >= rules.min_samples_s:
-            peaks.append(velocity_peak(window_rows[:, 1:3], rules.kernel_width_mps))
+        if len(window_rows) >= _MIN_SAMPLES and window_rows[:, 3].sum() >= FOOTING.min_samples_s:
+            peaks.append(velocity_peak(window_rows[:, 1:3], FOOTING.kernel_width_mps))
     at_rest, peak_speeds = np.array(peaks).reshape(-1, 2).T
     return RestDensities(at_rest, peak_speeds)
 
 
-def check_with_feet(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
+def check_with_feet(decision: Decision, samples: Iterable[F64]) -> Decision:
     """Check with standing feet the decision to compensate a camera motion."""
     # If the background clearly shows the motion, feet change the decision only if they clearly contradict it. Otherwise
     # they must support it. A decision without a path, or whose `check_feet` is False, is returned unchanged. In a clip
@@ -86,21 +84,21 @@ def check_with_feet(decision: Decision, samples: Iterable[F64], rules: FootingRu
         return decision
     rows = _all_rows(samples)
     if decision.motion.scenes:
-        return _check_scenes(decision, rows, rules)
-    motion, why = _checked_motion(decision.motion, rows, rules)
+        return _check_scenes(decision, rows)
+    motion, why = _checked_motion(decision.motion, rows)
     if not why:
         return replace(decision, motion=motion)
     problem = f"the camera's motion is unknown: {why}; no world is written ({_REMEDY})"
     return replace(decision, motion=motion, path=None, problem=problem)
 
 
-def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
+def _check_scenes(decision: Decision, rows: F64) -> Decision:
     """Check a decision about a clip with cuts, each scene with its own feet, as `check_with_feet` does."""
     scenes, reasons = [], {}
     for scene in decision.motion.scenes:
         if scene.world and scene.motion.moves:
             scene_rows = rows[(rows[:, 0] >= scene.begin) & (rows[:, 0] < scene.end)]
-            motion, reason = _checked_motion(scene.motion, scene_rows, rules)
+            motion, reason = _checked_motion(scene.motion, scene_rows)
             scene = replace(scene, motion=motion)
             if reason:
                 reasons[scene.number] = f"the camera's motion is unknown, since {reason},", _REMEDY
@@ -108,21 +106,21 @@ def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisio
     return without_scenes(replace(decision, motion=summarise(scenes)), reasons)
 
 
-def _checked_motion(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
+def _checked_motion(motion: CameraMotion, rows: F64) -> tuple[CameraMotion, str]:
     """Return the motion checked with samples (N, 4) of feet, and why it is unknown; else an empty text."""
-    footing, excludes_translation = find_rest_densities([rows], rules), motion.excludes_translation
+    footing, excludes_translation = find_rest_densities([rows]), motion.excludes_translation
     at_rest = footing.at_rest
     if not len(at_rest):
         why = (
             "" if excludes_translation else "the background does not tell rotation from translation, and no feet stand"
         )
     else:
-        least = rules.min_rest_density_share if excludes_translation else rules.min_rest_density_share_uncertain
-        slides = float((at_rest < least).mean()) > rules.max_sliding_share
+        least = FOOTING.min_rest_density_share if excludes_translation else FOOTING.min_rest_density_share_uncertain
+        slides = float((at_rest < least).mean()) > FOOTING.max_sliding_share
         compensated = "motion" if motion.translation_known else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
-        drift = velocity_peak(rows[:, 1:3], rules.kernel_width_mps)[1]
-        far = drift > rules.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > rules.max_drift_m
+        drift = velocity_peak(rows[:, 1:3], FOOTING.kernel_width_mps)[1]
+        far = drift > FOOTING.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > FOOTING.max_drift_m
         if not why and not motion.translation_known and far:
             why = f"standing feet drift at {drift:.2f} m/s with its {compensated} compensated"
         why += ", so it may have moved from its place" if why and not motion.translation_known else ""

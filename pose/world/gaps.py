@@ -4,10 +4,10 @@ import numpy as np
 
 from pose.structures.types import F64, Flags
 from pose.world.person import Person
-from pose.world.rules import RULES, GapRules
+from pose.world.rules import GAPS
 
 
-def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Flags]:
+def fill_gaps(person: Person, frames: F64) -> tuple[Person, Flags]:
     """Fill the short gaps of a person.
 
     Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints
@@ -24,7 +24,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
     inside = (after > 0) & (after < len(times))
     missing = frames[inside & (times[np.minimum(after, len(times) - 1)] != frames)]
     after = np.searchsorted(times, missing)
-    missing, after = (part[times[after] - times[after - 1] <= rules.max_gap_s] for part in (missing, after))
+    missing, after = (part[times[after] - times[after - 1] <= GAPS.max_gap_s] for part in (missing, after))
     if not len(missing):
         return person, np.zeros(len(times), bool)
     share = (missing - times[after - 1]) / (times[after] - times[after - 1])
@@ -47,7 +47,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
     return filled, np.insert(np.zeros(len(times), bool), places, True)
 
 
-def stretches(times: F64, rules: GapRules = RULES.gaps) -> list[slice]:
+def stretches(times: F64) -> list[slice]:
     """Return the slices of frames between gaps that are too long to fill, for frames at `times` (T,) s."""
-    cuts = (np.flatnonzero(np.diff(times) > rules.max_gap_s) + 1).tolist()
+    cuts = (np.flatnonzero(np.diff(times) > GAPS.max_gap_s) + 1).tolist()
     return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]

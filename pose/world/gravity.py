@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
-from pose.world.rules import RULES, GravityRules
+from pose.world.rules import GRAVITY
 
 ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 _HIPS = [H36M17.index("left_hip"), H36M17.index("right_hip")]
@@ -78,41 +78,39 @@ def given_gravity(up: F64) -> World:
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
-def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> World:
+def find_gravity(people: Iterable[AnyBodyMotion]) -> World:
     """Estimate the common vertical of people, without a floor; `found_by` is 'unknown' if it is not reliable."""
     total, seconds, feet = np.zeros(3), 0.0, []
     for person in people:
-        direction, lasts = body_direction_sum(person, rules)
+        direction, lasts = body_direction_sum(person)
         total, seconds = total + direction, seconds + lasts
-        feet.append(_standing_feet(person, rules))
+        feet.append(_standing_feet(person))
     if seconds == 0:
         return _unknown()
     up = _unit(total)
     tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions of errors
-    prior_information = np.eye(2) / (rules.body_sigma_rad**2 + rules.posture_sigma_rad**2 / max(seconds, 1e-3))
+    prior_information = np.eye(2) / (GRAVITY.body_sigma_rad**2 + GRAVITY.posture_sigma_rad**2 / max(seconds, 1e-3))
     information = prior_information
     body, found = up, up
     for iteration in range(_ITERATIONS):
-        plane = sum((_plane_information(points, found, rules, iteration) for points in feet), np.zeros((3, 3)))
+        plane = sum((_plane_information(points, found, iteration) for points in feet), np.zeros((3, 3)))
         information = prior_information + tangent.T @ plane @ tangent
         found = _unit(body - tangent @ np.linalg.solve(information, tangent.T @ plane @ body))
     left = np.linalg.inv(information)
     sigma = float(np.degrees(np.sqrt(np.trace(left) / 2)))
-    if sigma > rules.max_sigma_degrees:
+    if sigma > GRAVITY.max_sigma_degrees:
         return _unknown()
     by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(prior_information)))
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
 
 
-def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> F64:
+def body_up(people: Iterable[AnyBodyMotion]) -> F64:
     """Return the direction (3,) opposite to gravity from upright bodies alone; a level camera's without any."""
-    total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
+    total = sum((body_direction_sum(person)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
 
 
-def body_directions(
-    joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
-) -> tuple[F64, F64]:
+def body_directions(joints: NDArray[np.floating], feet_ahead: float = GRAVITY.feet_ahead_share) -> tuple[F64, F64]:
     """Compute the direction from the feet to the centre of mass in T frames."""
     joints = np.asarray(joints, np.float64)
     axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
@@ -122,44 +120,44 @@ def body_directions(
     return _unit(_unit(axis) - feet_ahead * ahead), height
 
 
-def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
+def body_direction_sum(person: AnyBodyMotion) -> tuple[F64, float]:
     """Return the sum of a person's body directions while standing (3,), weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
-    axes, heights = person.directions(rules.feet_ahead_share)
-    upright = axes @ LEVEL_UP > np.cos(np.radians(rules.max_tilt_degrees))
+    axes, heights = person.directions(GRAVITY.feet_ahead_share)
+    upright = axes @ LEVEL_UP > np.cos(np.radians(GRAVITY.max_tilt_degrees))
     if not upright.any():
         return np.zeros(3), 0.0
-    is_standing = upright & (heights > rules.min_upright_share * np.percentile(heights[upright], 95))
+    is_standing = upright & (heights > GRAVITY.min_upright_share * np.percentile(heights[upright], 95))
     step = float(np.median(np.diff(person.times)))
     return step * axes[is_standing].sum(axis=0), step * int(is_standing.sum())
 
 
-def _standing_feet(person: AnyBodyMotion, rules: GravityRules) -> tuple[F64, float]:
+def _standing_feet(person: AnyBodyMotion) -> tuple[F64, float]:
     """Return the positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
     if len(person.times) < 3:
         return np.zeros((0, 3)), 1.0
     ankles = person.ankles()
     speed = np.linalg.norm(np.gradient(ankles, person.times, axis=0), axis=-1)
-    return ankles[speed < rules.max_standing_speed_mps], max(
-        1.0, rules.correlation_s / float(np.median(np.diff(person.times)))
+    return ankles[speed < GRAVITY.max_standing_speed_mps], max(
+        1.0, GRAVITY.correlation_s / float(np.median(np.diff(person.times)))
     )
 
 
-def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, iteration: int) -> F64:
+def _plane_information(feet: tuple[F64, float], up: F64, iteration: int) -> F64:
     """Return the information matrix M (3, 3) of the floor plane from one person's feet."""
     # For a plane with normal u, u^T M u is the misfit in squared standard deviations. Each person has its own parallel
     # plane, because a size error moves the person along the line of sight. Along the floor, only the spread beyond
-    # depth errors (`rules.foot_spread_m`) counts. In iteration 0, more feet count as standing on the floor.
+    # depth errors (`GRAVITY.foot_spread_m`) counts. In iteration 0, more feet count as standing on the floor.
     points, correlated = feet
     if len(points) < _MIN_FEET:
         return np.zeros((3, 3))
     height = points @ up
     low = float(np.percentile(height, 10))
     on = (
-        np.abs(height - low) < rules.max_plane_distance_m
+        np.abs(height - low) < GRAVITY.max_plane_distance_m
         if iteration
-        else height < low + 3 * rules.max_plane_distance_m
+        else height < low + 3 * GRAVITY.max_plane_distance_m
     )
     if not on.any():  # the percentile is interpolated, so no foot may be near it
         return np.zeros((3, 3))
@@ -167,9 +165,9 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, it
     square = spread.T @ spread / max(len(spread), 1)
     flat = np.eye(3) - np.outer(up, up)
     variances, axes = np.linalg.eigh(flat @ square @ flat)
-    kept = np.sqrt(np.maximum(variances - rules.foot_spread_m**2, 0) / np.maximum(variances, 1e-12))
+    kept = np.sqrt(np.maximum(variances - GRAVITY.foot_spread_m**2, 0) / np.maximum(variances, 1e-12))
     true = axes @ (kept[:, None] * axes.T) + np.outer(up, up)
-    return np.asarray(len(spread) * true @ square @ true / (rules.foot_height_sigma_m**2 * correlated))
+    return np.asarray(len(spread) * true @ square @ true / (GRAVITY.foot_height_sigma_m**2 * correlated))
 
 
 def _unknown() -> World:

@@ -10,7 +10,7 @@ from pose.structures.types import F64
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES
-from pose.world.rules import RULES, Rules
+from pose.world.rules import FLOOR, GRAVITY
 from pose.world.scene.evidence import evidence_of
 from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
@@ -40,7 +40,6 @@ class Ground:
 def find_world(
     works: Mapping[int, Work],
     up: F64 | None = None,
-    rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
     given: Mapping[int, tuple[float, float]] | None = None,
@@ -74,20 +73,20 @@ def find_world(
             up_sigma=solution.up_sigma,
             focal_sigma=solution.focal_sigma,
         )
-    world = _world(solution, people, up, rules, lines)
+    world = _world(solution, people, up, lines)
     sizes = dict(zip(chosen, solution.people, strict=True))
     for n in evidence.keys() - sizes.keys():
         alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
         sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up, candidates=candidates).people[-1]
     given = {n: floor for n, floor in (given or {}).items() if n in works}
-    levels = {n: _own_floor(work, sizes[n], world, rules, given.get(n)) for n, work in works.items()}
+    levels = {n: _own_floor(work, sizes[n], world, given.get(n)) for n, work in works.items()}
     floors = {n: level for n, level in levels.items() if level is not None}
     standing = {n: floors[n] for n in given or trusted if n in floors} or floors
     seconds = {n: evidence[n].seconds for n in works}
     if floors:
         several = world.found_by != UNKNOWN and len(standing) > 1 and not given
         expected = -solution.camera_height if several else None
-        world = replace(world, floor=_floor_height(standing, seconds, expected, rules), floor_known=True)
+        world = replace(world, floor=_floor_height(standing, seconds, expected), floor_known=True)
     logs = [math.log(sizes[n].distance_scale) for n in trusted]
     weights = [max(seconds[n], 1e-3) for n in trusted]
     path_scale = math.exp(float(np.average(logs, weights=weights))) if logs else 1.0
@@ -97,7 +96,7 @@ def find_world(
     return Ground(world, floors, sizes, path_scale)
 
 
-def refound(before: Ground, after: Ground, rules: Rules) -> Ground:
+def refound(before: Ground, after: Ground) -> Ground:
     """Return the ground `after` at the focal length that `before` found, with the uncertainties of the latter.
 
     If the vertical was unknown before, it counts as the least certain one that is known.
@@ -105,15 +104,11 @@ def refound(before: Ground, after: Ground, rules: Rules) -> Ground:
     world = replace(after.world, focal=before.world.focal, focal_sigma=before.world.focal_sigma)
     if world.found_by not in (GIVEN, UNKNOWN):
         was_known = before.world.found_by != UNKNOWN
-        world = replace(
-            world, sigma_degrees=before.world.sigma_degrees if was_known else rules.gravity.max_sigma_degrees
-        )
+        world = replace(world, sigma_degrees=before.world.sigma_degrees if was_known else GRAVITY.max_sigma_degrees)
     return replace(after, world=world)
 
 
-def _world(
-    solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, rules: Rules, lines: LineEvidence
-) -> World:
+def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, lines: LineEvidence) -> World:
     """Return the vertical of a solution, without a floor."""
     if up is not None:
         return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
@@ -121,29 +116,25 @@ def _world(
     if len(lines) and degrees < _MAX_LINES_DEGREES:
         return World(rotation_of(solution.up), 0.0, LINES, degrees, floor_known=False)
     bodies = sum(len(one.directions) > 0 for one in people)
-    if not bodies or degrees > rules.gravity.max_sigma_degrees:
+    if not bodies or degrees > GRAVITY.max_sigma_degrees:
         return World(rotation_of(LEVEL_UP), 0.0, UNKNOWN, float("nan"), floor_known=False)
     by_feet = solution.up_sigma < 0.7 * math.hypot(ALONG_SIGMA / math.sqrt(bodies), BIAS_SIGMA)
     return World(rotation_of(solution.up), 0.0, FEET if by_feet else BODIES, degrees, floor_known=False)
 
 
-def _floor_height(
-    floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules
-) -> float:
+def _floor_height(floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None) -> float:
     """Return the common floor, m: the median over people close to the most probable one."""
-    near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= rules.floor.max_step_m]
+    near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= FLOOR.max_step_m]
     chosen = near or list(floors)
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
-def _own_floor(
-    work: Work, size: PersonSize, world: World, rules: Rules, given: tuple[float, float] | None
-) -> float | None:
+def _own_floor(work: Work, size: PersonSize, world: World, given: tuple[float, float] | None) -> float | None:
     """Return the height (m) along the vertical of the floor under a person, with the camera at 0."""
-    scaled = resized(work, size, rules.size)
+    scaled = resized(work, size)
     ankles = (scaled.joints[:, ANKLES] + scaled.root[:, None]) @ world.rotation.T
     if given is not None:
         near = np.abs(work.times - given[0])
         rows = near <= max(_GIVEN_WITHIN_S, float(near.min()))
         return float(np.median(ankles[rows, :, 1].min(axis=1))) - ANKLE_HEIGHT - given[1]
-    return own_floor(ankles, work.times, rules.floor, work.feet_seen)
+    return own_floor(ankles, work.times, work.feet_seen)

@@ -13,7 +13,7 @@ from pose.structures.assignment import best_pairs
 from pose.structures.refine import lengths_of
 from pose.structures.types import F64
 from pose.world.person import Person
-from pose.world.rules import RULES, JoinRules
+from pose.world.rules import JOINS
 
 _END_S = 0.5  # s at the ends of a track from which position and velocity are estimated
 _MIN_SCORE = 1e-9  # of tracks that may be one person
@@ -23,7 +23,6 @@ _MIN_FRAMES = 10  # minimum frames to estimate the size
 def find_joins(
     people: Mapping[int, Person],
     scenes: Sequence[float],
-    rules: JoinRules = RULES.joins,
     apart: Collection[tuple[int, int]] = (),
 ) -> dict[int, int]:
     """Return the id of a person's first track, by the id of each later track of the same person, not in `apart`."""
@@ -32,7 +31,7 @@ def find_joins(
         (one, other): 1 - cost
         for one, before in tracks.items()
         for other, after in tracks.items()
-        if one != other and (one, other) not in apart and (cost := _cost(before, after, scenes, rules)) < 1
+        if one != other and (one, other) not in apart and (cost := _cost(before, after, scenes)) < 1
     }
     firsts, seconds = (sorted({pair[side] for pair in scores}) for side in (0, 1))
     matrix = np.array([[scores.get((one, other), 0.0) for other in seconds] for one in firsts])
@@ -71,18 +70,18 @@ def _track(person: Person) -> _Track:
     )
 
 
-def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
+def _cost(one: _Track, other: _Track, scenes: Sequence[float]) -> float:
     """Return the cost of joining two tracks; below 1 if they may be one person."""
     gap = other.begin - one.end
-    if not 0 < gap <= rules.max_gap_s or any(one.end < at <= other.begin for at in scenes):
+    if not 0 < gap <= JOINS.max_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
     off = np.abs(other.first_position - one.last_position - one.velocity * min(gap, 1.0))
-    across = float(np.hypot(off[0], off[1])) / (rules.max_across_m + rules.position_growth_mps * gap)
-    along = float(off[2]) / (rules.max_along_m + rules.position_growth_mps * gap)
+    across = float(np.hypot(off[0], off[1])) / (JOINS.max_across_m + JOINS.position_growth_mps * gap)
+    along = float(off[2]) / (JOINS.max_along_m + JOINS.position_growth_mps * gap)
     pose = float(np.linalg.norm(one.last_pose - other.first_pose, axis=-1).mean())
-    costs = [across, along, pose / (rules.max_pose_distance_m + rules.pose_growth_mps * gap)]
+    costs = [across, along, pose / (JOINS.max_pose_distance_m + JOINS.pose_growth_mps * gap)]
     if one.size is not None and other.size is not None:
-        costs.append(abs(np.log(other.size / one.size)) / rules.max_size_difference_share)
+        costs.append(abs(np.log(other.size / one.size)) / JOINS.max_size_difference_share)
     return max(costs)
 
 

@@ -14,9 +14,10 @@ from pose.world.frame import UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES, find_gravity, given_gravity
 from pose.world.ground import Ground
 from pose.world.height import scale_to
+from pose.world.live_rules import LIVE
 from pose.world.live_scene import SceneSolver, StoredPerson, StoredPose, floor_under, joined_lines
 from pose.world.moving import refocused
-from pose.world.rules import Rules, SizeRules
+from pose.world.rules import FLOOR, SIZE
 from pose.world.scene.lines import LineEvidence
 from pose.world.size import PersonSize
 from pose.world.work import Work, resized
@@ -39,13 +40,14 @@ class _Seen:
     log_scale: float = 0.0  # logarithm of the current factor of the body
     log_far: float = 0.0  # logarithm of the current factor of the distance
 
-    def target_logs(self, rules: SizeRules) -> tuple[float, float]:
+    def target_logs(self) -> tuple[float, float]:
         """Return the logarithms of the estimated factors of body and distance."""
         if self.size is None:
             return 0.0, 0.0
         height = self.stored.height if self.stored.height_given else self.size.height
-        scale = max(scale_to(height, self.stored.height, rules), _MIN_SCALE)
-        return math.log(scale), math.log(max(self.size.distance_scale, _MIN_SCALE))
+        scale = max(scale_to(height, self.stored.height), _MIN_SCALE)
+        far = 1.0 if self.stored.size_sigma else max(self.size.distance_scale, _MIN_SCALE)
+        return math.log(scale), math.log(far)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +60,26 @@ class LivePeople:
     feet_seen: Flags  # (P, 2)
     bones: F64  # (P, 16) m
     heights: list[float]  # m
-    given: list[bool]  # whether the height was given
+    given: list[bool]  # whether the height was given or measured
+    size_sigmas: list[float]  # as in `Work`
 
 
 class LiveGround:
     """Estimate of the scene of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
 
-    def __init__(
-        self, up: F64 | None, rules: Rules, *, camera_known: bool, measured: bool = False, background: bool = False
-    ) -> None:
+    def __init__(self, up: F64 | None, *, camera_known: bool, measured: bool = False, background: bool = False) -> None:
         """Start without people.
 
         Args:
             up: (3,) vector opposite to gravity in camera axes; None estimates it.
-            rules: Thresholds.
             camera_known: Whether the focal length is known.
             measured: Whether several cameras measure sizes and distances.
             background: Whether to solve in a thread.
         """
-        self._rules, self._measured = rules, measured
-        self._solver = SceneSolver(up, rules, measured=measured, background=background)
+        self._measured = measured
+        self._solver = SceneSolver(up, measured=measured, background=background)
         self._focal_known = camera_known or measured
-        self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
+        self._found = given_gravity(up) if up is not None else find_gravity([])
         self._given, self._found_at = up is not None, 0.0
         self._up = self._found.up.copy()
         self._log_focal = 0.0  # logarithm of the displayed focal length relative to the assumed one
@@ -111,7 +111,7 @@ class LiveGround:
     def update(self, people: LivePeople, time: float) -> list[float]:
         """Add the people of the next frame, and return the smooth upward shifts in m that put them on the floor."""
         # Shifts approach 0 for people too far above or below the floor.
-        rules, ids = self._rules.live, people.ids
+        ids = people.ids
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
         if len(ids) and self._first_time is None:
@@ -120,10 +120,11 @@ class LiveGround:
             one = self._people.setdefault(number, _Seen())
             stored = one.stored
             stored.bones, stored.height, stored.height_given = people.bones[row], people.heights[row], people.given[row]
-            if not stored.poses or time - stored.poses[-1].time >= rules.store_interval_s - 1e-6:
+            stored.size_sigma = people.size_sigmas[row]
+            if not stored.poses or time - stored.poses[-1].time >= LIVE.store_interval_s - 1e-6:
                 pose = StoredPose(time, people.joints[row].copy(), people.root[row].copy(), people.feet_seen[row])
                 stored.poses.append(pose)
-                while stored.poses[0].time < time - rules.memory_s:
+                while stored.poses[0].time < time - LIVE.memory_s:
                     stored.poses.popleft()
             one.last = time
         new = any(not self._people[number].has_target for number in ids)
@@ -149,10 +150,10 @@ class LiveGround:
 
     def height(self, number: int, own: float) -> tuple[float, float] | None:
         """Return the displayed height of a person of lifted height `own`, and its sigma, m; None while unknown."""
-        one, rules = self._people[number], self._rules.size
+        one = self._people[number]
         if one.size is None or one.stored.height_given:
             return None
-        fixed = rules.ankle_height_m + rules.crown_height_m
+        fixed = SIZE.ankle_height_m + SIZE.crown_height_m
         return fixed + math.exp(one.log_scale) * (own - fixed), (one.size.interval[1] - one.size.interval[0]) / 2
 
     def distance_sigma(self, number: int) -> float | None:
@@ -162,15 +163,14 @@ class LiveGround:
 
     def _start(self, now: list[int], time: float) -> None:
         """Start to estimate the scene again from the stored poses."""
-        rules = self._rules.live
         self._forget(time)
         assert self._first_time is not None
-        self._due = time + min(max(time - self._first_time, rules.first_update_s), rules.update_interval_s)
-        self._soon = time + rules.new_person_interval_s
+        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), LIVE.update_interval_s)
+        self._soon = time + LIVE.new_person_interval_s
         people = {number: one.stored for number, one in self._people.items() if one.stored.poses}
         before = None
         if not self._given and self._found.found_by != UNKNOWN:
-            aged = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory_s)
+            aged = self._found.sigma_degrees * (1 + (time - self._found_at) / LIVE.memory_s)
             before = World(self._found.rotation, 0.0, self._found.found_by, aged)
         self._solver.start(people, now, joined_lines(self._lines), self._focal_known, before)
 
@@ -184,7 +184,7 @@ class LiveGround:
                 self._people[number].size = size
         works = [self._work(one) for one in self._people.values() if one.stored.poses]
         if not self._found.floor_known:
-            floor = float(np.median([floor_under(work, self._found.rotation, self._rules) for work in works]))
+            floor = float(np.median([floor_under(work, self._found.rotation) for work in works]))
             self._found = replace(self._found, floor=floor)
         feet = [work.joints[:, ANKLES] + work.root[:, None] for work in works]
         middle, up = np.mean([ankles.reshape(-1, 3).mean(axis=0) for ankles in feet], axis=0), self._found.up
@@ -196,22 +196,21 @@ class LiveGround:
     def _work(self, one: _Seen) -> Work:
         """Return the stored poses of a person at the estimated size and focal length."""
         work = one.stored.work(-np.inf, 1.0 if self._measured else self._found.focal)
-        return work if one.size is None else resized(work, one.size, self._rules.size)
+        return work if one.size is None else resized(work, one.size)
 
     def _level(self, ids: list[int], time: float) -> None:
         """Update the shift of the people `ids` that places their recent feet on the common floor, as displayed."""
-        rules = self._rules
-        self._level_due = time + rules.live.floor_update_interval_s
+        self._level_due = time + LIVE.floor_update_interval_s
         for number in ids:
             one = self._people[number]
             if not one.has_target and (self._measured or one.size is not None):
                 one.has_target, one.shift = True, np.nan
-                one.log_scale, one.log_far = one.target_logs(rules.size)
-            work = one.stored.work(time - rules.live.floor_window_s, self.focal)
+                one.log_scale, one.log_far = one.target_logs()
+            work = one.stored.work(time - LIVE.floor_window_s, self.focal)
             work = replace(work, joints=math.exp(one.log_scale) * work.joints, root=math.exp(one.log_far) * work.root)
-            off = self._displayed_floor - floor_under(work, self._rotation, rules)
+            off = self._displayed_floor - floor_under(work, self._rotation)
             on_floor = one.size is not None and one.size.on_floor > 0.5
-            one.target_shift = off if on_floor or abs(off) <= rules.floor.max_step_m else 0.0
+            one.target_shift = off if on_floor or abs(off) <= FLOOR.max_step_m else 0.0
             if math.isnan(one.shift):
                 one.shift = one.target_shift
 
@@ -221,9 +220,8 @@ class LiveGround:
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
         """Move the displayed world towards the estimate, and return the upward shifts in m of the people `ids`."""
-        rules = self._rules.live
         if self._goal is not None:
-            share, near = (-math.expm1(-elapsed / seconds) for seconds in (rules.blend_s, rules.shift_blend_s))
+            share, near = (-math.expm1(-elapsed / seconds) for seconds in (LIVE.blend_s, LIVE.shift_blend_s))
             assert self._feet is not None
             self._feet = self._feet + share * (self._goal - self._feet)
             apart = self._found.up - self._up
@@ -245,17 +243,16 @@ class LiveGround:
             )
             for person in self._people.values():
                 person.shift += near * (person.target_shift - person.shift)
-                scale, far = person.target_logs(self._rules.size)
+                scale, far = person.target_logs()
                 person.log_scale += share * (scale - person.log_scale)
                 person.log_far += share * (far - person.log_far)
         return [self._people[number].shift for number in ids]
 
     def _forget(self, time: float) -> None:
         """Remove old poses, and surplus people who have left."""
-        rules = self._rules.live
-        kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory_s}
+        kept = {n: one for n, one in self._people.items() if one.last >= time - LIVE.memory_s}
         for one in kept.values():
-            while one.stored.poses and one.stored.poses[0].time < time - rules.memory_s:
+            while one.stored.poses and one.stored.poses[0].time < time - LIVE.memory_s:
                 one.stored.poses.popleft()
-        latest = sorted(kept, key=lambda n: kept[n].last)[-rules.max_people :]
+        latest = sorted(kept, key=lambda n: kept[n].last)[-LIVE.max_people :]
         self._people = {n: kept[n] for n in latest}

@@ -18,7 +18,6 @@ from pose.world.frame import UNKNOWN, World
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.ground import Ground, find_world, refound
 from pose.world.moving import refocused
-from pose.world.rules import Rules
 from pose.world.scene.lines import MIN_SEGMENTS, NO_LINES, LineEvidence
 from pose.world.work import Work
 
@@ -45,6 +44,7 @@ class StoredPerson:
     bones: F64 = field(default_factory=lambda: np.zeros(16))  # m
     height: float = 0.0  # m
     height_given: bool = False
+    size_sigma: float = 0.0  # as in `Work`
 
     def work(self, since: float = -np.inf, focal: float = 1.0) -> Work:
         """Return the poses from `since` s on, at least the last one, at a focal length relative to the assumed one."""
@@ -58,22 +58,22 @@ class StoredPerson:
             self.bones, self.height, times, joints, root, np.zeros((count, len(H36M17))), joints + root[:, None],
             np.array([pose.feet_seen for pose in kept]), ~none, none, np.zeros((count, len(LIMBS)), bool),
             np.zeros(count), np.zeros((count, len(H36M17)), np.uint8), height_given=self.height_given,
+            size_sigma=self.size_sigma,
         )  # fmt: skip
 
 
 class SceneSolver:
     """Solver of the scene, one solution at a time."""
 
-    def __init__(self, up: F64 | None, rules: Rules, *, measured: bool, background: bool) -> None:
+    def __init__(self, up: F64 | None, *, measured: bool, background: bool) -> None:
         """Start without a solution.
 
         Args:
             up: (3,) vertical; None estimates it.
-            rules: Thresholds.
             measured: Whether several cameras measure sizes and distances, so that only the vertical is unknown.
             background: Whether solutions are computed in a thread instead of at once.
         """
-        self._up, self._rules, self._measured, self._background = up, rules, measured, background
+        self._up, self._measured, self._background = up, measured, background
         self._thread: threading.Thread | None = None
         self._found: Ground | None = None
         self._seconds = 0.0  # duration of the last solution in a thread
@@ -125,10 +125,10 @@ class SceneSolver:
         return found
 
     def _solved(self, works: Mapping[int, Work], lines: LineEvidence, known: bool, before: World | None) -> Ground:
-        up, rules = self._up, self._rules
+        up = self._up
         if self._measured:
-            return _measured(works, up, before, rules)
-        found = find_world(works, up, rules, camera_known=known, lines=lines, candidates=_CANDIDATES)
+            return _measured(works, up, before)
+        found = find_world(works, up, camera_known=known, lines=lines, candidates=_CANDIDATES)
         focal = found.world.focal
         if focal != 1.0:
             turned = {
@@ -137,12 +137,12 @@ class SceneSolver:
                 for joints, root in [refocused(one.joints, one.root, np.full(len(one.root), focal))]
             }
             at_focal = replace(lines, ends=lines.ends / focal)
-            again = find_world(turned, up, rules, lines=at_focal, candidates=_CANDIDATES)
-            works, found = turned, refound(found, again, rules)
+            again = find_world(turned, up, lines=at_focal, candidates=_CANDIDATES)
+            works, found = turned, refound(found, again)
         if _replaces(found.world, before):
             return found
         assert before is not None
-        kept = find_world(works, before.up, rules, candidates=_CANDIDATES)
+        kept = find_world(works, before.up, candidates=_CANDIDATES)
         world = replace(found.world, rotation=before.rotation, floor=kept.world.floor, found_by=before.found_by)
         return replace(kept, world=replace(world, sigma_degrees=before.sigma_degrees))
 
@@ -151,20 +151,20 @@ def _replaces(world: World, before: World | None) -> bool:
     return before is None or before.found_by == UNKNOWN or world.sigma_degrees <= before.sigma_degrees
 
 
-def _measured(works: Mapping[int, Work], up: F64 | None, before: World | None, rules: Rules) -> Ground:
+def _measured(works: Mapping[int, Work], up: F64 | None, before: World | None) -> Ground:
     """Estimate vertical and floor of people at known sizes."""
     bodies = [BodyMotion(work.joints, work.root, work.times) for work in works.values()]
-    world = find_gravity(bodies, rules.gravity) if up is None else given_gravity(up)
+    world = find_gravity(bodies) if up is None else given_gravity(up)
     world = world if _replaces(world, before) or before is None else before
-    floors = {n: floor_under(work, world.rotation, rules) for n, work in works.items()}
+    floors = {n: floor_under(work, world.rotation) for n, work in works.items()}
     common = common_floor(list(floors.values()), [float(len(work.times)) for work in works.values()])
     return Ground(replace(world, floor=common, floor_known=True), floors, {})
 
 
-def floor_under(work: Work, rotation: F64, rules: Rules) -> float:
+def floor_under(work: Work, rotation: F64) -> float:
     """Return the height of the floor under a person along y after a rotation, m; that of the lower foot otherwise."""
     ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ rotation.T
-    floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
+    floor = own_floor(ankles, work.times, work.feet_seen)
     return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
-from pose.world.rules import RULES, FootingRules
+from pose.world.rules import FOOTING
 from pose.world.scenes import Scene
 
 _STEP_S = 0.1  # between estimates of the velocity
@@ -36,9 +36,7 @@ class PeoplePath:
     seen: float  # fraction of the time with standing feet in view
 
 
-def path_from_feet(
-    path: CameraPath, scenes: Iterable[Scene], samples: Iterable[F64], rules: FootingRules = RULES.footing
-) -> PeoplePath | None:
+def path_from_feet(path: CameraPath, scenes: Iterable[Scene], samples: Iterable[F64]) -> PeoplePath | None:
     """Add positions to a path, from samples (N, 6) of `lower_foot_velocities`; return None without standing feet.
 
     The samples are in the worlds of their scenes, with people at their final sizes; positions are at the lifted sizes,
@@ -51,7 +49,7 @@ def path_from_feet(
         times = path.times[frames]
         own = rows[(rows[:, 0] >= times[0]) & (rows[:, 0] <= times[-1])]
         grid = np.linspace(times[0], times[-1], max(2, round(float(np.ptp(times)) / _STEP_S) + 1))
-        velocities, seen = _velocities(own, grid, rules)
+        velocities, seen = _velocities(own, grid)
         shares.append((float(np.ptp(times)), float(seen.mean())))
         if not seen.any():
             continue
@@ -70,12 +68,12 @@ def path_from_feet(
     return PeoplePath(replace(path, positions=positions), distance, sigma, share)
 
 
-def _velocities(samples: F64, grid: F64, rules: FootingRules) -> tuple[F64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _velocities(samples: F64, grid: F64) -> tuple[F64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Return velocities (G, 2) m/s of the camera along x and z of the world, and (G,) whether feet show them."""
     found, seen, last = np.zeros((len(grid), 2)), np.zeros(len(grid), bool), None
     for row, time in enumerate(grid.tolist()):
         near = np.exp(-0.5 * ((samples[:, 0] - time) / _WINDOW_S) ** 2) * samples[:, 3]
-        velocity, support = _mode(samples, near, last, rules)
+        velocity, support = _mode(samples, near, last)
         if support >= _MIN_SAMPLES_S:
             found[row], seen[row], last = velocity, True, velocity
     if seen.any():  # without feet in view, the velocity changes evenly
@@ -84,22 +82,24 @@ def _velocities(samples: F64, grid: F64, rules: FootingRules) -> tuple[F64, np.n
     return -found, seen
 
 
-def _mode(samples: F64, near: F64, last: F64 | None, rules: FootingRules) -> tuple[F64, float]:
+def _mode(samples: F64, near: F64, last: F64 | None) -> tuple[F64, float]:
     """Return the most frequent velocity (2,) of the floor, and the weighted duration of the samples that have it."""
     if near.sum() < _MIN_SAMPLES_S:
         return np.zeros(2), 0.0
     sight = samples[:, 4:6]
-    level = samples[:, 1:3] + (1 / rules.along_share - 1) * (samples[:, 1:3] * sight).sum(axis=1, keepdims=True) * sight
+    level = (
+        samples[:, 1:3] + (1 / FOOTING.along_share - 1) * (samples[:, 1:3] * sight).sum(axis=1, keepdims=True) * sight
+    )
     starts = level[near.argsort()[-20:]]
     starts = starts if last is None else np.concatenate([last[None], starts])
     best, most = np.zeros(2), 0.0
     for start in starts:
         at = start
-        for width in np.geomspace(4 * rules.kernel_width_mps, rules.kernel_width_mps, _ITERATIONS // 4):
-            off = samples[:, 1:3] - (at - (1 - rules.along_share) * (sight @ at)[:, None] * sight)
+        for width in np.geomspace(4 * FOOTING.kernel_width_mps, FOOTING.kernel_width_mps, _ITERATIONS // 4):
+            off = samples[:, 1:3] - (at - (1 - FOOTING.along_share) * (sight @ at)[:, None] * sight)
             weight = near * np.exp(-0.5 * (off**2).sum(axis=1) / width**2)
             # Each sample measures the velocity across the line of sight better than along it.
-            scaled = np.eye(2) - (1 - rules.along_share**2) * sight[:, :, None] * sight[:, None, :]
+            scaled = np.eye(2) - (1 - FOOTING.along_share**2) * sight[:, :, None] * sight[:, None, :]
             matrix = np.einsum("n,nij->ij", weight, scaled) + 1e-9 * np.eye(2)
             at = np.linalg.solve(matrix, np.einsum("n,nij,nj->i", weight, scaled, level))
         support = float(weight.sum())

@@ -22,7 +22,6 @@ from pose.world.corrections import up_from_lines
 from pose.world.ground import find_world, refound
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
-from pose.world.rules import RULES, Rules
 from pose.world.scene.lines import evidence_from
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
 from pose.world.size import PersonSize
@@ -70,7 +69,6 @@ class PlacedRun:
         skeleton: Skeleton,
         camera: Camera,
         steps: Steps | None = None,
-        rules: Rules = RULES,
         join: bool = True,
         folder: Path | None = None,
     ) -> None:
@@ -103,13 +101,13 @@ class PlacedRun:
             with SeenPeople(skeleton, camera, folder) as people:
                 people.gather(results)
                 if len(people.frames):
-                    self._select_tracks(people, rules, join)
+                    self._select_tracks(people, join)
                     corrections = self._steps.corrections.renumbered(self.joined)
                     heights = dict(self._steps.heights)
                     for number, metres in corrections.heights.items():
                         heights[number] = metres
                     self._steps = replace(self._steps, heights=heights, corrections=corrections)
-                self._place(people, self._steps, rules, folder)
+                self._place(people, self._steps, folder)
                 if self.path is not None:
                     self.path = self.path.unknown_in(self._steps.without_world)
         except BaseException:
@@ -121,55 +119,53 @@ class PlacedRun:
         """Number of poses that were left out because they show no person."""
         return sum(map(len, self._left_out.values()))
 
-    def _select_tracks(self, people: SeenPeople, rules: Rules, join: bool) -> None:
+    def _select_tracks(self, people: SeenPeople, join: bool) -> None:
         scenes, given = SceneTimes.of(people.frames, people.cuts), self._steps.corrections
         if join:
             for number, person in list(people.items()):
-                shown = person_frames(person, scenes, rules.tracks)
+                shown = person_frames(person, scenes)
                 if number not in given.kept and not shown.all():
                     self._left_out[number] = set(person.times[~shown].tolist())
                     people.leave_out(number, self._left_out[number])
             self.dropped = self._left_out.keys() - people.keys()
             still = people if self.path is None else StaticPeople(people, self.path)
-            joins = find_joins(still, scenes.begins, rules.joins, given.apart)
+            joins = find_joins(still, scenes.begins, given.apart)
             self.joined = {n: to for n, to in joins.items() if self._steps.has_world(float(people[n].times[0]))}
             people.join(self.joined)
-        self.doubtful = _doubtful(people, scenes, rules) - given.renumbered(self.joined).kept
+        self.doubtful = _doubtful(people, scenes) - given.renumbered(self.joined).kept
 
-    def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
+    def _place(self, people: SeenPeople, steps: Steps, folder: Path | None) -> None:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
         floors, drawn = steps.corrections.floors, steps.corrections.lines
         with Works(folder) as first:
-            self._prepare(people, first, steps, rules)
+            self._prepare(people, first, steps)
             lines = partial(evidence_from, steps.lines, begins, path=steps.path)
-            found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
+            found = find_scenes(first, begins, steps.up, self.doubtful, steps.focal_known, floors, lines)
             if found is not None and drawn and steps.up is None:
                 steps = replace(steps, up=up_from_lines(drawn, found.first.ground.world, steps.path))
-                found = find_scenes(first, begins, steps.up, rules, self.doubtful, steps.focal_known, floors, lines)
+                found = find_scenes(first, begins, steps.up, self.doubtful, steps.focal_known, floors, lines)
             ground = None if found is None else found.first.ground
             if ground is None or ground.world.focal == 1.0:
-                self._put_on_floor(people, first, found, steps, rules)
+                self._put_on_floor(people, first, found, steps)
                 return
         with Works(folder) as second:  # at the focal length that was found
             steps = at_focal(steps, people.frames, ground.world.focal)
-            self._prepare(people, second, steps, rules)
+            self._prepare(people, second, steps)
             lines = partial(evidence_from, steps.lines, begins, path=steps.path)
-            again = find_scenes(second, begins, steps.up, rules, self.doubtful, given=floors, lines=lines)
+            again = find_scenes(second, begins, steps.up, self.doubtful, given=floors, lines=lines)
             assert again is not None
-            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one, rules)), steps, rules)
+            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps)
 
-    def _prepare(self, people: SeenPeople, works: Works, steps: Steps, rules: Rules) -> None:
+    def _prepare(self, people: SeenPeople, works: Works, steps: Steps) -> None:
         for number, person in people.items():
             if steps.has_world(float(person.times[0])):
-                works.add(number, prepare(number, person, people.frames, steps, rules))
+                works.add(number, prepare(number, person, people.frames, steps))
             else:
                 self.unplaced.add(number)
 
-    def _put_on_floor(
-        self, people: SeenPeople, works: Works, scene_worlds: SceneWorlds | None, steps: Steps, rules: Rules
-    ) -> None:
+    def _put_on_floor(self, people: SeenPeople, works: Works, scene_worlds: SceneWorlds | None, steps: Steps) -> None:
         if scene_worlds is None:
-            self.world = find_world(works, steps.up, rules).world
+            self.world = find_world(works, steps.up).world
             return
         self.world, self.scenes = scene_worlds.first.ground.world, list(scene_worlds.scenes.values())
         self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
@@ -179,7 +175,7 @@ class PlacedRun:
         if len(self.scenes) > 1:
             self.path = scene_worlds.aligned(self.path or static_path(people.frames, scene_worlds.begins))
         for number, work in works.items():
-            cleaned = put_on_floor(number, work, scene_worlds.at(float(work.times[0])).ground, steps, rules)
+            cleaned = put_on_floor(number, work, scene_worlds.at(float(work.times[0])).ground, steps)
             boxes = people.boxes(number, cleaned.times)
             doubtful = np.array(number in self.doubtful)
             named: dict[str, Any] = {
@@ -268,30 +264,25 @@ def doubtful_tracks(
     results: Iterable[FrameResult],
     skeleton: Skeleton,
     camera: Camera,
-    rules: Rules = RULES,
     folder: Path | None = None,
 ) -> set[int]:
     """Return the ids of tracks that may not show a person, for results without a world."""
     with SeenPeople(skeleton, camera, folder) as people:
         people.gather(results)
-        return _doubtful(people, SceneTimes.of(people.frames, people.cuts), rules) if people else set()
+        return _doubtful(people, SceneTimes.of(people.frames, people.cuts)) if people else set()
 
 
-def _doubtful(people: SeenPeople, scenes: SceneTimes, rules: Rules) -> set[int]:
+def _doubtful(people: SeenPeople, scenes: SceneTimes) -> set[int]:
     """Return the ids of rarely visible tracks, and of tracks that jitter over another track."""
     doubtful, jittering = set(), list[int]()
     for number, person in people.items():
-        if is_doubtful(person, scenes, rules.tracks):
+        if is_doubtful(person, scenes):
             doubtful.add(number)
-        elif jitters(person, scenes, rules.tracks):
+        elif jitters(person, scenes):
             jittering.append(number)
     for number in jittering:
         one = people[number]
-        if any(
-            overlaps_longer(one, other, rules.tracks)
-            for n, other in people.items()
-            if n != number and n not in doubtful
-        ):
+        if any(overlaps_longer(one, other) for n, other in people.items() if n != number and n not in doubtful):
             doubtful.add(number)
     return doubtful
 

@@ -14,7 +14,6 @@ from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.frame import UNKNOWN, World
 from pose.world.ground import Ground, find_world
-from pose.world.rules import RULES, Rules
 from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.work import Work
 
@@ -66,7 +65,7 @@ class SceneWorlds:
 
     def scaled(self, path: CameraPath) -> CameraPath:
         """Return the path with the positions of each scene at the scale of its people."""
-        if path.positions is None:
+        if path.positions is None or path.metric:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
@@ -78,7 +77,6 @@ def find_scenes(
     works: Mapping[int, Work],
     begins: Sequence[float],
     up: F64 | None = None,
-    rules: Rules = RULES,
     doubtful: Collection[int] = (),
     camera_known: bool = True,
     given: Mapping[int, tuple[float, float]] | None = None,
@@ -99,12 +97,12 @@ def find_scenes(
     for number in sorted(members):
         people = _Subset(works, members[number])
         known = camera_known or len(members) > 1
-        ground = find_world(people, up, rules, doubtful, known, given, lines(number))
+        ground = find_world(people, up, doubtful, known, given, lines(number))
         found_by = ground.world.found_by
         if found_by == UNKNOWN and len(members) > 1:
-            common = common or find_world(works, None, rules).world
+            common = common or find_world(works, None).world
             if common.found_by != UNKNOWN:
-                ground = find_world(people, common.up, rules, doubtful, given=given)
+                ground = find_world(people, common.up, doubtful, given=given)
         scenes[number] = Scene(number, float(begins[number]), ground, found_by, ground.world.floor_known)
     known_floors = [scene.ground.world.floor for scene in scenes.values() if scene.floor_known]
     if known_floors:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.structures.types import F64, Flags
 from pose.world.person import Person
-from pose.world.rules import RULES, TrackRules
+from pose.world.rules import TRACKS
 
 Pieces = list[tuple[int, int]]
 
@@ -40,42 +40,42 @@ class SceneTimes:
         return any(min(abs(first - at), abs(last - at)) <= within for at in [*self.begins, self.end])
 
 
-def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Flags:
+def person_frames(person: Person, scenes: SceneTimes) -> Flags:
     """Return (T,) whether frames of a track show a person; False in short, isolated pieces of the track."""
-    # A piece ends where the person is missing for longer than `rules.max_pause_s` and 2.5 frames. It is dropped if its
-    # duration times its mean fraction of detected joints is less than `rules.min_seen_s`, the person is detected for
-    # less than `rules.min_seen_share` of the time up to `rules.around_s` before and after it, and it is further than
-    # `rules.min_seen_s` from the start and end of its scene, where people enter and leave.
-    share = _detected_share(person, rules)
+    # A piece ends where the person is missing for longer than `TRACKS.max_pause_s` and 2.5 frames. It is dropped if its
+    # duration times its mean fraction of detected joints is less than `TRACKS.min_seen_s`, the person is detected for
+    # less than `TRACKS.min_seen_share` of the time up to `TRACKS.around_s` before and after it, and it is further than
+    # `TRACKS.min_seen_s` from the start and end of its scene, where people enter and leave.
+    share = _detected_share(person)
     kept = np.ones(len(person), bool)
-    for first, last in _pieces(person.times, scenes, rules):
+    for first, last in _pieces(person.times, scenes):
         begin, end = float(person.times[first]), float(person.times[last])
-        if (end - begin) * share[first : last + 1].mean() >= rules.min_seen_s or scenes.is_near_border(
-            begin, end, rules.min_seen_s
+        if (end - begin) * share[first : last + 1].mean() >= TRACKS.min_seen_s or scenes.is_near_border(
+            begin, end, TRACKS.min_seen_s
         ):
             continue
         scene = scenes.bounds(begin)
-        low, high = max(scene[0], begin - rules.around_s), min(scene[1], end + rules.around_s)
+        low, high = max(scene[0], begin - TRACKS.around_s), min(scene[1], end + TRACKS.around_s)
         near = (person.times >= low) & (person.times <= high)
-        kept[first : last + 1] = scenes.step * float(share[near].sum()) >= rules.min_seen_share * (high - low)
+        kept[first : last + 1] = scenes.step * float(share[near].sum()) >= TRACKS.min_seen_share * (high - low)
     return kept
 
 
-def is_doubtful(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
+def is_doubtful(person: Person, scenes: SceneTimes) -> bool:
     """Return whether a track may not be a person: it is short, or few of its frames or joints are detected."""
     if len(person) == 0:
         return True
-    share = _detected_share(person, rules)
+    share = _detected_share(person)
     seen = scenes.step * float(share.sum())
     first, last = scenes.bounds(float(person.times[0]))
-    least = min(rules.doubtful_seen_s, (last - first) / 2)
+    least = min(TRACKS.doubtful_seen_s, (last - first) / 2)
     spans = float(person.times[-1] - person.times[0])
-    return bool(seen < least or share.mean() < rules.doubtful_joint_share or seen < rules.min_seen_share * spans)
+    return bool(seen < least or share.mean() < TRACKS.doubtful_joint_share or seen < TRACKS.min_seen_share * spans)
 
 
-def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
+def jitters(person: Person, scenes: SceneTimes) -> bool:
     """Return whether the detected joints of a track jump from frame to frame, unlike those of a real person."""
-    seen, step = person.scores >= rules.min_score, scenes.step
+    seen, step = person.scores >= TRACKS.min_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
     if not known.any():
@@ -83,19 +83,19 @@ def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks
     boxes = _joint_boxes(person)
     off = np.linalg.norm(np.diff(person.rays, n=2, axis=0), axis=-1)[known]
     height = float(np.nanmedian(boxes[:, 3] - boxes[:, 1]))
-    return float(np.median(off)) > height * (rules.max_jitter_share + rules.jitter_growth_per_s2 * step**2)
+    return float(np.median(off)) > height * (TRACKS.max_jitter_share + TRACKS.jitter_growth_per_s2 * step**2)
 
 
-def overlaps_longer(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
+def overlaps_longer(person: Person, other: Person) -> bool:
     """Return whether boxes of `person` overlap those of a much longer track, maybe of the same body."""
-    if len(other) < rules.min_length_ratio * len(person):
+    if len(other) < TRACKS.min_length_ratio * len(person):
         return False
     _, person_rows, other_rows = np.intersect1d(person.times, other.times, return_indices=True)
     person_boxes, other_boxes = _joint_boxes(person)[person_rows], _joint_boxes(other)[other_rows]
     sides = np.minimum(person_boxes[:, 2:], other_boxes[:, 2:]) - np.maximum(person_boxes[:, :2], other_boxes[:, :2])
     areas = np.minimum(*((box[:, 2:] - box[:, :2]).prod(axis=1) for box in (person_boxes, other_boxes)))
-    covered = np.maximum(sides, 0).prod(axis=1) > rules.min_box_overlap_share * areas
-    return int(covered.sum()) >= rules.min_overlap_frame_share * len(person)
+    covered = np.maximum(sides, 0).prod(axis=1) > TRACKS.min_box_overlap_share * areas
+    return int(covered.sum()) >= TRACKS.min_overlap_frame_share * len(person)
 
 
 def _joint_boxes(person: Person) -> F64:
@@ -107,16 +107,16 @@ def _joint_boxes(person: Person) -> F64:
     return boxes
 
 
-def _detected_share(person: Person, rules: TrackRules) -> F64:
+def _detected_share(person: Person) -> F64:
     """Return (T,) fraction of detected joints."""
-    return np.asarray((person.scores >= rules.min_score).mean(axis=1))
+    return np.asarray((person.scores >= TRACKS.min_score).mean(axis=1))
 
 
-def _pieces(times: F64, scenes: SceneTimes, rules: TrackRules) -> Pieces:
+def _pieces(times: F64, scenes: SceneTimes) -> Pieces:
     """Return the indices of the first and last frame of each piece of a track."""
-    ends = np.flatnonzero(np.diff(times) > _max_pause_s(scenes, rules))
+    ends = np.flatnonzero(np.diff(times) > _max_pause_s(scenes))
     return list(zip([0, *(ends + 1).tolist()], [*ends.tolist(), len(times) - 1], strict=True))
 
 
-def _max_pause_s(scenes: SceneTimes, rules: TrackRules) -> float:
-    return max(rules.max_pause_s, 2.5 * scenes.step)
+def _max_pause_s(scenes: SceneTimes) -> float:
+    return max(TRACKS.max_pause_s, 2.5 * scenes.step)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
 from pose.world.gravity import ANKLES, BodyMotion, body_up
-from pose.world.rules import RULES, TravelRules
+from pose.world.rules import TRAVEL
 from pose.world.work import Work
 
 _CANDIDATES = 300  # candidate scales
@@ -39,7 +39,7 @@ class Scale:
 class _Samples:
     """Velocities of lower feet."""
 
-    feet: F64  # (N, 3) m/s, the component along the line of sight times `rules.along_share`
+    feet: F64  # (N, 3) m/s, the component along the line of sight times `TRAVEL.along_share`
     camera: F64  # (N, 3) units/s, velocities of the camera, with the same factor along the line of sight
     seconds: F64  # (N,) s, times
     people: NDArray[np.int64]  # (N,) track ids
@@ -48,29 +48,27 @@ class _Samples:
         return _Samples(self.feet[rows], self.camera[rows], self.seconds[rows], self.people[rows])
 
 
-def find_scale(
-    works: Mapping[int, Work], path: CameraPath, depth: float, rules: TravelRules = RULES.travel
-) -> Scale | str:
+def find_scale(works: Mapping[int, Work], path: CameraPath, depth: float) -> Scale | str:
     """Estimate the metric scale of a path's positions, or return the reason why there is none."""
     # The axes of `works` are those of the path, with the origin at the camera of each frame.
-    samples = _samples(works, path, rules)
+    samples = _samples(works, path)
     if len(samples.feet) < _MIN_SAMPLES:
         return "no standing feet are in view that give the scale"
-    value = _densest_scale(samples, depth, rules)
-    value, sigma = _refined(samples, value, rules)
-    if not sigma < rules.max_log_sigma:
+    value = _densest_scale(samples, depth)
+    value, sigma = _refined(samples, value)
+    if not sigma < TRAVEL.max_log_sigma:
         return "standing feet do not give the scale of the camera's path"
     for mask, strict in _parts(samples):
         part_samples = samples.select(mask)
-        part_value, part_sigma = _refined(part_samples, _densest_scale(part_samples, depth, rules), rules)
-        if (strict or part_sigma < rules.max_log_sigma) and not abs(
+        part_value, part_sigma = _refined(part_samples, _densest_scale(part_samples, depth))
+        if (strict or part_sigma < TRAVEL.max_log_sigma) and not abs(
             np.log(max(part_value, 1e-9) / value)
-        ) < rules.max_log_difference:
+        ) < TRAVEL.max_log_difference:
             return "people, or parts of the clip, contradict each other in the scale of the camera's path"
-    return Scale(value, float(np.linalg.norm([sigma, rules.feet_log_sigma, rules.height_log_sigma])))
+    return Scale(value, float(np.linalg.norm([sigma, TRAVEL.feet_log_sigma, TRAVEL.height_log_sigma])))
 
 
-def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) -> _Samples:
+def _samples(works: Mapping[int, Work], path: CameraPath) -> _Samples:
     assert path.positions is not None
     up = body_up(BodyMotion(work.joints, work.root, work.times) for work in works.values())
     speeds = np.gradient(path.positions, path.times, axis=0)
@@ -87,8 +85,8 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
         usable = work.feet_seen[every, low] & ~work.filled & np.isfinite(path.sigmas[rows])
         parts.append(
             _Samples(
-                _scaled_along_sight(velocity, line_of_sight, rules)[usable],
-                _scaled_along_sight(camera, line_of_sight, rules)[usable],
+                _scaled_along_sight(velocity, line_of_sight)[usable],
+                _scaled_along_sight(camera, line_of_sight)[usable],
                 work.times[usable],
                 np.full(int(usable.sum()), number),
             )
@@ -101,14 +99,14 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
     )  # fmt: skip
 
 
-def _scaled_along_sight(vectors: F64, line_of_sight: F64, rules: TravelRules) -> F64:
+def _scaled_along_sight(vectors: F64, line_of_sight: F64) -> F64:
     along = (vectors * line_of_sight).sum(axis=1, keepdims=True)
-    return np.asarray(vectors - (1 - rules.along_share) * along * line_of_sight)
+    return np.asarray(vectors - (1 - TRAVEL.along_share) * along * line_of_sight)
 
 
-def _densest_scale(samples: _Samples, depth: float, rules: TravelRules) -> float:
-    scales = np.geomspace(rules.min_background_m / depth, rules.max_background_m / depth, _CANDIDATES)
-    density = [float(_weights(samples, scale, 2 * rules.kernel_width_mps).sum()) for scale in scales]
+def _densest_scale(samples: _Samples, depth: float) -> float:
+    scales = np.geomspace(TRAVEL.min_background_m / depth, TRAVEL.max_background_m / depth, _CANDIDATES)
+    density = [float(_weights(samples, scale, 2 * TRAVEL.kernel_width_mps).sum()) for scale in scales]
     return float(scales[int(np.argmax(density))])
 
 
@@ -117,22 +115,22 @@ def _weights(samples: _Samples, scale: float, width: float) -> F64:
     return np.asarray(np.exp(-0.5 * (left * left).sum(axis=1) / width**2))
 
 
-def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float, float]:
+def _refined(samples: _Samples, scale: float) -> tuple[float, float]:
     """Return the refined scale, and the standard deviation of its logarithm."""
     square, product = (samples.camera**2).sum(axis=1), (samples.camera * samples.feet).sum(axis=1)
     weight = np.ones(len(square))
     for _ in range(_ITERATIONS):
-        weight = _weights(samples, scale, rules.kernel_width_mps)
+        weight = _weights(samples, scale, TRAVEL.kernel_width_mps)
         scale = -float(weight @ product) / max(float(weight @ square), 1e-12)
         if scale <= 0:
             return 1e-9, float("inf")
     score = weight * (product + scale * square)
     blocks = np.unique(
-        np.column_stack([samples.people, samples.seconds // rules.correlation_s]), axis=0, return_inverse=True
+        np.column_stack([samples.people, samples.seconds // TRAVEL.correlation_s]), axis=0, return_inverse=True
     )
     sums = np.bincount(blocks[1].ravel(), score)
     information = (
-        float(weight @ square) - float((weight * (product + scale * square) ** 2).sum()) / rules.kernel_width_mps**2
+        float(weight @ square) - float((weight * (product + scale * square) ** 2).sum()) / TRAVEL.kernel_width_mps**2
     )
     return scale, float(np.sqrt((sums**2).sum())) / max(information, 1e-12) / scale
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from pose.structures.types import F64, Flags
 from pose.world.gravity import ANKLES
-from pose.world.rules import RULES, TrimRules
+from pose.world.rules import TRIM
 
 
-def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Flags:
+def fully_visible(scores: F64) -> Flags:
     """Return (T,) whether frames show a person fully: enough of the joints and an ankle have scores (T, 17)."""
-    seen = scores >= rules.min_score
-    return np.asarray((seen.mean(axis=1) >= rules.min_visible_share) & seen[:, ANKLES].any(axis=1))
+    seen = scores >= TRIM.min_score
+    return np.asarray((seen.mean(axis=1) >= TRIM.min_visible_share) & seen[:, ANKLES].any(axis=1))
 
 
 def partial_frames(placed: F64, visible: Flags, visits: list[slice]) -> Flags:

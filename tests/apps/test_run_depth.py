@@ -44,7 +44,7 @@ def test_depth_images_set_camera_and_distance(depth, shared, tmp_path, capsys):
     ("words", "message"),
     [
         (["--depth", "no-such-folder"], "expected a folder with 16-bit PNG files"),
-        (["--depth", "a.mkv"], "export them as PNG"),
+        (["--depth", "a.mkv"], "expected a folder with 16-bit PNG files"),
         (["--depth-offset", "2"], "only with --depth"),
         (["--depth", ".", "--no-world"], "needs world coordinates"),
     ],

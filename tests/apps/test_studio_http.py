@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from contextlib import suppress
+from pathlib import Path
 
 import aiohttp
 import av
@@ -15,6 +16,8 @@ import pytest
 from mutations import one_line
 from pose_apps.studio.command import main
 from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
+from pose_apps.studio.jobs import Jobs
+from pose_apps.studio.preview import is_quick, write_preview
 from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
 from pose_apps.studio.server import Studio, StudioSettings
 from pose_apps.view import main as view
@@ -25,6 +28,7 @@ from pose.live.web.settings import WebSettings
 from pose.results import load_poses
 from pose.results.edits import parse_edits, read_edits
 from pose.results.recorded import write_results
+from pose.video import VideoWriter, open_source
 
 TOKEN = "a token of more than sixteen letters"
 FRAMES = 700
@@ -39,14 +43,28 @@ def edits_of(*entries):
     return {"format": "pose-edits", "version": 1, "edits": list(entries)}
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No worker starts before a request needs it, and a wrong token costs no time."""
+    monkeypatch.setattr(Jobs, "warm", lambda *given: None)
+    for module in ("server", "uploads"):
+        monkeypatch.setattr(f"pose_apps.studio.{module}.WRONG_TOKEN_DELAY_S", 0)
+
+
+@pytest.fixture(scope="module")
+def first_result(tmp_path_factory) -> Path:
+    path, rng = tmp_path_factory.mktemp("first") / "first.npz", np.random.default_rng(0)
+    write_results([random_result(rng, index, index % 3) for index in range(FRAMES)], run_info(), {"npz": path})
+    return path
+
+
 @pytest.fixture
-def projects(tmp_path, rng) -> Projects:
+def projects(tmp_path, first_result) -> Projects:
     """A folder with one clip that is ready."""
     known = Projects(tmp_path / "studio")
     project = known.create("Squats of Ærø.mp4", "fast", None)
     project.clip.write_bytes(bytes(range(256)) * 8)
-    results = [random_result(rng, index, index % 3) for index in range(FRAMES)]
-    write_results(results, run_info(), {"npz": project.result(FIRST)})
+    shutil.copyfile(first_result, project.result(FIRST))
     project.state = DONE
     known.add(project)
     return known
@@ -66,7 +84,10 @@ def served(projects, ask, **limits):
 
                 async def request(method, path, **options):
                     headers = {"Authorization": f"Bearer {TOKEN}"} | options.pop("headers", {})
+                    headers_only = options.pop("headers_only", False)
                     async with session.request(method, path, headers=headers, **options) as response:
+                        if headers_only:
+                            return dict(response.headers)
                         body = await response.read()
                         is_json = response.content_type == "application/json"
                         return response.status, json.loads(body) if is_json else body
@@ -80,6 +101,20 @@ def served(projects, ask, **limits):
     return asyncio.run(run())
 
 
+def refused(projects, method, path, requests, **limits):
+    """The texts with which the studio refuses each of the requests, one line each."""
+
+    async def ask(request):
+        return [await request(method, path, **options) for options in requests]
+
+    answers = served(projects, ask, **limits)
+    assert [status for status, _ in answers] == [400] * len(requests)
+    texts = [said.decode() for _, said in answers]
+    for text in texts:
+        one_line(PoseError(text))
+    return texts
+
+
 def only(projects) -> Project:
     (project,) = projects
     return project
@@ -89,19 +124,18 @@ def of(projects, rest=""):
     return f"/api/v1/projects/{only(projects).id}{rest}"
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}]
-)
-def test_nothing_is_told_without_the_token(projects, headers):
+def test_nothing_is_told_without_the_token(projects):
     async def ask(request):
-        paths = ["/api/v1", "/api/v1/projects", of(projects), of(projects, "/video"), of(projects, "/edits")]
-        answers = [await request("GET", path, headers=headers) for path in paths]
-        answers.append(
-            await request("POST", of(projects, "/edits"), json={"revision": 0, "position": 0}, headers=headers)
-        )
-        return [status for status, _ in answers]
+        statuses = []
+        for given in ("", "Bearer wrong", TOKEN):
+            headers = {"Authorization": given}
+            for path in ("/api/v1", "/api/v1/projects", of(projects), of(projects, "/video"), of(projects, "/edits")):
+                statuses.append((await request("GET", path, headers=headers))[0])
+            change = {"revision": 0, "position": 0}
+            statuses.append((await request("POST", of(projects, "/edits"), json=change, headers=headers))[0])
+        return statuses
 
-    assert served(projects, ask) == [403] * 6
+    assert served(projects, ask) == [403] * 18
 
 
 def test_other_pages_and_names_are_refused(projects):
@@ -120,9 +154,12 @@ def test_frames_are_those_of_the_result(projects):
     async def ask(request):
         meta = (await request("GET", of(projects, "/results/first")))[1]
         part = (await request("GET", of(projects, "/results/first/frames?first=600&count=9999")))[1]
-        return meta, part
+        limits = [(await request("GET", of(projects, f"/results/first/frames?{query}")))[1]["count"]
+                  for query in ("first=0&count=999999", "first=99999")]  # fmt: skip
+        return meta, part, limits
 
-    meta, part = served(projects, ask)
+    meta, part, limits = served(projects, ask)
+    assert limits == [MAX_FRAMES, 0]
     assert meta["frames"] == FRAMES
     assert [person["id"] for person in meta["people"]] == list(table.people)
     assert all(len(base64.b64decode(person["bins"])) == min(BINS, FRAMES) for person in meta["people"])
@@ -136,15 +173,6 @@ def test_frames_are_those_of_the_result(projects):
             seen = table.scores[row] > 0
             assert np.abs(points[position][seen] / PIXEL_PARTS - table.keypoints[row][seen]).max() <= 0.5 / PIXEL_PARTS
             assert (points[position][~seen] == MISSING).all()
-
-
-def test_a_portion_has_a_limit(projects):
-    async def ask(request):
-        part = (await request("GET", of(projects, "/results/first/frames?first=0&count=999999")))[1]
-        beyond = (await request("GET", of(projects, "/results/first/frames?first=99999")))[1]
-        return part["count"], beyond["count"]
-
-    assert served(projects, ask) == (MAX_FRAMES, 0)
 
 
 def test_the_history_keeps_every_step_and_refuses_an_outdated_change(projects, tmp_path):
@@ -171,9 +199,9 @@ def test_the_history_keeps_every_step_and_refuses_an_outdated_change(projects, t
     assert json.loads((only(projects).folder / "edits.json").read_text())["edits"] == states[6][1]["edits"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_hostile_edits_are_refused_in_one_line_and_change_nothing(projects):
+    before = only(projects).shown()
+    bodies = [
         {"revision": 0, "edits": edits_of({"edit": "rename", "person": DELETE["person"], "name": "<script>"})},
         {"revision": 0, "edits": edits_of(entry(until=-1))},
         {"revision": 0, "edits": edits_of(*[DELETE] * 10_001)},
@@ -183,63 +211,39 @@ def test_the_history_keeps_every_step_and_refuses_an_outdated_change(projects, t
         {"revision": 0, "position": 0, "run": "x"},
         [],
         "x",
-    ],
-)
-def test_hostile_edits_are_refused_in_one_line_and_change_nothing(projects, body):
-    before = only(projects).shown()
-
-    async def ask(request):
-        return await request("POST", of(projects, "/edits"), json=body)
-
-    status, said = served(projects, ask)
-    assert status == 400
-    one_line(PoseError(said.decode()))
+    ]
+    refused(projects, "POST", of(projects, "/edits"), [{"json": body} for body in bodies])
     assert only(projects).shown() == before
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/results/..%2f..%2fx", "/results/first.npz", "/results/0123456789abcdef", "/results/first/exports/sh",
-     "/results/first/frames?first=-1", "/results/first/frames?first=1e9", "/thumbnail"],
-)  # fmt: skip
-def test_no_other_file_or_value_is_reached(projects, path):
+def test_no_other_file_or_value_is_reached(projects):
+    paths = ("/results/..%2f..%2fx", "/results/first.npz", "/results/0123456789abcdef", "/results/first/exports/sh",
+             "/results/first/frames?first=-1", "/results/first/frames?first=1e9", "/thumbnail", "/video?camera=2",
+             "/video?preview=1")  # fmt: skip
+
     async def ask(request):
-        return await request("GET", of(projects, path))
+        return [await request("GET", of(projects, path)) for path in paths]
 
-    status, said = served(projects, ask)
-    assert status in (400, 404)
-    assert len(said.splitlines()) <= 1
+    for path, (status, said) in zip(paths, served(projects, ask), strict=True):
+        assert status in (400, 404), path
+        assert len(said.splitlines()) <= 1, path
 
 
-@pytest.mark.parametrize("name", ["../x.mp4", "x.sh", "a\nb.mp4", "", "x" * 300 + ".mp4", "<b>.mp4", ".mp4/.."])
-def test_a_hostile_name_of_a_video_is_refused(projects, name):
-    async def ask(request):
-        return await request("POST", "/api/v1/projects", params={"name": name}, data=b"x")
-
-    status, said = served(projects, ask)
-    assert status == 400
-    one_line(PoseError(said.decode()))
+def test_hostile_names_of_videos_are_refused(projects):
+    names = ("../x.mp4", "x.sh", "a\nb.mp4", "", "x" * 300 + ".mp4", "<b>.mp4", ".mp4/..")
+    refused(projects, "POST", "/api/v1/projects", [{"params": {"name": name}, "data": b"x"} for name in names])
     assert len(list(projects.folder.iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    ("query", "data", "said"),
-    [
-        ({"name": "x.mp4"}, b"not a video", "x.mp4"),
-        ({"name": "x.mp4"}, b"x" * 3000, "larger than"),
-        ({"name": "x.mp4", "preset": "evil"}, b"x", "preset"),
-        ({"name": "x.mp4", "height": "nan"}, b"x", "height"),
-        ({"name": "x.mp4", "height": "tall"}, b"x", "height"),
-    ],
-)
-def test_what_is_no_video_leaves_no_trace(projects, query, data, said):
-    async def ask(request):
-        return await request("POST", "/api/v1/projects", params=query, data=data)
-
-    status, text = served(projects, ask, max_gigabytes=2e-6)
-    assert status == 400
-    assert said in text.decode()
-    one_line(PoseError(text.decode()))
+def test_what_is_no_video_leaves_no_trace(projects):
+    cases = {
+        "x.mp4": ({}, b"not a video"), "larger than": ({}, b"x" * 3000), "preset": ({"preset": "evil"}, b"x"),
+        "height": ({"height": "nan"}, b"x"), "expected metres": ({"height": "tall"}, b"x"),
+    }  # fmt: skip
+    requests = [{"params": {"name": "x.mp4"} | query, "data": data} for query, data in cases.values()]
+    texts = refused(projects, "POST", "/api/v1/projects", requests, max_gigabytes=2e-6)
+    for said, text in zip(cases, texts, strict=True):
+        assert said in text
     assert len(list(projects.folder.iterdir())) == 1
 
 
@@ -306,6 +310,41 @@ def tiny(tmp_path) -> bytes:
     return (tmp_path / "tiny.mp4").read_bytes()
 
 
+def test_the_page_plays_a_copy_with_the_same_times_and_frequent_key_frames(tmp_path, monkeypatch):
+    clip, copy, times = tmp_path / "a.mp4", tmp_path / "b.mp4", np.cumsum([0.0, *[0.04, 0.03, 0.05] * 10])
+    with VideoWriter(clip, (1001, 301), fps=25) as writer:
+        for number, time in enumerate(times):
+            writer.write(np.full((301, 1001, 3), 8 * number, np.uint8), time)
+    monkeypatch.setattr("pose_apps.studio.preview.MAX_SEEK_PIXELS", 5e6)
+    assert not is_quick(clip)
+    write_preview(clip, copy)
+    assert is_quick(copy)
+    with open_source(copy) as source, av.open(str(copy)) as container:
+        frames = list(source)
+        keys = [entry.timestamp for entry in container.streams.video[0].index_entries if entry.is_keyframe]
+        tick = container.streams.video[0].time_base
+    assert source.info.size == (960, 290)
+    assert [frame.time for frame in frames] == pytest.approx(times, abs=1e-3)
+    assert [frame.image.mean() for frame in frames] == pytest.approx(8 * np.arange(len(times)), abs=4)
+    assert np.diff(keys).max() * tick < 0.3
+
+
+@pytest.mark.slow
+def test_a_worker_copies_only_videos_that_need_it(projects, tiny):
+    only(projects).clip.write_bytes(tiny)  # MPEG-4, which browsers do not play
+
+    async def ask(request):
+        solved = (await request("POST", of(projects, "/solve"), json=edits_of()))[0]
+        while not (shown := (await request("GET", of(projects)))[1])["previews"]:
+            await asyncio.sleep(0.1)
+        return solved, shown["previews"], [await request("GET", of(projects, f"/video?preview={n}")) for n in (0, 1)]
+
+    solved, previews, videos = served(projects, ask)
+    assert (solved, previews) == (200, [1])
+    assert videos[0] == (200, tiny)
+    assert videos[1] == (200, only(projects).preview(1).read_bytes())
+
+
 def test_videos_of_several_cameras_wait_for_each_other(projects, tiny):
     async def ask(request):
         new = (await request("POST", "/api/v1/projects", params={"name": "a.mp4", "cameras": "2"}, data=tiny))[1]
@@ -360,15 +399,12 @@ def test_a_phone_sends_videos_with_its_own_key_and_sees_nothing(projects, tiny, 
         own = await request("GET", "/api/v1/projects", headers={"Authorization": f"Bearer {key}"})
         return known["code"], statuses, own[0]
 
+    assert served(projects, lambda request: request("GET", "/api/v1/phone"))[0] == 404
     code, statuses, own = served(projects, ask, phone=True)
     assert statuses == [201, 403, 403, 403, 200, 200, 404, 404]
     assert own == 403
     assert [project.name for project in made] == ["p.mp4"]
     assert {len(row) for row in code} == {len(code)}
-
-
-def test_there_is_no_phone_without_the_option(projects):
-    assert served(projects, lambda request: request("GET", "/api/v1/phone"))[0] == 404
 
 
 def test_a_report_is_shown_without_access_to_the_studio(projects, monkeypatch):
@@ -378,34 +414,16 @@ def test_a_report_is_shown_without_access_to_the_studio(projects, monkeypatch):
 
     monkeypatch.setattr(Studio, "_written", written)
 
-    async def run():
-        settings = WebSettings(port=0, token=TOKEN)
-        studio = Studio(StudioSettings(settings=settings, max_gigabytes=1), projects)
-        bound = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(studio.run(bound.set_result))
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        try:
-            async with (
-                aiohttp.ClientSession(f"http://127.0.0.1:{await bound}") as session,
-                session.get(of(projects, "/results/first/exports/report?show=1"), headers=headers) as response,
-            ):
-                return dict(response.headers)
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-    headers = asyncio.run(run())
+    report = of(projects, "/results/first/exports/report?show=1")
+    headers = served(projects, lambda request: request("GET", report, headers_only=True))
     assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts; default-src 'none'")
     assert headers["Content-Disposition"] == "inline"
 
 
-@pytest.mark.parametrize("body", [{"link": "sh"}, {"link": "osc", "address": "x,mcap=/tmp/x"}, {"link": ["osc"]}, {},
-                                  {"link": "osc", "address": "127.0.0.1:99999999"}])  # fmt: skip
-def test_hostile_receivers_are_refused_in_one_line(projects, body):
-    status, said = served(projects, lambda request: request("POST", of(projects, "/results/first/send"), json=body))
-    assert status == 400
-    one_line(PoseError(said.decode()))
+def test_hostile_receivers_are_refused_in_one_line(projects):
+    bodies = ({"link": "sh"}, {"link": "osc", "address": "x,mcap=/tmp/x"}, {"link": ["osc"]}, {},
+              {"link": "osc", "address": "127.0.0.1:99999999"})  # fmt: skip
+    refused(projects, "POST", of(projects, "/results/first/send"), [{"json": body} for body in bodies])
 
 
 def test_blender_gets_the_characters(projects, tmp_path, monkeypatch):

@@ -1,18 +1,22 @@
 """People of several cameras: who is doubtful, and whose heights set the scale."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scenes
 
 from pose.multiview.calibrate import Known
+from pose.multiview.corrections import vertical_of
 from pose.multiview.motions import stature_of
 from pose.multiview.rig import find_rig
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
 from pose.results import RunInfo
 from pose.structures.camera import Camera
+from pose.structures.rotations import about, to_matrix
 from pose.structures.skeletons import COCO17
+from pose.world.corrections import Corrections, GivenContact
 
 NAMES = ["left", "right"]
 
@@ -34,7 +38,7 @@ def filmed():
 RIGS = {}  # by the frames of the tracks
 
 
-def scene_of(monkeypatch, views, tracks, **given):
+def scene_of(monkeypatch, views, tracks, plans=None, **given):
     key = tuple(float(track.keypoints.sum()) for track in tracks)
     rig = RIGS[key] if key in RIGS else find_rig(tracks, scenes.exact(views), NAMES, Known(poses=True, clocks=True))
     RIGS[key] = rig
@@ -46,7 +50,7 @@ def scene_of(monkeypatch, views, tracks, **given):
         )
         for index, (view, camera) in enumerate(zip(views, rig.cameras, strict=True))
     ]  # fmt: skip
-    return find_scene(runs, NAMES, Given(**given))
+    return find_scene(runs, NAMES, Given(**given), plans)
 
 
 def described(scene):
@@ -100,3 +104,42 @@ def test_heights_that_contradict_the_images_are_named(monkeypatch, filmed):
     assert "1:1.50,2:1.90" in scene.rig.notes[0]
     assert "no person has the id 7; ids: 1, 2" in scene.rig.notes[1]
     assert scene.scale_sigma > 0.1
+
+
+def plan_of(**given):
+    """The edits of one camera, as `EditPlan` has them."""
+    blank = {"corrections": Corrections(), "names": {}, "deleted": set(), "drawn": [], "settings": lambda joined: {}}
+    return SimpleNamespace(**blank | given)
+
+
+def test_edits_of_any_camera_change_people_and_world(monkeypatch, filmed):
+    views, tracks = filmed
+    plain = scene_of(monkeypatch, views, tracks)
+    _, before = described(plain)
+    said = Corrections({2: 1.5}, {1: (1.0, 0.3)}, (GivenContact(1, 0, 0.5, 1.5, on=False),))
+    scene = scene_of(monkeypatch, views, tracks, {1: plan_of(corrections=said, names={2: "Bob", 7: "nobody"})})
+    info = RunInfo(source="left, right", fps=scene.line.fps, camera=None, skeleton=COCO17)
+    results, info = results_of(scene, [[], []], info)
+    assert stature_of(scene.motions[1]) == pytest.approx(1.5, rel=2e-3)
+    assert info.settings["names"] == {"2": "Bob"}
+    own = scene.rig.cameras[1].common_time(np.array([0.5, 1.0, 1.5]))
+    at = int(np.abs(scene.line.times - own[1]).argmin())
+    here = scene.motions[0].frames == at
+    ankles = info.world.world.place(scene.motions[0].joints[here][:, [3, 6]].astype(np.float64))
+    assert ankles[..., 1].min() == pytest.approx(0.08 + 0.3, abs=0.02)
+    off = [result.placed.contacts[0, 0] for result in results if own[0] <= result.time <= own[2]]
+    assert len(off) > 10
+    assert set(off) == {0.0}
+
+    alone = scene_of(monkeypatch, views, tracks, {0: plan_of(deleted={2})})
+    assert [len(motion.frames) for motion in alone.motions] == [len(plain.motions[0].frames)]
+
+    true = before.world.up
+    camera = plain.rig.cameras[1]
+    ends = camera.project(camera.to_world(np.array([[0.4, 0.0, 4.0]])) + np.outer([0.0, 1.0], true))
+    assert vertical_of(plain.rig, {1: plan_of(drawn=[ends])}, before.world) == pytest.approx(true, abs=1e-6)
+    lean = to_matrix(about(np.array([1.0, 0.0, 0.0]), np.array(0.1)))
+    leaning = replace(before.world, rotation=before.world.rotation @ lean)
+    found = vertical_of(plain.rig, {1: plan_of(drawn=[ends])}, leaning)
+    normal = np.cross(*(np.column_stack([camera.unproject(ends), np.ones(2)]) @ camera.rotation))
+    assert abs(found @ normal / np.linalg.norm(normal)) < 0.01  # the line is vertical now

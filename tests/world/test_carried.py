@@ -20,7 +20,7 @@ from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.world.carried import RunData
 from pose.world.clean import Steps, prepare
 from pose.world.placing import place_run
-from pose.world.rules import RULES
+from pose.world.rules import TRAVEL
 from pose.world.run import PlacedRun
 from pose.world.store import SeenPeople
 from pose.world.travel_scale import Scale, find_scale
@@ -100,12 +100,13 @@ def test_standing_feet_give_the_scale_of_the_path(walk):
     assert 0.1 < scale.sigma < 0.15
 
 
-def test_contradicting_people_give_no_scale(walk):
+def test_contradicting_people_give_no_scale(walk, monkeypatch):
     """One of them moves as if the camera had gone half as far: a treadmill, or a wrong body."""
     pairs = zip(results_of({1: walk}, TURNS, PLACES), results_of({2: walk}, TURNS, PLACES / 2), strict=True)
     results = [FrameResult(both(a.people, b.people), both(a.poses, b.poses)) for a, b in pairs]
     path = path_of(PLACES, TURNS)
-    found = find_scale(works_of(results, path), path, DEPTH, replace(RULES.travel, max_log_sigma=0.5))
+    monkeypatch.setattr("pose.world.travel_scale.TRAVEL", replace(TRAVEL, max_log_sigma=0.5))
+    found = find_scale(works_of(results, path), path, DEPTH)
     assert isinstance(found, str)
     assert "contradict" in found
 

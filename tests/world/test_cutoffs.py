@@ -13,7 +13,7 @@ from pose.structures.smooth import zero_phase
 from pose.world.clean import Steps, clean
 from pose.world.cutoffs import GROUPS, all_at, find_cutoffs, smooth_person
 from pose.world.feet import path_correction, view_axes
-from pose.world.rules import RULES
+from pose.world.rules import SMOOTH
 
 ARMS = GROUPS["arms"]
 
@@ -30,27 +30,27 @@ def waving(hertz, noise_m, rng, seconds=8.0):
 
 def test_fast_arms_get_a_higher_cut_off_than_the_quiet_rest(rng):
     person, exact = waving(6.0, 0.002, rng)
-    found = find_cutoffs(person, [slice(0, len(person))], RULES.smooth)
+    found = find_cutoffs(person, [slice(0, len(person))])
     assert found.arms > 8
-    assert found.trunk == found.legs == RULES.smooth.min_cutoff_hz
+    assert found.trunk == found.legs == SMOOTH.min_cutoff_hz
 
     def error(cutoffs):
         smooth, _ = smooth_person(person.joints, person.root, person.times, cutoffs)
         return np.abs(smooth - exact)[len(person) // 2 : -30, ARMS].mean()
 
-    assert error(found) < 0.5 * error(all_at(RULES.smooth.min_cutoff_hz))
+    assert error(found) < 0.5 * error(all_at(SMOOTH.min_cutoff_hz))
 
 
 def test_noise_alone_and_short_clips_keep_the_smallest_cut_off(rng):
     person, _ = waving(1.0, 0.01, rng)
     for parts in ([slice(0, len(person))], [slice(0, 8)], []):
-        assert find_cutoffs(person, parts, RULES.smooth) == all_at(RULES.smooth.min_cutoff_hz)
+        assert find_cutoffs(person, parts) == all_at(SMOOTH.min_cutoff_hz)
 
 
 def test_a_low_frame_rate_keeps_the_smallest_cut_off(rng):
     person, _ = waving(1.0, 0.01, rng)
     slow = replace(person, times=np.arange(len(person)) / 5)  # too few cut-offs for a line of residuals
-    assert find_cutoffs(slow, [slice(0, len(slow))], RULES.smooth) == all_at(RULES.smooth.min_cutoff_hz)
+    assert find_cutoffs(slow, [slice(0, len(slow))]) == all_at(SMOOTH.min_cutoff_hz)
 
 
 def test_a_given_cut_off_holds_for_all_joints(rng):

@@ -13,12 +13,12 @@ from benchmarks.world import angle_between
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
-from pose.world import live_scene
+from pose.world import live_ground, live_scene
 from pose.world.clean import Steps
 from pose.world.frame import UNKNOWN, rotation_of, up_of
 from pose.world.height import stature
 from pose.world.live import LiveWorld
-from pose.world.rules import RULES
+from pose.world.live_rules import LIVE
 from pose.world.scene.segments import find_segments
 
 NOISE_PX, NOISE_M = 3.0, 0.02
@@ -200,19 +200,19 @@ def test_person_without_3d_has_no_position():
     assert np.isfinite(stacked(placed)[33:]).all()
 
 
-def test_departed_people_are_forgotten_and_the_world_kept():
+def test_departed_people_are_forgotten_and_the_world_kept(monkeypatch):
     """Nine visitors, one after the other: memory has room for three."""
     lifted, seen, up = filmed(walking(1.0), pitch=-12)
-    rules = replace(RULES, live=replace(RULES.live, max_people=3))
-    world = LiveWorld(seen.camera, rules=rules)
+    monkeypatch.setattr(live_ground, "LIVE", replace(LIVE, max_people=3))
+    world = LiveWorld(seen.camera)
     most = 0
     for visitor in range(9):
         run(world, frames(lifted, seen, number=visitor + 1, start=2.5 * visitor))
         most = max(most, len(world._people), len(world._ground._people))
-    assert most <= rules.live.max_people + 1
+    assert most <= 3 + 1
     assert angle_between(world.world.up, up) < 3
     poses = sum(len(one.stored.poses) for one in world._ground._people.values())
-    assert poses <= (rules.live.max_people + 1) * (RULES.live.memory_s / RULES.live.store_interval_s + 1)
+    assert poses <= (3 + 1) * (LIVE.memory_s / LIVE.store_interval_s + 1)
 
 
 @pytest.mark.parametrize(

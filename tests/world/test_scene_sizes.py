@@ -15,7 +15,7 @@ from pose.world.frame import World, up_of
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_world, refound
 from pose.world.height import stature
-from pose.world.rules import RULES
+from pose.world.rules import GRAVITY
 from pose.world.scene.evidence import child_probability, evidence_of
 from pose.world.scene.model import ANKLE_HEIGHT_M, FAR_LOG_BIAS, FOCAL_SIGMA, SIZE, SceneModel
 from pose.world.scene.solve import solve
@@ -196,10 +196,10 @@ def test_two_verticals_widen_the_uncertainty():
     assert solve([person(-1, 4), person(0.5, 6), person(2, 9)], 0.0).second_up == 0
 
 
-@pytest.mark.parametrize(("before", "expected"), [("unknown", RULES.gravity.max_sigma_degrees), ("lines", 1.4)])
+@pytest.mark.parametrize(("before", "expected"), [("unknown", GRAVITY.max_sigma_degrees), ("lines", 1.4)])
 def test_a_vertical_at_a_found_focal_length_keeps_the_uncertainty_from_before(before, expected):
     """It was NaN, which no JSON file can have, if the vertical was unknown before."""
     sigma = math.nan if before == "unknown" else 1.4
     first = Ground(World(np.eye(3), 0.0, before, sigma, focal=1.2), {}, {})
-    world = refound(first, Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {}), RULES).world
+    world = refound(first, Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {})).world
     assert (world.sigma_degrees, world.focal, world.found_by) == (expected, 1.2, "lines")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.results.cache.run import Found
     from pose.results.cameras import ResultCamera
+    from pose.results.edits import Edit
     from pose.structures.skeletons import Skeleton
     from pose.structures.types import FrameResult
     from pose.video import Source
@@ -96,9 +97,10 @@ def process_cameras(
 ) -> CamerasOutcome:
     """Process videos of several cameras and write all requested files into the folder `config.out`."""
     from pose.results.cameras import cameras_text, result_cameras
+    from pose.results.edits import given_edits
     from pose.results.recorded import write_results
 
-    wanted = planned_outputs(config, videos, context)
+    wanted, edits = planned_outputs(config, videos, context), given_edits(config.edits)
     setup = setup_of(videos, cameras, config.height)
     with (
         wanted.ready_folder([CAMERAS_FILE]) as written,
@@ -107,14 +109,16 @@ def process_cameras(
         pipeline = networks()
         tally, tallies = Tally(), defaultdict[str, Tally](Tally)
         up = read_up(config.pitch, config.roll)
-        with tracked_cameras(videos, pipeline, setup, context, interrupts, tallies, written.folder, workers) as run:
+        with tracked_cameras(
+            videos, pipeline, setup, context, interrupts, tallies, written.folder, workers, edits
+        ) as run:
             with interrupts.raised_after(0):
                 run.fuse(up)
                 context.warn(run.scene.rig.notes)
                 info, texts = run.info, {written.folder / CAMERAS_FILE: cameras_text(run.scene.cameras)}
                 write_results(run.results, info, written.files, texts=texts, seen=partial(_count, tally, info.skeleton))
                 if written.overlay is not None:
-                    _draw([videos[index] for index in run.scene.kept], run, written.overlay, context)
+                    draw_cameras([videos[index] for index in run.scene.kept], run, written.overlay, context)
             cached = min((one.cached for one in run.cameras), key=("nothing", "people", "everything").index)
             assert info.world is not None
             first, *details = [*camera_lines(run.scene), *_doubtful_lines(info.world.doubtful), world_line(info.world)]
@@ -139,6 +143,7 @@ def tracked_cameras(
     tallies: dict[str, Tally],
     folder: Path | None = None,
     workers: int = 1,
+    edits: "Sequence[Edit]" = (),
 ) -> "Iterator[RecordedCameras]":
     """Run the pipeline on the videos, with progress bars, statistics by camera and warnings; yield the run to fuse."""
     from pose.multiview.run import RecordedCameras
@@ -150,11 +155,11 @@ def tracked_cameras(
 
     with RecordedCameras(
         videos, pipeline, setup, cache=context.cache, stop=interrupts.stop, progress=watched, folder=folder,
-        workers=workers,
+        workers=workers, edits=edits,
     ) as run:  # fmt: skip
         with interrupts.raised_after(1):
             cameras = run.track()
-        context.warn(problem for camera in cameras for problem in camera.problems)
+        context.warn([*(problem for camera in cameras for problem in camera.problems), *run.problems])
         if interrupts.stop.is_set():
             raise KeyboardInterrupt("no results written")
         yield run
@@ -213,7 +218,8 @@ def _count(tally: Tally, skeleton: "Skeleton", result: "FrameResult") -> None:
     tally.add_sigma(result)
 
 
-def _draw(videos: Sequence[str], run: "RecordedCameras", path: Path, context: RunContext) -> None:
+def draw_cameras(videos: Sequence[str], run: "RecordedCameras", path: Path, context: RunContext) -> None:
+    """Draw the results on the images of the cameras, side by side."""
     from pose.video import VideoWriter, open_source
     from pose.view.grid import CameraGrid
 

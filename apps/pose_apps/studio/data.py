@@ -1,6 +1,7 @@
 """What the page shows of a result: metadata, a timeline of bounded size, and frames in portions."""
 
 import base64
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,18 +33,24 @@ def opened(path: Path, changed: int) -> Recording:
     return load_poses(path, mapped=True)
 
 
-def metadata(table: Recording) -> dict[str, Any]:
-    """Return what the page must know before it asks for frames."""
+def metadata(table: Recording, clips: Sequence[Path]) -> dict[str, Any]:
+    """Return what the page must know before it asks for frames; `clips` are the videos of a project."""
     run, info = table.run, table.world_info
     size = (0, 0) if table.camera is None else table.camera.size
+    numbers = {str(clip): number for number, clip in enumerate(clips, 1)}
     cameras = [
-        {"name": one.name, "size": one.size, "offset": one.offset, "drift": one.drift} for one in result_cameras(run)
-    ]
+        {
+            "name": one.name, "size": one.size, "offset": one.offset, "drift": one.drift,
+            "number": numbers.get(one.video or "", row),  # of its video; a camera that does not fit is left out
+        }
+        for row, one in enumerate(result_cameras(run), 1)
+    ]  # fmt: skip
     skeleton = get_skeleton("h36m17") if cameras else table.skeleton
+    movable = [name for name in skeleton.names if name in table.skeleton.names]
     names = {} if run is None else run.settings.get("names", {})
     return {
         "frames": len(table), "times": _packed(np.asarray(table.timestamps, "<f8")), "size": size, "fps": table.fps,
-        "skeleton": {"names": skeleton.names, "edges": skeleton.edges}, "cameras": cameras,
+        "skeleton": {"names": skeleton.names, "edges": skeleton.edges}, "movable": movable, "cameras": cameras,
         "drawing": drawing_settings(), "angles": list(NAMES), "parts": PIXEL_PARTS, "complete": table.complete,
         "world": info is not None, "floor": 0.0 if info is None else -info.world.floor,
         "people": [

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -75,17 +75,38 @@ class Jobs:
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self.progress: dict[str, dict[str, Any]] = {}  # by id of the project
         self.solver, self._runner = WorkerProcess(), WorkerProcess()
-        self._warming: set[asyncio.Task[None]] = set()
+        self._copier, self._copying = WorkerProcess(), asyncio.Lock()
+        self._prepared: set[str] = set()  # ids of projects whose videos are copied, or were
+        self._background: set[asyncio.Task[None]] = set()
 
-    def warm(self, worker: WorkerProcess) -> None:
-        """Start a worker, and import its code before its first request."""
+    def warm(self, worker: WorkerProcess, preset: str = "") -> None:
+        """Start a worker, and load what its first request needs; for corrections also the lifter of a preset."""
 
         async def ask() -> None:
             with suppress(PoseError):  # the request reports it
-                await worker.ask({"do": "warm"})
+                await worker.ask({"do": "warm", "preset": preset})
 
-        self._warming.add(task := asyncio.create_task(ask()))
-        task.add_done_callback(self._warming.discard)
+        self._in_background(ask())
+
+    def prepare(self, project: Project) -> None:
+        """Get ready for the page of a project: load what corrections need, and copy its videos."""
+        self.warm(self.solver, project.preset)
+        if project.id not in self._prepared:
+            self._prepared.add(project.id)
+            self._in_background(self._copy(project))
+
+    async def _copy(self, project: Project) -> None:
+        """Copy the videos that the page cannot play, or in which it finds frames slowly; one project after another."""
+        async with self._copying:
+            for number, clip in enumerate(project.clips, 1):
+                if not (target := project.preview(number)).is_file():
+                    with suppress(PoseError):  # the page plays the video as it is
+                        await self._copier.ask({"do": "preview", "video": str(clip), "target": str(target)})
+            await self._copier.stop()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        self._background.add(task := asyncio.create_task(work))
+        task.add_done_callback(self._background.discard)
 
     def add(self, project: Project) -> None:
         """Put a project at the end of the queue."""
@@ -129,9 +150,10 @@ class Jobs:
                 self._wake.clear()
                 await self._wake.wait()
         finally:
-            for task in list(self._warming):
+            for task in list(self._background):
                 task.cancel()
             await self._runner.stop()
+            await self._copier.stop()
 
     async def _run_one(self, project: Project) -> None:
         self._current = project
@@ -143,8 +165,8 @@ class Jobs:
         )
         try:
             done = await self._task
-            self.warm(self.solver)
             self._settle(project, DONE, "; ".join(done["problems"]))
+            self.prepare(project)
         except asyncio.CancelledError:
             this = asyncio.current_task()
             if this is not None and this.cancelling():

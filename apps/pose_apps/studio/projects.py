@@ -71,9 +71,18 @@ class Project:
         return [self.clip, *sorted(path for path in self.folder.glob("camera*.*") if _CAMERA.fullmatch(path.name))]
 
     @property
+    def previews(self) -> list[int]:
+        """Cameras, from 1 on, with a copy of their video for the page."""
+        return [camera for camera in range(1, self.cameras + 1) if self.preview(camera).is_file()]
+
+    @property
     def journal(self) -> Path:
         """Path of what the networks found in a run that is not finished."""
         return self.folder / "journal"
+
+    def preview(self, camera: int) -> Path:
+        """Return the path of the copy of a camera's video that the page plays; it may not be there."""
+        return self.folder / f"preview{camera}.mp4"
 
     def camera(self, name: str) -> Path:
         """Return the path of the video of the next camera.
@@ -140,7 +149,8 @@ class Project:
         return {
             "id": self.id, "name": self.name, "preset": self.preset, "height": self.height, "state": self.state,
             "problem": self.problem, "revision": self.revision, "position": self.position, "steps": len(self.steps),
-            "cameras": self.cameras, "edits": to_json(self.edits())["edits"], "result": result_name(self.edits()),
+            "cameras": self.cameras, "previews": self.previews, "edits": to_json(self.edits())["edits"],
+            "result": result_name(self.edits()),
         }  # fmt: skip
 
 

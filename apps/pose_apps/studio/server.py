@@ -247,10 +247,15 @@ class Studio:
         return web.Response(status=204)
 
     async def _video(self, request: web.Request) -> web.FileResponse:
-        clips, camera = self._project(request).clips, whole(request, "camera", 1)
-        if not 1 <= camera <= len(clips):
-            raise UsageError(f"camera: expected 1 to {len(clips)}, got {camera}")
-        return web.FileResponse(clips[camera - 1])
+        """Send a video, or its copy that browsers play and search fast."""
+        project, camera = self._project(request), whole(request, "camera", 1)
+        if not 1 <= camera <= len(project.clips):
+            raise UsageError(f"camera: expected 1 to {len(project.clips)}, got {camera}")
+        if not whole(request, "preview", 0):
+            return web.FileResponse(project.clips[camera - 1])
+        if camera not in project.previews:
+            raise web.HTTPNotFound(text="this video has no copy")
+        return web.FileResponse(project.preview(camera))
 
     async def _thumbnail(self, request: web.Request) -> web.FileResponse:
         path = self._project(request).folder / "thumbnail.jpg"
@@ -281,8 +286,7 @@ class Studio:
         project, edits = self._project(request), parse_edits(await _read_object(request))
         if project.state != DONE:
             raise UsageError("the clip is not processed yet")
-        if edits and project.cameras > 1:
-            raise UsageError("corrections apply to clips of one camera")
+        self._jobs.prepare(project)
         name = result_name(edits)
         target, problems, seconds = project.result(name), list[str](), 0.0
         if not target.is_file():
@@ -296,7 +300,10 @@ class Studio:
         return data.opened(path, path.stat().st_mtime_ns)
 
     async def _result(self, request: web.Request) -> web.Response:
-        content = await asyncio.to_thread(lambda: json.dumps(data.metadata(self._table(request)), allow_nan=False))
+        clips = self._project(request).clips
+        content = await asyncio.to_thread(
+            lambda: json.dumps(data.metadata(self._table(request), clips), allow_nan=False)
+        )
         return web.Response(text=content, content_type="application/json")
 
     async def _frames(self, request: web.Request) -> web.Response:

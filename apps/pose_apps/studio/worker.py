@@ -20,11 +20,14 @@ from typing import Any
 from pose.config import WorldConfig, load_preset
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
+from pose.structures.camera import Camera
 from pose.utils.shown import in_brief
+from pose_apps.support.run_context import RunContext
 from pose_apps.support.world import steps_of
 
 MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
 MAX_EVENTS = 5000  # maximum number of events of the analysis
+LOW_PRIORITY = 15  # of copies of videos, as for `nice`
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
 
@@ -40,10 +43,24 @@ class StudioWorker:
         if request["do"] == "run":
             return self._run(request, report)
         if request["do"] == "warm":
-            return _warm()
+            return self._warm(request)
+        if request["do"] == "preview":
+            return _preview(request)
         if request["do"] == "send":
             return _send(request, report)
         return _export(request) if request["do"] == "export" else _events(request)
+
+    def _warm(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Import what a run needs, and for corrections load the lifter, which is not fetched."""
+        import pose.networks.litert
+        import pose.networks.onnx
+        import pose.results.recorded
+        import pose.results.run
+        import pose.video  # noqa: F401
+
+        if request.get("preset"):
+            self._loaded(request["preset"]).lifter_stage(Camera.of((640, 480)))
+        return {}
 
     def _loaded(self, preset: str) -> Pipeline:
         if self._pipeline is None or self._pipeline[0] != preset:
@@ -84,6 +101,7 @@ class StudioWorker:
         from pose.config import with_threads
         from pose.multiview.run import RecordedCameras, camera_workers, known_setup
         from pose.results.cache import open_cache
+        from pose.results.edits import parse_edits
         from pose.results.recorded import write_results
         from pose.results.run import counted
 
@@ -95,11 +113,19 @@ class StudioWorker:
         watched = counted(lambda count, of: progress(next(frames), total))
         with (
             open_cache(request["cache"]) as cache,
-            RecordedCameras(videos, pipeline, setup, cache=cache, progress=watched, workers=workers) as run,
-        ):
-            problems = [problem for camera in run.track() for problem in camera.problems]
+            RecordedCameras(
+                videos, pipeline, setup, cache=cache, progress=watched, workers=workers,
+                edits=parse_edits(request["edits"]),
+            ) as run,
+        ):  # fmt: skip
+            problems = [*(problem for camera in run.track() for problem in camera.problems), *run.problems]
             run.fuse()
-            write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
+            if request.get("overlay"):
+                from pose_apps.cameras.command import draw_cameras
+
+                draw_cameras([videos[index] for index in run.scene.kept], run, Path(request["overlay"]), _quiet())
+            else:
+                write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
             problems += [*run.scene.rig.notes, *([run.cut_short] if run.cut_short else [])]
         return {"problems": problems, "seconds": time.perf_counter() - begun}
 
@@ -131,22 +157,27 @@ def _frames_of(videos: Sequence[str]) -> int | None:
 def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
     from pose.view.insets import INSETS
     from pose_apps.support.drawn_overlay import draw_overlay
-    from pose_apps.support.run_context import RunContext
 
-    context = RunContext(lambda results, *_: iter(results), lambda problems: None)
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
-    draw_overlay(source, recorded.results, recorded.info, target, context, pipeline.times, INSETS[0], False, doubtful)
+    draw_overlay(source, recorded.results, recorded.info, target, _quiet(), pipeline.times, INSETS[0], False, doubtful)
 
 
-def _warm() -> dict[str, Any]:
-    """Import what a run needs. Networks are loaded later, since their weights may have to be fetched."""
-    import pose.networks.litert
-    import pose.networks.onnx
-    import pose.results.recorded
-    import pose.results.run
-    import pose.video  # noqa: F401
+def _quiet() -> RunContext:
+    """Return a context that reports nothing."""
+    return RunContext(lambda results, *_: iter(results), lambda problems: None)
 
-    return {}
+
+def _preview(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Write copies of videos for the page, at low priority; `made` says which videos needed one."""
+    from pose_apps.studio.preview import is_quick, write_preview
+
+    if hasattr(os, "nice"):
+        os.nice(max(0, LOW_PRIORITY - os.nice(0)))
+    video, target = Path(request["video"]), Path(request["target"])
+    if is_quick(video):
+        return {"made": False}
+    write_preview(video, target)
+    return {"made": True}
 
 
 def _send(request: Mapping[str, Any], report: Report) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 (the body model), with a card `NAME.json`."""
 
 import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pose.networks.weights.catalogue import InPackage, Weight
 
@@ -14,7 +16,7 @@ def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
     entries = {}
     for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")
-        card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
+        card = _card(card_path, file_state(card_path)) if card_path.is_file() else {}
         entries[path.stem] = Weight(
             name=path.stem,
             file=path.name,
@@ -24,3 +26,16 @@ def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
             source=InPackage(),
         )
     return entries
+
+
+def file_state(path: Path) -> tuple[int, ...]:
+    """Return numbers that differ after a change of a file."""
+    now = path.stat()
+    return now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
+@cache
+def _card(path: Path, state: tuple[int, ...]) -> dict[str, Any]:
+    """Return the card of a weight file; an unchanged card is read once in a process."""
+    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return card

@@ -31,7 +31,7 @@ from pose.networks.weights.catalogue import (
     WheelMember,
     ZipMember,
 )
-from pose.networks.weights.packaged import MODELS, packaged_weights
+from pose.networks.weights.packaged import MODELS, file_state, packaged_weights
 from pose.utils.progress import print_progress
 from pose.utils.whole_file import write_whole
 from pose.utils.work_folder import work_folder
@@ -339,8 +339,7 @@ class Store:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal. An unchanged file is read once in a process."""
-    now = path.stat()
-    return _sha256_of(path.absolute(), (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+    return _sha256_of(path.absolute(), file_state(path))
 
 
 @cache

@@ -129,6 +129,22 @@ class CachedRun:
         self.keep(stored)
         return stored
 
+    def edited(
+        self, stored: ResultStore, change: Callable[[People], People] | None, sides: Sequence[GivenSides]
+    ) -> Iterator[FrameResult]:
+        """Yield the frames of `observed` after a change of their 2D.
+
+        Args:
+            stored: All frames, as returned by `observed`.
+            change: Function that returns the people of a frame without those that were interpolated between samples;
+                None changes nothing, and keeps the 3D that is known.
+            sides: Sides of limbs that a user gives.
+        """
+        if change is None and not sides and self.found != "people":
+            return iter(stored)
+        people = stored.people()
+        return self.lifted(map(change, people) if change else map(_sampled, people), sides)
+
     def lifted(
         self,
         people: Iterable[People],
@@ -171,9 +187,7 @@ class CachedRun:
             if self.found == "everything":
                 yield from self._cached(self._stored)
             else:
-                yield from self.lifted(
-                    one[~one.interpolated] if one.interpolated.any() else one for one in self._stored.people()
-                )
+                yield from self.lifted(map(_sampled, self._stored.people()))
             if not self._stop.is_set():
                 self._restore_problems(self._entries[0].metadata)
 
@@ -219,3 +233,8 @@ class CachedRun:
                 for rows in results.parts[name].blocks():
                     entry.write(rows.tobytes())
             entry.commit({**metadata, "rows": [len(results.parts[name]) for name in names]})
+
+
+def _sampled(people: People) -> People:
+    """Return the people without those that were interpolated between samples."""
+    return people[~people.interpolated] if people.interpolated.any() else people

@@ -20,6 +20,7 @@ MAX_EDITS = 10_000  # maximum number in a file
 MAX_BYTES = 8 << 20
 MAX_SECONDS, MAX_PIXELS = 1e6, 1e6
 MAX_NAME_CHARS = 60
+MAX_CAMERAS = 64  # of a place
 MAX_SUPPORT_M = 5.0  # maximum height of what a person stands on, m
 JOINTS = frozenset(name for skeleton in SKELETONS.values() for name in skeleton.names)
 
@@ -86,7 +87,15 @@ def write_edits(path: Path, edits: Sequence[Edit]) -> None:
 
 
 def _entry(edit: Edit) -> dict[str, Any]:
-    return {"edit": NAMES[type(edit)]} | {key: value for key, value in asdict(edit).items() if value is not None}
+    return {"edit": NAMES[type(edit)]} | _without_defaults(asdict(edit))
+
+
+def _without_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_defaults(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None and (key, value) != ("camera", 1)
+    }
 
 
 def _edit(entry: Json, place: int) -> Edit:
@@ -113,6 +122,9 @@ def _edit(entry: Json, place: int) -> Edit:
     until, person = values.get("until"), values.get("person")
     if until is not None and person is not None and until < person.time:
         raise UsageError(f"{where}: until {until:g} s is before the time of the person, {person.time:g} s")
+    other = values.get("into") or values.get("other")
+    if other is not None and person is not None and other.camera != person.camera:
+        raise UsageError(f"{where}: both places must be of one camera")
     return edit
 
 
@@ -151,6 +163,13 @@ def _name(key: str, value: Json) -> str:
     return given
 
 
+def _camera(key: str, value: Json) -> int:
+    given = number(value)
+    if not (1 <= given <= MAX_CAMERAS and given == int(given)):
+        raise ValueError(f"{key}: {given:g} is out of range; allowed: 1 to {MAX_CAMERAS}")
+    return int(given)
+
+
 def _flag(key: str, value: Json) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{key}: expected true or false, got {type(value).__name__}")
@@ -167,10 +186,11 @@ def _point(key: str, value: Json) -> tuple[float, float]:
 
 def _place(key: str, value: Json) -> Place:
     found = Place(
-        _second("time", member(value, "time")), _pixel("x", member(value, "x")), _pixel("y", member(value, "y"))
-    )
+        _second("time", member(value, "time")), _pixel("x", member(value, "x")), _pixel("y", member(value, "y")),
+        _camera("camera", value.get("camera", 1) if isinstance(value, Mapping) else 1),
+    )  # fmt: skip
     assert isinstance(value, Mapping)
-    if extra := set(value) - {"time", "x", "y"}:
+    if extra := set(value) - {"time", "x", "y", "camera"}:
         raise ValueError(f"{key}: unknown key {shown(min(extra), 40)!r}")
     return found
 
@@ -180,5 +200,5 @@ _CHECKS: dict[str, Callable[[str, Json], Any]] = {
     "y": _pixel, "left": _point, "right": _point, "start": _point, "end": _point, "on": _flag,
     "joint": _one_of(*sorted(JOINTS)), "limb": _one_of(*LIMB_NAMES, *sorted(JOINTS)),
     "limbs": _one_of("legs", "arms", "body"), "foot": _one_of("left", "right"),
-    "metres": _ranged(MIN_HEIGHT_M, MAX_HEIGHT_M), "height": _ranged(0, MAX_SUPPORT_M),
+    "metres": _ranged(MIN_HEIGHT_M, MAX_HEIGHT_M), "height": _ranged(0, MAX_SUPPORT_M), "camera": _camera,
 }  # fmt: skip

@@ -27,6 +27,7 @@ from pose.results.edits.types import (
     Sides,
     Split,
     Swap,
+    camera_of,
 )  # fmt: skip
 from pose.structures.camera import Camera
 from pose.structures.result_store import ResultStore
@@ -66,22 +67,45 @@ class EditPlan:
 
     Attributes:
         sides: Sides that the user gives.
+        corrections: What the user says about the world, by track id.
+        names: Names of people by track id.
+        deleted: Tracks that are not wanted, in a run of several cameras; otherwise frames are without them.
+        drawn: (2, 2) px, ends of lines that are vertical in the room.
         problems: A message for each edit that does not apply to this run.
     """
 
-    def __init__(self, edits: Sequence[Edit], observed: StoredFrames, skeleton: Skeleton, camera: Camera) -> None:
-        """Find the tracks that the edits mean; each edit refers to the people as the earlier edits leave them."""
+    def __init__(
+        self,
+        edits: Sequence[Edit],
+        observed: StoredFrames,
+        skeleton: Skeleton,
+        camera: Camera,
+        number: int = 1,
+        cameras: int = 1,
+    ) -> None:
+        """Find the tracks that the edits mean; each edit refers to the people as the earlier edits leave them.
+
+        Of several cameras, the plan has the edits of one with a `number`, from 1 on.
+        """
         self._observed, self._skeleton, self._camera = observed, skeleton, camera
         self._changes: list[Change] = []
-        self._corrections = Corrections()
-        self._edits, self._names = edits, dict[int, str]()
+        self.corrections = Corrections()
+        self._edits, self._several = edits, cameras > 1
+        self.names, self.deleted, self.drawn = dict[int, str](), set[int](), list[F64]()
         self.sides: list[GivenSides] = []
         self.problems: list[str] = []
         self._new_id = 1 + observed.last_id
-        for number, edit in enumerate(edits, 1):
-            problem = self._add(edit)
+        for place, edit in enumerate(edits, 1):
+            problem = self._add(edit) if camera_of(edit) == number else ""
+            if camera_of(edit) > cameras and number == 1:
+                problem = f"there is no camera {camera_of(edit)}"
             if problem:
-                self.problems.append(f"edit {number} ({NAMES[type(edit)]}) is not applied: {problem}")
+                self.problems.append(f"edit {place} ({NAMES[type(edit)]}) is not applied: {problem}")
+
+    @property
+    def changes_frames(self) -> bool:
+        """Whether the 2D of any frame, or sides, differ from those observed."""
+        return bool(self._changes or self.sides)
 
     def apply(self, people: People) -> People:
         """Return the people of a frame after the edits, without those that were interpolated between samples."""
@@ -90,12 +114,12 @@ class EditPlan:
 
     def settings(self, joined: Mapping[int, int]) -> dict[str, Json]:
         """Return the edits and the names of people by final id, for the metadata of a result."""
-        names = {str(joined.get(person, person)): name for person, name in sorted(self._names.items())}
+        names = {str(joined.get(person, person)): name for person, name in sorted(self.names.items())}
         return {"edits": to_json(self._edits)["edits"], "names": names}
 
     def steps(self, steps: Steps) -> Steps:
         """Return the settings of the transformation to the world with what the user says about it."""
-        return replace(steps, corrections=self._corrections)
+        return replace(steps, corrections=self.corrections)
 
     def _edited(self, people: People) -> People:
         for change in self._changes:
@@ -120,8 +144,9 @@ class EditPlan:
             ends = np.array([edit.start, edit.end], np.float32)
             if np.linalg.norm(ends[1] - ends[0]) < 2:
                 return "the line is shorter than 2 px"
-            lines = (*self._corrections.lines, (edit.time, np.asarray(self._camera.unproject(ends), np.float64)))
-            self._corrections = replace(self._corrections, lines=lines)
+            self.drawn.append(ends.astype(np.float64))
+            lines = (*self.corrections.lines, (edit.time, np.asarray(self._camera.unproject(ends), np.float64)))
+            self.corrections = replace(self.corrections, lines=lines)
             return ""
         found = self._find(edit.person)
         if found is None:
@@ -154,13 +179,13 @@ class EditPlan:
         self._changes.append(swap)
 
     def _add_person(self, edit: Edit, person: int) -> None:
-        known = self._corrections
+        known = self.corrections
         match edit:
             case Rename():
-                self._names[person] = edit.name
+                self.names[person] = edit.name
             case Split():
                 new, begin, self._new_id = self._new_id, edit.person.time, self._new_id + 1
-                self._corrections = replace(known, apart=known.apart | {(person, new)})
+                self.corrections = replace(known, apart=known.apart | {(person, new)})
                 self._changes.append(
                     lambda people: (
                         people
@@ -168,22 +193,24 @@ class EditPlan:
                         else replace(people, ids=np.where(people.ids == person, new, people.ids))
                     )
                 )
+            case Delete(until=None) if self._several:
+                self.deleted.add(person)
             case Delete():
                 begin, end = (-np.inf, np.inf) if edit.until is None else (edit.person.time, edit.until)
                 self._changes.append(
                     lambda people: people[people.ids != person] if _within(people.time, begin, end) else people
                 )
             case Keep():
-                self._corrections = replace(known, kept=known.kept | {person})
+                self.corrections = replace(known, kept=known.kept | {person})
             case Height():
-                self._corrections = replace(known, heights={**known.heights, person: edit.metres})
+                self.corrections = replace(known, heights={**known.heights, person: edit.metres})
             case Floor():
                 floors = {**known.floors, person: (edit.person.time, edit.height)}
-                self._corrections = replace(known, floors=floors)
+                self.corrections = replace(known, floors=floors)
             case Contact():
                 side = ("left", "right").index(edit.foot)
                 contact = GivenContact(person, side, edit.person.time, edit.until, edit.on)
-                self._corrections = replace(known, contacts=(*known.contacts, contact))
+                self.corrections = replace(known, contacts=(*known.contacts, contact))
 
     def _add_limb(self, edit: Joint | Hidden | Sides, person: int, people: People) -> str:
         names = self._skeleton.names

@@ -15,6 +15,7 @@ class Place:
     time: float  # s
     x: float  # px
     y: float  # px
+    camera: int = 1  # number of the camera, from 1 on; time and point are those of its video
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class Gravity:
     time: float  # s
     start: Point
     end: Point
+    camera: int = 1  # number of the camera, from 1 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +140,11 @@ KINDS: dict[str, type[Edit]] = {
     "rename": Rename, "merge": Merge, "split": Split, "swap": Swap, "delete": Delete, "keep": Keep, "joint": Joint,
     "hidden": Hidden, "sides": Sides, "height": Height, "floor": Floor, "gravity": Gravity, "contact": Contact,
 }  # fmt: skip
+
+
+def camera_of(edit: Edit) -> int:
+    """Return the number of the camera in which an edit is given."""
+    return edit.camera if isinstance(edit, Gravity) else edit.person.camera
+
+
 NAMES = {kind: name for name, kind in KINDS.items()}

@@ -28,6 +28,7 @@ class CameraPath:
     sigmas: F64  # (F,) rad, standard deviation of the rotation; NaN if the view is unknown
     scenes: NDArray[np.int64]  # (F,) number of the scene, counted from 0
     positions: F64 | None = None  # (F, 3) m, camera centre in the axes of the first frame; None without translation
+    metric: bool = False  # whether positions are in m as measured, so that people do not scale them
 
     def view(self, time: float) -> CameraView:
         """Return the view of the frame at `time` (s)."""
@@ -43,7 +44,7 @@ class CameraPath:
             positions = None if path.positions is None else np.where(rows[:, None], 0.0, path.positions)
             path = CameraPath(
                 path.times, np.where(rows[:, None, None], np.eye(3), path.rotations), np.where(rows, 1.0, path.zooms),
-                np.where(rows, np.nan, path.sigmas), path.scenes, positions,
+                np.where(rows, np.nan, path.sigmas), path.scenes, positions, path.metric,
             )  # fmt: skip
         return path
 

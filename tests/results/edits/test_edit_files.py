@@ -58,6 +58,8 @@ GOOD = {"edit": "height", "person": {"time": 1, "x": 2, "y": 3}, "metres": 1.8}
         ({"person": {"time": 1, "x": 2}}, "y is missing"),
         ({"person": {"time": -1, "x": 2, "y": 3}}, "out of range"),
         ({"person": {"time": 1, "x": 2, "y": 3, "z": 4}}, "unknown key 'z'"),
+        ({"person": GOOD["person"] | {"camera": 0}}, "camera: 0 is out of range"),
+        ({"person": GOOD["person"] | {"camera": 1.5}}, "camera: 1.5 is out of range"),
         ({"until": 3}, "unknown key 'until'"),
         ({"edit": "rename"}, "unknown key 'metres'"),
     ],
@@ -76,6 +78,15 @@ def test_a_hostile_name_is_refused(name):
     with pytest.raises(UsageError, match="is not a name") as caught:
         parse_edits({"format": "pose-edits", "version": 1, "edits": [entry]})
     assert str(caught.value).isprintable()
+
+
+def test_a_camera_is_kept_and_two_places_are_of_one():
+    there = Place(1.5, 320.25, 200.0, 2)
+    swap = to_json([Swap(there, there), Keep(HERE)])
+    assert [edit.get("other", {}).get("camera") for edit in swap["edits"]] == [2, None]
+    assert parse_edits(swap) == [Swap(there, there), Keep(HERE)]
+    with pytest.raises(UsageError, match="both places must be of one camera"):
+        parse_edits(to_json([Swap(there, HERE)]))
 
 
 def test_an_end_before_the_start_is_refused():

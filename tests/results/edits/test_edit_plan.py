@@ -54,11 +54,11 @@ def frame(index, people, skeleton=COCO17):
     )  # fmt: skip
 
 
-def planned(edits, frames, skeleton=COCO17):
+def planned(edits, frames, skeleton=COCO17, **cameras):
     stored = ResultStore(None, skeleton)
     for people in frames:
         stored.write(FrameResult(people, Poses3D.unknown(len(people))))
-    return EditPlan(edits, StoredFrames(stored), skeleton, CAMERA)
+    return EditPlan(edits, StoredFrames(stored), skeleton, CAMERA, **cameras)
 
 
 def two(ids=(1, 2), skeleton=COCO17):
@@ -201,3 +201,16 @@ def test_an_edit_that_does_not_apply_is_reported_and_the_others_are_applied(edit
     assert said in plan.problems[0]
     assert plan.problems[0].startswith("edit 1 (")
     assert ids(plan, frames) == [[1]] * COUNT
+
+
+def test_a_plan_has_the_edits_of_its_camera_and_says_once_which_camera_is_missing():
+    edits = [Rename(replace(at(3, 103), camera=camera), f"seen by {camera}") for camera in (1, 2, 9)]
+    first, second = (planned(edits, two(), number=number, cameras=2) for number in (1, 2))
+    assert (first.names, second.names) == ({1: "seen by 1"}, {1: "seen by 2"})
+    assert first.problems == ["edit 3 (rename) is not applied: there is no camera 9"]
+    assert second.problems == []
+    whole, part = Delete(at(3, 103)), Delete(at(3, 103), until=1.0)
+    plan = planned([whole], two(), cameras=2)
+    assert (plan.deleted, plan.changes_frames) == ({1}, False)  # the fused person, not this camera's track
+    assert planned([part], two(), cameras=2).changes_frames
+    assert planned([whole], two()).changes_frames

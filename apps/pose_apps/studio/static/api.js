@@ -55,6 +55,9 @@ export const result = (id, name) => answer(`${BASE}/projects/${id}/results/${nam
 export const frames = (id, name, first, count, camera) => (
   answer(`${BASE}/projects/${id}/results/${name}/frames?first=${first}&count=${count}&camera=${camera}`));
 export const events = (id, name) => answer(`${BASE}/projects/${id}/results/${name}/events`);
+// The video of a camera of a project: its copy in which frames are found fast, if there is one.
+export const video = ({ id, previews }, camera) => (
+  address(id, `video?camera=${camera}${previews.includes(camera) ? "&preview=1" : ""}`));
 export const address = (id, rest) => `${BASE}/projects/${id}/${rest}`;
 
 // Sends a video; progress is called with the share that was sent. settings: preset, height and number of cameras.

@@ -23,11 +23,12 @@ export class Beside {
   }
 
   async open({ id, name, result }) {
-    await api.solve(id, (await api.project(id)).edits); // makes the result, if it is not there any more
+    const project = await api.project(id);
+    await api.solve(id, project.edits); // makes the result, if it is not there any more
     const clip = await Clip.open(id, result, () => this.draw());
     await clip.load(0);
     Object.assign(this, { clip, shift: 0, frame: 0 });
-    this.video.src = api.address(id, "video");
+    this.video.src = api.video(project, 1);
     this.overlay.open(clip.meta, clip.size);
     element("other-name").textContent = name;
     element("other-time").max = clip.length - 1;

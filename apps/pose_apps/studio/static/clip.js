@@ -144,6 +144,27 @@ export class Clip {
     return portion.people.map((person) => new Row(person, frame - portion.first, this.meta.parts));
   }
 
+  // The place of a person in a frame, in the words of an edit; null if the person is not seen there.
+  placeAt(frame, person) {
+    const centre = this.at(frame)?.find(({ id }) => id === person)?.centre;
+    return centre ? { time: this.ownTime(frame), x: centre[0], y: centre[1], ...this.named } : null;
+  }
+
+  // The number of the camera's video.
+  get number() {
+    return this.meta.cameras[this.camera - 1]?.number ?? 1;
+  }
+
+  // The camera as a member of a place.
+  get named() {
+    return this.number > 1 ? { camera: this.number } : {};
+  }
+
+  // The time of a frame in the video of the camera, s.
+  ownTime(frame) {
+    return Math.max(0, this.toVideo(this.times[frame]));
+  }
+
   // The place of a person: in this frame, or in the nearest one in which the person is seen; null if there is none.
   async place(person, frame) {
     const { bins } = this.people.find(({ id }) => id === person);
@@ -152,9 +173,9 @@ export class Clip {
       .sort((a, b) => Math.abs(a - frame) - Math.abs(b - frame)).slice(0, 40);
     for (const at of [frame, ...near]) {
       await this.load(at);
-      const centre = this.at(at)?.find(({ id }) => id === person)?.centre;
-      if (centre) {
-        return { time: this.times[at], x: centre[0], y: centre[1] };
+      const place = this.placeAt(at, person);
+      if (place) {
+        return place;
       }
     }
     return null;

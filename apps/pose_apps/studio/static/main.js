@@ -67,9 +67,8 @@ class Studio {
     element("studio").hidden = element("back").hidden = false;
     element("title").textContent = project.name;
     element("views").dataset.view = "both";
-    this.video.src = api.address(project.id, "video");
-    element("tools").hidden = project.cameras > 1;
-    element("no-tools").hidden = project.cameras === 1;
+    this.video.src = api.video(project, 1);
+    element("camera-note").hidden = project.cameras === 1;
     await this.show(project.edits);
     if (project.problem) {
       this.fail(new Error(project.problem));
@@ -102,6 +101,15 @@ class Studio {
     if (now) {
       this.project.progress = now.progress;
     }
+    if (now && this.clip && !this.playing && now.previews.length > this.project.previews.length) {
+      this.project.previews = now.previews;
+      this.video.src = api.video(now, this.clip.number); // its copy is ready
+      if (this.unplayable) {
+        this.unplayable = false;
+        this.done();
+      }
+      this.seek(this.frame);
+    }
     if (now && now.revision !== this.project.revision && this.draft.length === 0 && now.state === "done") {
       this.project = now;
       this.show(now.edits).catch((error) => this.fail(error));
@@ -117,6 +125,9 @@ class Studio {
     try {
       const { result, problems, seconds } = await api.solve(this.project.id, edits);
       const clip = await Clip.open(this.project.id, result, () => this.draw());
+      if (this.clip) {
+        clip.show(this.clip.camera);
+      }
       await clip.load(this.frame);
       if (turn === this.solving) {
         this.clip = clip;
@@ -247,7 +258,7 @@ class Studio {
     keep("other", [new Option("choose", ""), ...clip.people.filter(({ id }) => id !== this.person).map((one) => new Option(title(one), one.id))]);
     keep("compare-person", clip.people.map((one) => new Option(title(one), one.id)));
     keep("compare-clip", this.queue.projects.filter(({ state }) => state === "done").map(({ id, name }) => new Option(name, id)));
-    keep("joint", clip.meta.skeleton.names.map((name) => new Option(name.replaceAll("_", " "), name)));
+    keep("joint", clip.meta.movable.map((name) => new Option(name.replaceAll("_", " "), name)));
     const events = (clip.events ?? []).filter(({ person }) => person === this.person);
     element("events-line").hidden = events.length === 0;
     element("events").replaceChildren(new Option(`${events.length} events`, ""), ...events.map(({ name, side, time }) => (
@@ -305,8 +316,8 @@ class Studio {
   // Shows another camera of the moment.
   async look(camera) {
     this.pause();
-    this.clip.show(camera);
-    this.video.src = api.address(this.project.id, `video?camera=${camera}`);
+    [this.clip, this.before].forEach((clip) => clip?.show(camera));
+    this.video.src = api.video(this.project, this.clip.number);
     this.overlay.open(this.clip.meta, this.clip.size);
     await this.clip.load(this.frame);
     this.seek(this.frame);
@@ -376,11 +387,10 @@ class Studio {
 
   async moveJoint(person, joint, [x, y]) {
     this.pause();
-    const centre = this.clip.at(this.frame)?.find(({ id }) => id === person)?.centre;
-    if (centre) {
+    const place = this.clip.placeAt(this.frame, person);
+    if (place) {
       this.choose(person);
       const name = this.clip.meta.skeleton.names[joint];
-      const place = { time: this.clip.times[this.frame], x: centre[0], y: centre[1] };
       await this.preview([{ edit: "joint", person: place, joint: name, x, y }], `Joint ${name.replaceAll("_", " ")} moved`);
     }
   }
@@ -388,7 +398,7 @@ class Studio {
   async gravity(start, end) {
     this.overlay.drawsLine = false;
     element("line").setAttribute("aria-pressed", "false");
-    await this.preview([{ edit: "gravity", time: this.clip.times[this.frame], start, end }], "Gravity along the line");
+    await this.preview([{ edit: "gravity", time: this.clip.ownTime(this.frame), start, end, ...this.clip.named }], "Gravity along the line");
   }
 
   listen() {
@@ -442,7 +452,8 @@ class Studio {
     this.video.addEventListener("error", () => {
       if (this.project) {
         element("views").dataset.view = "both";
-        this.fail(new Error("This browser cannot play the video; the joints are shown without it."));
+        this.unplayable = true;
+        this.fail(new Error("This browser cannot play the video. A copy that it plays is being made; the joints are shown without it."));
       }
     });
     document.addEventListener("keydown", (event) => this.key(event));

@@ -51,7 +51,7 @@ export class Overlay {
     let best = REACH / this.fit.scale;
     this.people.forEach(({ id, points }) => points.forEach((point, joint) => {
       const away = point === null ? Infinity : Math.hypot(point[0] - at[0], point[1] - at[1]);
-      if (away < best && this.meta.cameras.length === 0) { // what several cameras see is no detection
+      if (away < best && this.meta.movable.includes(this.meta.skeleton.names[joint])) {
         best = away;
         this.drag = { person: id, joint, to: at };
       }

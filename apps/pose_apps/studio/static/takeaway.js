@@ -38,12 +38,25 @@ export function showLinks({ links, blender }) {
   describe();
 }
 
+// The current frame of the video as it was sent; that of its copy if the browser does not play the video.
+function sharpest({ project, clip, video }) {
+  if (!project.previews.includes(clip.number)) {
+    return video;
+  }
+  const sent = Object.assign(document.createElement("video"), { muted: true, src: api.address(project.id, `video?camera=${clip.number}`) });
+  return new Promise((resolve) => {
+    sent.addEventListener("loadeddata", () => { sent.currentTime = video.currentTime; }, { once: true });
+    sent.addEventListener("seeked", () => resolve(sent));
+    sent.addEventListener("error", () => resolve(video));
+  });
+}
+
 // Saves the video's current frame with the joints, in the size of the video.
-export async function savePicture({ clip, video, overlay, frame }) {
+export async function savePicture({ project, clip, video, overlay, frame }) {
   const [width, height] = clip.size;
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
-  context.drawImage(video, 0, 0, width, height);
+  context.drawImage(await sharpest({ project, clip, video }), 0, 0, width, height);
   overlay.paint(context, Math.max(0.5, 800 / width));
   const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: `frame-${frame}.png` });

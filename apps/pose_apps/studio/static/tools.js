@@ -35,11 +35,11 @@ export const TOOLS = {
 // The state that a tool needs, of a studio page at its current frame. Raises an error in words where it is missing.
 export async function stateOf({ clip, frame, person, range: [from, last] }) {
   const place = (at, id) => {
-    const centre = clip.at(at)?.find((row) => row.id === id)?.centre;
-    if (!centre) {
+    const found = clip.placeAt(at, id);
+    if (!found) {
       throw new Error(at === frame ? "This person is not seen in this frame." : "This person is not seen at the start of the range.");
     }
-    return { time: clip.times[at], x: centre[0], y: centre[1] };
+    return found;
   };
   if (person === null) {
     throw new Error("No person was found in this clip.");
@@ -66,7 +66,7 @@ export async function stateOf({ clip, frame, person, range: [from, last] }) {
       if (last === null) {
         throw new Error("Set a range first: From here, To here.");
       }
-      return clip.times[last];
+      return clip.ownTime(last);
     },
     start: () => place(begin, person),
     joints: (name) => {
