@@ -23,7 +23,7 @@ from pose.world.work import Work
 
 _CANDIDATES = 150  # of a live solution: offline 400
 _MAX_PEOPLE = 6  # who are solved together, beside those of the last frame
-_MAX_SHARE = 0.05  # of the time of one core
+_MAX_SHARE = 0.1  # of the time of one core
 
 
 @dataclass(frozen=True, slots=True)
