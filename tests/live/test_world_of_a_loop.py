@@ -114,7 +114,7 @@ def test_pipeline_change_keeps_the_world(source):
     *_, before, after = mailbox
     assert after.result.people.ids.tolist() == [2]
     assert after.world.world.found_by == before.world.world.found_by != "unknown"
-    assert np.abs(after.result.placed.joints - before.result.placed.joints).max() < 0.08  # of a person seen anew
+    assert np.abs(after.result.placed.joints - before.result.placed.joints).max() < 0.08  # of a new person
 
 
 def test_messages_contain_world_coordinates(source):
