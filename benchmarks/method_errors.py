@@ -166,6 +166,13 @@ def metric_rows(values: Values) -> list[dict[str, str]]:
     return rows
 
 
+def merged(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of the table with those measured now in place of earlier ones."""
+    with METRIC_ERRORS.open(encoding="utf-8", newline="") as file:
+        earlier = {row["metric"]: row for row in csv.DictReader(file)}
+    return [row for _, row in sorted((earlier | {row["metric"]: row for row in rows}).items())]
+
+
 def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
     """The table of the page."""
     lines = ["| metric | sd | values, people | held out: inside |", "|---|---|---|---|"]
@@ -178,7 +185,8 @@ def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
             for error, spread in zip(errors, held_out["observations", name, person], strict=True)
         ]
         shown = f"{100 * sd:.3g} %" if row["relative"] == "1" else row["sd"]
-        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {sum(inside)} of {len(inside)} |")
+        covered = f"{sum(inside)} of {len(inside)}" if inside else "earlier measurement"
+        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {covered} |")
     return lines
 
 
@@ -387,7 +395,7 @@ def main() -> None:
         return
     if options.read:
         kept, held_out, counts = read(options.read)
-        rows, metrics = error_rows(kept), metric_rows(kept)
+        rows, metrics = error_rows(kept), merged(metric_rows(kept))
         write_table(METHOD_ERRORS, rows)
         write_table(METRIC_ERRORS, metrics)
         options.page.write_text(page(rows, metrics, kept, held_out, counts), encoding="utf-8")
