@@ -190,6 +190,19 @@ def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
     return lines
 
 
+def metric_section(rows: list[dict[str, str]], held_out: Values) -> list[str]:
+    """The section of the page."""
+    return [
+        "## Metrics",
+        "",
+        "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
+        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
+        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
+        "",
+        *metric_lines(rows, held_out),
+    ]
+
+
 def add_joints(one: Seen, values: Values) -> None:
     """Add the distances of the joints from the recorded ones, both relative to the pelvis and with one heading, mm."""
     turn = _turn(one.lifted.facing, one.true.facing)
@@ -321,13 +334,7 @@ def page(
         + ", ".join(f"{100 * share:.0f} % ({kind})" for kind, share in covered.items())
         + " of the recorded values.",
         "",
-        "## Metrics",
-        "",
-        "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
-        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
-        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
-        "",
-        *metric_lines(metrics, held_out),
+        *metric_section(metrics, held_out),
         "",
         "## Joints",
         "",
@@ -386,6 +393,9 @@ def main() -> None:
         parser.add_argument(f"--{source}", type=Path)
     parser.add_argument("--jumps", type=lambda text: [Path(one) for one in text.split(",")])
     parser.add_argument("--read", type=lambda text: [Path(one) for one in text.split(",")])
+    parser.add_argument(
+        "--only-metrics", action="store_true", help="with --read: leave the tables of angles and joints"
+    )
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--views", type=int, default=4)
@@ -396,8 +406,14 @@ def main() -> None:
     if options.read:
         kept, held_out, counts = read(options.read)
         rows, metrics = error_rows(kept), merged(metric_rows(kept))
-        write_table(METHOD_ERRORS, rows)
         write_table(METRIC_ERRORS, metrics)
+        if options.only_metrics:
+            head, _, tail = options.page.read_text(encoding="utf-8").partition("## Joints")
+            section = "\n".join(metric_section(metrics, held_out))
+            text = f"{head.partition('## Metrics')[0].rstrip()}\n\n{section}\n\n## Joints{tail}"
+            options.page.write_text(text, encoding="utf-8")
+            return
+        write_table(METHOD_ERRORS, rows)
         options.page.write_text(page(rows, metrics, kept, held_out, counts), encoding="utf-8")
         return
     clips = [trial.clip for trial in gait_trials(options.gait)] if options.gait else []
