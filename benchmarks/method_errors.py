@@ -1,43 +1,55 @@
-"""Errors of lifted joint angles, joints and throws by view: the page docs/reference/method-errors.md and the intervals.
+"""Errors of lifted angles, joints and metrics: docs/reference/method-errors.md and the intervals of the analysis.
 
-    python -m benchmarks.method_errors --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \
-        --every 4 --views 3 --page docs/reference/method-errors.md
+    python -m benchmarks.method_errors --gait ../shared/mocap/gait --save gait.json
+    python -m benchmarks.method_errors --ui-prmd ../shared/mocap/ui-prmd --every 4 --views 3 --save exercises.json
+    python -m benchmarks.method_errors --jumps cmu.npz,snu.npz --views 4 --save jumps.json
+    python -m benchmarks.method_errors --read gait.json,exercises.json,jumps.json --page docs/reference/method-errors.md
     python -m benchmarks.method_errors --snu ../shared/mocap/snu
 
-Walks of six people and exercises of UI-PRMD, filmed by virtual cameras on tripods (`--views`, from random directions,
-four times as many for walks) through a detector's skeleton with its errors, lifted by `offline` and transformed to the
-world, against the recorded joints. Errors of the calibration people become `pose/analysis/method_errors.csv`, from
-which the analysis takes the intervals of angles; the page also has the share of intervals that contain the truth for
-people held out. `--every N`: each Nth recording of UI-PRMD. With `--snu`, print errors of throws and strokes instead.
+Walks of six people, exercises of UI-PRMD and jumps of CMU 16 and SNU's woody, filmed by virtual cameras on tripods
+(`--views`, from random directions) through a detector's skeleton with its errors, lifted by `offline` and transformed
+to the world, against the recorded joints. Angles and joints: unknown body height. Metrics: known body height. Errors
+of the calibration people become `pose/analysis/method_errors.csv` (angles by view) and `metric_errors.csv`, from which
+the analysis takes its intervals; the page also has the share of intervals that contain the truth for people held out.
+`--every N`: each Nth recording, from `--first`. With `--snu`, print errors of throws and strokes instead.
 """
 
 import argparse
 import csv
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pose_datasets.mocap import Clip
+from pose_datasets.mocap import Clip, load_clips
 from pose_datasets.snu import load_snu
 
 from benchmarks.analysis import _even, gait_trials, seen_again, ui_prmd_recordings
 from benchmarks.world import fixed_views
 from pose.analysis.body_angles import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
-from pose.analysis.metrics import NORMAL_95
+from pose.analysis.exercise import JUMP_FIELDS, repetition_metrics
+from pose.analysis.jumps import find_jumps
+from pose.analysis.metrics import METRIC_ERRORS, NORMAL_95, RELATIVE, _metric_errors, method_sd
 from pose.analysis.repetitions import find_repetitions
 from pose.analysis.throws import Throw, find_throws
+from pose.analysis.walking import gait_metrics
 from pose.body.gait import analyse_gait
 from pose.body.segments import SIDES, Motion
 from pose.functions import lift_sequences
 from pose.lifting.load import load_lifter
+from pose.structures.refine import lengths_of
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.world.clean import Steps, clean
+from pose.world.height import stature
 from pose.world.person import person_of
 
-HELD_OUT = ("HC038A", "HC044A", "HC055A")
+HELD_OUT = ("HC038A", "HC044A", "HC055A", "uiprmd-s09", "uiprmd-s10", "16")
+JUMPERS = ("16", "snu-woody")  # the lifter was not trained on them
+AROUND_JUMP_S, SAME_JUMP_S = 2.0, 0.3
+MIN_METRIC_VALUES = 5  # of a person
 AROUND_S = 3.0  # before and after a throw
 SAME_S = 0.15  # maximum difference of the times of one throw
 Values = dict[tuple[str, str, str], list[float]]  # by quantity, angle and view: errors in degrees
@@ -50,6 +62,7 @@ class Seen:
     subject: str
     true: Motion
     lifted: Motion
+    sized: Motion  # lifted, with known body height
 
 
 def filmed(clips: Iterable[Clip]) -> Iterator[Seen]:
@@ -59,13 +72,17 @@ def filmed(clips: Iterable[Clip]) -> Iterator[Seen]:
         for view in fixed_views([clip], detector=True, min_duration_s=1.0):
             seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
             person = person_of(answers[0], seen[0])
-            cleaned = clean({1: person}, person.times, Steps())[1][1]
-            known = np.isfinite(cleaned.placed).all(axis=(1, 2))
+            height = stature(lengths_of(view.joints, np.full(view.joints.shape[:2], 10.0, np.float32)))
+            cleaned, sized = (
+                clean({1: person}, person.times, steps)[1][1] for steps in (Steps(), Steps(heights={1: height}))
+            )
+            known = np.isfinite(cleaned.placed).all(axis=(1, 2)) & np.isfinite(sized.placed).all(axis=(1, 2))
             sigma = np.full((known.sum(), len(H36M17)), 50.0)
             true = view.joints[np.searchsorted(view.seen.times, person.times[known])].astype(float)
             yield Seen(
                 view.subject, Motion(person.times[known], true, sigma, camera=view.centre),
                 Motion(person.times[known], cleaned.placed[known].astype(float), sigma),
+                Motion(person.times[known], sized.placed[known].astype(float), sigma),
             )  # fmt: skip
 
 
@@ -101,6 +118,68 @@ def add_angles(one: Seen, values: Values) -> None:
         (la, lb), (ra, rb) = (ranges[angle, side] for side in SIDES)
         for label in (view, ANY):
             values["difference", angle, label].append((la - ra) - (lb - rb))
+
+
+def add_metrics(one: Seen, values: Values, jumps: bool) -> None:
+    """Add the errors of metrics and their spread over observations, by person; relative where the table says so."""
+    pairs: list[tuple[str, float, float, float]] = []
+    for group, part in () if jumps else (("gait", gait_metrics), ("repetitions", repetition_metrics)):
+        true, lifted = ({_bare(metric.name): metric for metric in part(1, of)[0]} for of in (one.true, one.sized))
+        for name in true.keys() & lifted.keys():
+            mine, key = lifted[name], f"{group}: {_bare_side(name)}"
+            if key in _metric_errors():
+                own = method_sd(group, _bare_side(name), mine.value)
+                spread = max(((mine.high - mine.value) / NORMAL_95) ** 2 - own**2, 0.0) ** 0.5
+                pairs.append((key, mine.value, true[name].value, spread))
+    for mine in find_jumps(one.sized) if jumps else ():
+        near = [jump for jump in find_jumps(one.true) if abs(jump.takeoff - mine.takeoff) < SAME_JUMP_S]
+        for name, field in JUMP_FIELDS.items() if near else ():
+            pairs.append((f"jumps: {name}", getattr(mine, field), getattr(near[0], field), 0.0))
+    for name, value, truth, spread in pairs:
+        size = abs(truth) if name in RELATIVE else 1.0
+        if size:
+            values["metric", name, one.subject].append((value - truth) / size)
+            values["observations", name, one.subject].append(spread / size)
+
+
+def _bare(name: str) -> str:
+    return name.rpartition(": ")[2] if "contacts less Zeni" not in name else name
+
+
+def _bare_side(name: str) -> str:
+    return name.removesuffix(", left").removesuffix(", right")
+
+
+def metric_rows(values: Values) -> list[dict[str, str]]:
+    """The rows of `metric_errors.csv`: the widest spread of a person, since few people were measured."""
+    people: dict[str, list[list[float]]] = defaultdict(list)
+    for (kind, name, _), errors in sorted(values.items()):
+        if kind == "metric":
+            people[name].append(errors)
+    rows = []
+    for name, each in people.items():
+        enough = [errors for errors in each if len(errors) >= MIN_METRIC_VALUES]
+        if enough:
+            sd, count = max(map(spread, enough)), sum(map(len, each))
+            row = {"metric": name, "relative": str(int(name in RELATIVE)), "sd": f"{sd:.3g}", "values": str(count)}
+            rows.append(row | {"people": str(len(each))})
+    return rows
+
+
+def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
+    """The table of the page."""
+    lines = ["| metric | sd | values, people | held out: inside |", "|---|---|---|---|"]
+    for row in rows:
+        name, sd = row["metric"], float(row["sd"])
+        inside = [
+            abs(error) <= NORMAL_95 * np.hypot(sd, spread)
+            for (kind, other, person), errors in held_out.items()
+            if kind == "metric" and other == name
+            for error, spread in zip(errors, held_out["observations", name, person], strict=True)
+        ]
+        shown = f"{100 * sd:.3g} %" if row["relative"] == "1" else row["sd"]
+        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {sum(inside)} of {len(inside)} |")
+    return lines
 
 
 def add_joints(one: Seen, values: Values) -> None:
@@ -199,7 +278,9 @@ def _measures(true: Throw, lifted: Throw) -> dict[str, float]:
     }
 
 
-def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dict[str, int]) -> str:
+def page(
+    rows: list[dict[str, str]], metrics: list[dict[str, str]], kept: Values, held_out: Values, counts: dict[str, int]
+) -> str:
     """The text of the page."""
     covered = coverage(held_out, rows)
     of = {(row["angle"], row["view"]): row for row in rows}
@@ -208,12 +289,12 @@ def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dic
         "",
         "How far are lifted joint angles and joints from motion capture, by the direction of the camera?",
         "",
-        "Walks of six people, exercises of UI-PRMD, virtual cameras on tripods, a detector's errors, `offline`, "
-        "unknown body height. Views by the angle between line of sight and sagittal plane: *side* above 60 degrees, "
-        "*front* (or back) below 30. Recordings: "
+        "Walks of six people, exercises of UI-PRMD, jumps of CMU, virtual cameras on tripods, a detector's errors, "
+        "`offline`, unknown body height. Views by the angle between line of sight and sagittal plane: *side* above "
+        "60 degrees, *front* (or back) below 30. Recordings: "
         + ", ".join(f"{view} {counts.get(view, 0)}" for view in VIEWS)
         + ". `python -m benchmarks.method_errors` writes this page and `pose/analysis/method_errors.csv`, from which "
-        "intervals of joint angles are computed.",
+        "intervals of joint angles are computed, and `metric_errors.csv` for other metrics.",
         "",
         "## Joint angles",
         "",
@@ -230,7 +311,15 @@ def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dic
         "",
         f"People held out ({', '.join(HELD_OUT)}): 95 % intervals contain "
         + ", ".join(f"{100 * share:.0f} % ({kind})" for kind, share in covered.items())
-        + " of the recorded values. They only walk.",
+        + " of the recorded values.",
+        "",
+        "## Metrics",
+        "",
+        "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
+        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
+        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
+        "",
+        *metric_lines(metrics, held_out),
         "",
         "## Joints",
         "",
@@ -247,32 +336,77 @@ def page(rows: list[dict[str, str]], kept: Values, held_out: Values, counts: dic
     return "\n".join(lines)
 
 
+def jump_clips(files: list[Path]) -> list[Clip]:
+    """Each jump of the jumpers in files of pose-prepare, with the time around it."""
+    found = []
+    for clip in (clip for file in files for clip in load_clips(file)):
+        if clip.subject not in JUMPERS:
+            continue
+        points, times = _even(clip)
+        whole = Motion(times, points[:, :17], np.full((len(times), 17), 10.0))
+        for number, jump in enumerate(find_jumps(whole) if len(times) > 30 else []):
+            rows = np.abs(times - (jump.takeoff + jump.landing) / 2) <= AROUND_JUMP_S
+            name = f"{clip.name}/{number}"
+            found.append(Clip(clip.subject, name, points[rows].astype(np.float32), times[rows] - times[rows][0]))
+    return found
+
+
+def read(files: list[Path]) -> tuple[Values, Values, dict[str, int]]:
+    """Read saved errors: of the calibration people, of those held out, and the number of recordings by view."""
+    parts: tuple[Values, Values] = (defaultdict(list), defaultdict(list))
+    counts: dict[str, int] = defaultdict(int)
+    for file in files:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+        for values, rows in zip(parts, saved["errors"], strict=True):
+            for kind, name, view, errors in rows:
+                values[kind, name, view] += errors
+        for view, count in saved["counts"].items():
+            counts[view] += count
+    return *parts, counts
+
+
+def write_table(file: Path, rows: list[dict[str, str]]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gait", type=Path)
-    parser.add_argument("--ui-prmd", type=Path)
-    parser.add_argument("--page", type=Path)
-    parser.add_argument("--snu", type=Path)
+    for source in ("gait", "ui-prmd", "snu", "save", "page"):
+        parser.add_argument(f"--{source}", type=Path)
+    parser.add_argument("--jumps", type=lambda text: [Path(one) for one in text.split(",")])
+    parser.add_argument("--read", type=lambda text: [Path(one) for one in text.split(",")])
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--views", type=int, default=4)
     options = parser.parse_args()
     if options.snu:
         print(throws_line(options.snu, options.views))
         return
-    clips = [seen_again(trial.clip, 100 + number) for number in range(4) for trial in gait_trials(options.gait)]
-    clips += [clip for clip, _ in list(ui_prmd_recordings(options.ui_prmd).values())[:: options.every]]
-    kept, held_out, counts = defaultdict(list), defaultdict(list), defaultdict(int)
-    for one in filmed(seen_again(clip, number) for number in range(options.views) for clip in clips):
-        values = held_out if one.subject in HELD_OUT else kept
-        add_angles(one, values)
-        add_joints(one, values)
-        counts[view_of(one.true)] += 1
-    rows = error_rows(kept)
-    with METHOD_ERRORS.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["angle", "view", *COLUMNS])
-        writer.writeheader()
-        writer.writerows(rows)
-    options.page.write_text(page(rows, kept, held_out, counts), encoding="utf-8")
+    if options.read:
+        kept, held_out, counts = read(options.read)
+        rows, metrics = error_rows(kept), metric_rows(kept)
+        write_table(METHOD_ERRORS, rows)
+        write_table(METRIC_ERRORS, metrics)
+        options.page.write_text(page(rows, metrics, kept, held_out, counts), encoding="utf-8")
+        return
+    clips = [trial.clip for trial in gait_trials(options.gait)] if options.gait else []
+    clips += [clip for clip, _ in ui_prmd_recordings(options.ui_prmd).values()] if options.ui_prmd else []
+    clips += jump_clips(options.jumps) if options.jumps else []
+    clips = clips[options.first :: options.every]
+    parts: tuple[Values, Values] = (defaultdict(list), defaultdict(list))
+    counts = defaultdict(int)
+    for one in filmed(seen_again(clip, 100 + number) for number in range(options.views) for clip in clips):
+        values = parts[one.subject in HELD_OUT]
+        add_metrics(one, values, bool(options.jumps))
+        if not options.jumps:
+            add_angles(one, values)
+            add_joints(one, values)
+            counts[view_of(one.true)] += 1
+    rows = [[[*key, [round(error, 4) for error in errors]] for key, errors in values.items()] for values in parts]
+    options.save.write_text(json.dumps({"errors": rows, "counts": counts}), encoding="utf-8")
 
 
 if __name__ == "__main__":

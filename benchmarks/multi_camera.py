@@ -3,12 +3,14 @@
     python -m benchmarks.multi_camera motion.npz --cameras 2,3,4,8 --scenes 8
     python -m benchmarks.multi_camera vsports.npz --cameras 2,4 --people 3 --scenes 8
     python -m benchmarks.multi_camera motion.npz --cameras 2 --without bias,drift   # no lasting detector errors
+    python -m benchmarks.multi_camera motion.npz --errors errors.npz --network standard   # errors of real networks
 
 motion.npz, vsports.npz: as `pose-prepare mocap` and `pose-prepare snu` write them; several people are those of one
 recording, in one world at the same time. World: metres, y up, floor at y = 0. Each camera has its own pose, intrinsics,
-frame rate, clock offset and drift. Its detections have the errors of `pose_datasets.errors`, and people occlude each
-other. Printed for each number of cameras, as means over scenes: the columns of `COLUMNS`; times are processor time,
-that of the fusion is for each frame and person. A calibration that raises an error ends its scene and is counted.
+frame rate, clock offset and drift. Its detections have the errors of `pose_datasets.errors`, or series of errors that
+`benchmarks.network_errors` measured on real networks, and people occlude each other. Printed for each number of
+cameras, over scenes: the columns of `COLUMNS`; times are processor time, that of the fusion is for each frame
+and person. A calibration that raises an error ends its scene and is counted.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
 from pose_datasets.sampling import interpolate, resample
 
+from benchmarks.network_errors import NETWORKS, Library
 from pose.errors import PoseError
 from pose.lifting.load import load_lifter
 from pose.lifting.offline import OfflineLifter
@@ -51,8 +54,8 @@ _BONES = np.array(H36M17.edges)
 _BODY_RADIUS = 0.1  # radius of limbs for occlusion, m
 RATE = 60.0
 AZIMUTHS = {2: (0, 90), 3: (0, 90, 200), 4: (0, 90, 180, 270), 8: tuple(range(0, 360, 45))}
-JOINTS = ("P-MPJPE mm", "world MPJPE mm", "knee deg", "elbow deg", "within sigma %", "fusion ms")
-CAMERAS = ("rotation deg", "place %", "focal %", "offset ms")
+JOINTS = ("P-MPJPE mm", "world MPJPE mm", "knee deg", "elbow deg", "within sigma %", "size %", "fusion ms")
+CAMERAS = ("rotation deg", "place %", "focal %", "offset ms", "rotation within sigma %", "offset within sigma %")
 GROUPS = {"arms": [11, 12, 13, 14, 15, 16], "legs": [1, 2, 3, 4, 5, 6], "trunk": [0, 7, 8, 9, 10]}
 COLUMNS = (*JOINTS, "exact cameras mm", "one camera mm", *CAMERAS, "IDF1 %", "groups worse than one camera %", "s")
 
@@ -112,7 +115,7 @@ class SceneConfig:
     the people; a camera moves back until all are in view. height: m above the floor. fov: degrees of the longer side;
     55 are assumed of an uncalibrated camera. sizes: (width, height) px. rates: frames/s. offset, drift: s, and s per
     second of either sign, at most; the first camera has none. radial: k1 of either sign, at most. errors: of the
-    detector; None for exact keypoints.
+    detector, simulated or measured; None for exact keypoints.
     """
 
     azimuths: Sequence[float] = (0.0, 90.0)
@@ -124,7 +127,7 @@ class SceneConfig:
     offset: float = 3.0
     drift: float = 100e-6
     radial: float = 0.0
-    errors: ErrorConfig | None = field(default_factory=ErrorConfig)
+    errors: ErrorConfig | Library | None = field(default_factory=ErrorConfig)
 
 
 def virtual_cameras(
@@ -183,7 +186,11 @@ def truth_at(points: F32, rate: float, times: F64) -> F32:
 
 
 def film_scene(
-    rng: np.random.Generator, people: Sequence[F32], rate: float, camera: VirtualCamera, config: ErrorConfig | None
+    rng: np.random.Generator,
+    people: Sequence[F32],
+    rate: float,
+    camera: VirtualCamera,
+    config: ErrorConfig | Library | None,
 ) -> list[People]:
     """Simulate the detected people in every frame of a camera, with COCO-17 keypoints.
 
@@ -194,11 +201,14 @@ def film_scene(
     joints = observed_joints(world)
     pixels = camera.project(joints).astype(np.float32)
     scores = np.ones(pixels.shape[:3], np.float32)
-    if config is not None:
+    if isinstance(config, Library):
+        pixels, scores = config.add(rng, pixels, times)
+    elif config is not None:
         depth = (joints @ camera.rotation[2]).astype(np.float32)
         clocks = np.tile(times, (len(people), 1))
         sizes = np.tile(np.array(camera.size, np.float32), (len(people), 1))
         pixels, scores = add_errors(rng, pixels, clocks, sizes, depth - depth[:, :, :1], config)
+    if config is not None:
         hidden = np.stack([_occluded_by_others(joints, row, camera) for row in range(len(people))])
         scores = np.where(hidden & (rng.random(hidden.shape) < 0.6), 0, np.where(hidden, 0.3 * scores, scores))
     inside = ((pixels >= 0) & (pixels < np.array(camera.size))).all(axis=-1)
@@ -353,7 +363,7 @@ def joints_error(rig, scene):
         inside = (1000 * np.linalg.norm(scale * near - far, axis=-1)[:, 1:] < sigma).mean()
         bends = [np.nanmean(np.abs(flexion(found, part) - flexion(truth, part))) for part in ("knee", "elbow")]
         world = 1000 * np.linalg.norm(scale * found - truth, axis=-1).mean()
-        rows.append([errors[shared].mean(), world, *bends, 100 * inside])
+        rows.append([errors[shared].mean(), world, *bends, 100 * inside, 100 * abs(1 / scale - 1)])
     return [*np.mean(rows, axis=0), spent], 100 * np.mean(worse)
 
 
@@ -387,12 +397,16 @@ def camera_errors(rig, views):
     places = np.array([one.position for one in truth]), np.array([one.position for one in rig.cameras])
     scale = (places[0] * places[1]).sum() / (places[1] ** 2).sum()
     rows = []
-    for found, true, here, there in zip(rig.cameras[1:], truth[1:], places[1][1:], places[0][1:], strict=True):
+    for index, (found, true) in enumerate(zip(rig.cameras, truth, strict=True)):
+        if index == 0:
+            continue
+        here, there, claimed = places[1][index], places[0][index], rig.accuracy[index]
         cosine = (np.trace(found.rotation @ true.rotation.T) - 1) / 2
-        distance = np.linalg.norm(true.translation)
+        turned, late = np.degrees(np.arccos(np.clip(cosine, -1, 1))), abs(found.offset - true.offset)
         rows.append([
-            np.degrees(np.arccos(np.clip(cosine, -1, 1))), 100 * np.linalg.norm(scale * here - there) / distance,
-            100 * abs(found.focal / true.focal - 1), 1000 * abs(found.offset - true.offset),
+            turned, 100 * np.linalg.norm(scale * here - there) / np.linalg.norm(true.translation),
+            100 * abs(found.focal / true.focal - 1), 1000 * late,
+            100 * (turned <= claimed.rotation), 100 * (late <= claimed.offset),
         ])  # fmt: skip
     return np.mean(rows, axis=0)
 
@@ -421,23 +435,30 @@ def main():
     parser.add_argument(
         "--without", default="", help="parts of the detector errors that are left out: bias,drift,jitter"
     )
+    parser.add_argument("--errors", type=Path, help="file of `benchmarks.network_errors`, instead of simulated errors")
+    parser.add_argument("--network", default="standard", choices=NETWORKS)
     options = parser.parse_args()
     clips = mocap.split(mocap.load_clips(options.motion), options.part)
     together = recordings(clips, options.people, options.seconds)
+    if not together:
+        parser.error(f"--seconds {options.seconds:g}: no recording of {options.part} is so long")
     left_out = {name: 0.0 for name in options.without.split(",") if name}
     for count in map(int, options.cameras.split(",")):
         rows = []
         for number in range(options.scenes):
             rng = np.random.default_rng((count, options.people, number))
-            config = SceneConfig(azimuths=AZIMUTHS[count], errors=replace(ErrorConfig(), **left_out))
+            errors = Library.load(options.errors, options.network) if options.errors else None
+            errors = errors or replace(ErrorConfig(), **left_out)
+            config = SceneConfig(azimuths=AZIMUTHS[count], errors=errors)
             scene = scene_of(together, rng, count, options.seconds, config)
             try:
                 rows.append(measure(scene))
             except PoseError as error:
                 print(f"  {count} cameras, scene {number}: {error}", flush=True)
         print(f"{count} cameras, {options.people} people: {len(rows)} of {options.scenes} scenes")
-        for name, mean, spread in zip(COLUMNS, np.mean(rows, axis=0), np.std(rows, axis=0), strict=True):
-            print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f})", flush=True)
+        for name, values in zip(COLUMNS, np.transpose(rows), strict=True) if rows else ():
+            mean, spread, median = np.mean(values), np.std(values), np.median(values)
+            print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f}, median {median:.2f})", flush=True)
 
 
 if __name__ == "__main__":

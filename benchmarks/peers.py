@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pose.tracking.people_tracker import PeopleTracker
 
 MEDIAPIPE = ("mediapipe==0.10.21", "av")
+LANDMARKS = "blazepose-landmark-full"
 PEER_RATE = 30.0
 RECORDED_FRAMES = range(0, 60, 6)
 TILES = (2, 4)  # rows, columns of the one dancer
@@ -173,6 +174,7 @@ def mediapipe_agreement(options: argparse.Namespace, python: Path) -> None:
     from pose_detectors.blazepose import BlazePoseDetector
 
     from pose.networks.estimators.blazepose import BlazePose
+    from pose.networks.weights import locate
     from pose.tracking.people_tracker import PeopleTracker
 
     columns = f"{'both':>6} {'median %':>8} {'95 % <':>8}"
@@ -183,7 +185,8 @@ def mediapipe_agreement(options: argparse.Namespace, python: Path) -> None:
         heights = np.ptp(reference[:, :, 1], axis=1)[:, None]
         row = f"{clip.name:14} {len(reference):6} {theirs.sum():6}"
         for rate in (PEER_RATE, None):
-            ours = nearest_landmarks(clip, reference, PeopleTracker(BlazePoseDetector(), BlazePose()), rate)
+            networks = BlazePoseDetector(model=locate("blazepose-detector")), BlazePose(model=locate(LANDMARKS))
+            ours = nearest_landmarks(clip, reference, PeopleTracker(*networks), rate)
             both = theirs & np.isfinite(ours[:, 0, 0])
             distances = (100 * np.linalg.norm(ours - reference[:, :, :2], axis=2) / heights)[both]
             row += f" | {both.sum():6} {np.median(distances):8.3f} {np.percentile(distances, 95):8.3f}"

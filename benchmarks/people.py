@@ -1,23 +1,28 @@
 """Processor time for each further person, beside MediaPipe Tasks and rtmlib's loop, on the same clip.
 
-    python -m benchmarks.people [--mediapipe ENV/bin/python] [--detector rtmdet-nano-person-320.onnx] [--people 1 4 10]
-                                [--frames 90] [--clip ../shared/videos/dance.mp4]
+    python -m benchmarks.people --mediapipe ENV/bin/python [--people 1 4 10] [--frames 90]
+                                [--clip ../shared/videos/dance.mp4]
 
 The clip shows N copies of the dancer in an image of always the same size (1250 x 992). Every program is a whole
-process; printed is its processor time for each frame after the first third, so without start-up. MediaPipe Tasks
+process; measured is its processor time for each frame after the first third, so without start-up. MediaPipe Tasks
 (PoseLandmarker 0.10.21, video mode, `num_poses` N) gets a model bundle made of `blazepose-detector` and
-`blazepose-landmark-full`. rtmlib (`pip install --no-deps rtmlib`, with --detector) runs RTMDet-nano and RTMPose-t with
-random weights, which take the time of the published ones; its boxes are those of the copies. Also printed: people found
-per frame.
+`blazepose-landmark-full`. rtmlib (`pip install --no-deps rtmlib`) runs RTMDet-nano and RTMPose-t with random weights,
+which take the time of the published ones; its boxes are those of the copies. `pose-run` runs without overlay and world.
+The table, with the people found per frame, and the times go to the page and to `people.json`. About three minutes on
+two idle cores.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -25,6 +30,7 @@ from numpy.typing import NDArray
 
 TILES, TILE = (2, 5), (496, 250)  # rows and columns of copies; height and width of a copy
 START, LEFT = 120, 60  # first frame and first column of the clip that are shown
+MARKS = "<!-- people -->", "<!-- end of people -->"
 MIN_CONFIDENCE = 0.1  # of MediaPipe Tasks; with its default of 0.5 it finds no one in images of several people
 
 
@@ -109,7 +115,7 @@ def pose_run(clip: Path, preset: str, people: int) -> float:
     from benchmarks.runs import run
 
     with tempfile.TemporaryDirectory() as folder:
-        found = run(clip, f"--config {preset} --max-people {people}", Path(folder))[0]
+        found = run(clip, f"--config {preset} --max-people {people} --no-world", Path(folder))[0]
     return len(found["id"]) / len(found["timestamps"])
 
 
@@ -118,16 +124,17 @@ def main() -> None:
         {"tasks-loop": tasks_loop, "rtmlib-loop": rtmlib_loop}[sys.argv[1]](*sys.argv[2:4], int(sys.argv[4]))
         return
     from benchmarks.peers import processor_seconds, timed
+    from benchmarks.presets import with_table
     from pose.networks.weights import locate
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mediapipe", type=Path, help="Python of an environment with mediapipe==0.10.21 and av")
-    parser.add_argument("--detector", type=Path, help="RTMDet for people, ONNX, 320 px, for rtmlib")
     parser.add_argument("--clip", type=Path, default=Path("../shared/videos/dance.mp4"))
     parser.add_argument("--people", type=int, nargs="+", default=[1, 4, 10])
     parser.add_argument("--frames", type=int, default=90)
+    parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/studies/results/people.json"))
     options = parser.parse_args()
-    models = locate("blazepose-detector").parent
 
     def loop(*program: str) -> Callable[[Path, int], float]:
         *start, name, models = program
@@ -142,28 +149,47 @@ def main() -> None:
         preset: lambda clip, count, preset=preset: pose_run(clip, preset, count) for preset in ("fast", "standard")
     }
     if options.mediapipe:
-        programs["MediaPipe Tasks"] = loop(str(options.mediapipe), __file__, "tasks-loop", str(models))
-    if options.detector:
-        programs["rtmlib"] = loop(sys.executable, "-m", "benchmarks.people", "rtmlib-loop", str(options.detector))
-    spent: dict[str, list[float]] = {name: [] for name in programs}
-    print(f"| people | {' | '.join(programs)} |\n|---{'|---' * len(programs)}|")
+        models = str(locate("blazepose-detector").parent)
+        programs["MediaPipe Tasks"] = loop(str(options.mediapipe), __file__, "tasks-loop", models)
+    if find_spec("rtmlib"):
+        detector = str(locate("rtmdet-nano-person-320"))
+        programs["rtmlib"] = loop(sys.executable, "-m", "benchmarks.people", "rtmlib-loop", detector)
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for count in options.people:
-            images, cells = draw(options.clip, count, options.frames), []
+            images = draw(options.clip, count, options.frames)
             short, whole = Path(folder) / "short.mp4", Path(folder) / "whole.mp4"
             write_clip(images[: options.frames // 3], short)
             write_clip(images, whole)
+            row: dict[str, Any] = {"people": count}
             for name, program in programs.items():
                 marks, found = [processor_seconds()], 0.0
                 for clip in (short, whole):
                     found = program(clip, count)
                     marks.append(processor_seconds())
-                first, second = np.diff(marks)
-                spent[name].append(1000 * (second - first) / (options.frames - options.frames // 3))
-                cells.append(f"{spent[name][-1]:.1f} ms, {found:.1f} people")
-            print(f"| {count} | {' | '.join(cells)} |", flush=True)
-    slopes = [np.polyfit(options.people, times, 1)[0] for times in spent.values()]
-    print("| each further person | " + " | ".join(f"{slope:.1f} ms" for slope in slopes) + " |")
+                first, second = np.diff(marks).tolist()
+                row[name] = {"ms": 1000 * (second - first) / (options.frames - options.frames // 3), "found": found}
+                print(count, name, row[name], flush=True)
+            rows.append(row)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    report = {"version": version("pose-run"), "commit": commit, "frames": options.frames, "rows": rows}
+    options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    page = options.page.read_text(encoding="utf-8")
+    options.page.write_text(with_table(page, table(report), MARKS), encoding="utf-8")
+    print(table(report))
+
+
+def table(report: dict[str, Any]) -> str:
+    """Return a report as a Markdown table, with the slope of a line through the times."""
+    rows = report["rows"]
+    counts, programs = [row["people"] for row in rows], [name for name in rows[0] if name != "people"]
+    lines = [f"| people | {' | '.join(programs)} |", "|---" * (1 + len(programs)) + "|"]
+    for row in rows:
+        cells = [f"{row[name]['ms']:.1f} ({row[name]['found']:.1f})" for name in programs]
+        lines.append(f"| {row['people']} | {' | '.join(cells)} |")
+    slopes = [np.polyfit(counts, [row[name]["ms"] for row in rows], 1)[0] for name in programs]
+    lines.append("| each further person | " + " | ".join(f"{slope:.1f}" for slope in slopes) + " |")
+    return "\n".join([*lines, "", f"Version {report['version']}, commit {report['commit'][:8]}."])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     python -m benchmarks.presets page                                  # only writes the table and the plot again
 
 Rows are kept in `presets.json` one by one: a command that was stopped goes on where it ended, and measures again what
-was measured with other code. `--names` limits it to some combinations, `--again` measures them anyway.
+was measured with other code. `--names` and `--clips` limit it, `--again` measures rows of the same code anyway.
 
 errors: the reference uses all that there is: BlazePose heavy and MoveNet Thunder, both with mirrored crops, on every
 frame. In clips of one camera, the error is the distance from its 3D. It excludes errors of networks that others share
@@ -16,9 +16,9 @@ translation, scale). "fast": joints faster than 2 m/s in the reference; "degrees
 standard": mean difference of the error from that of `standard`, with its standard error over blocks of half a second,
 person and view.
 
-times: processor time of whole processes on `dance.mp4`, without overlay and cache. With --mediapipe, the loop of
-MediaPipe 0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine hardly
-changes.
+times: processor time of whole processes on `dance.mp4`, with world, without overlay and cache. With --mediapipe, the
+loop of MediaPipe 0.10.21 runs before each of them, and the ratios are those of neighbours, which load on the machine
+hardly changes. `standard` runs with the overlay, too.
 
 The table replaces the one in the page; a test compares both with `presets.json`, and `.ci/release` refuses a release
 whose code is not the measured one.
@@ -62,7 +62,7 @@ OTHERS = {
 }
 FAST_MPS = 2.0
 BLOCK_S = 0.5  # longer than errors of networks usually last
-BEGIN, END = "<!-- presets -->", "<!-- end of presets -->"
+MARKS = "<!-- presets -->", "<!-- end of presets -->"
 LIMBS = [
     [NAMES.index(f"{side}_{joint}") for joint in joints]
     for side in ("left", "right")
@@ -187,7 +187,7 @@ def is_current(part: dict[str, Any]) -> bool:
 
 def measure_errors(rows: dict[str, dict[str, Any]], options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Add errors to the rows; yield the name of each row and of its part, when it is measured."""
-    for clip in (options.videos / name for name in CLIPS):
+    for clip in (options.videos / name for name in options.clips):
         missing = [name for name in options.names if options.again or not is_current(rows[name].get(clip.stem, {}))]
         if not missing:
             continue
@@ -196,7 +196,7 @@ def measure_errors(rows: dict[str, dict[str, Any]], options: argparse.Namespace)
         reference = (TrueError if clip.is_dir() else Distance)(clips, references)
         with tempfile.TemporaryDirectory() as folder:
             for name in missing:
-                found = [run(one, rows[name]["options"], Path(folder))[0] for one in clips]
+                found = [run(one, f"{rows[name]['options']} --no-world", Path(folder))[0] for one in clips]
                 rows[name][clip.stem] = {"commit": options.commit, **errors(found, reference)}
                 yield name, clip.stem
 
@@ -206,7 +206,7 @@ def reference_of(clip: Path, options: argparse.Namespace) -> Result:
     file: Path = options.keep / f"{clip.stem}-{options.commit}.npz"
     if not file.exists():
         with tempfile.TemporaryDirectory() as folder:
-            result, *_ = run(clip, REFERENCE, Path(folder))
+            result, *_ = run(clip, f"{REFERENCE} --no-world", Path(folder))
         with tempfile.NamedTemporaryFile(dir=options.keep, suffix=".part", delete=False) as part:
             np.savez(part, **result)
         Path(part.name).replace(file)
@@ -220,15 +220,20 @@ def measure_times(rows: dict[str, dict[str, Any]], options: argparse.Namespace) 
     for name in options.names:
         if not options.again and is_current(rows[name].get("times", {})):
             continue
-        times, ratios = [], []
+        times, ratios, overlays = [], [], []
         for _ in range(options.repeats if name in PRESETS else 1):
             theirs = np.array(peer_seconds(options, clip))
             with tempfile.TemporaryDirectory() as folder:
                 found, *ours = run(clip, rows[name]["options"], Path(folder))
+                if name == "standard":
+                    _, *drawn = run(clip, rows[name]["options"], Path(folder), overlay=True)
+                    overlays.append(np.array(drawn) / ours)
             times.append(1000 * ours[1] / len(found["timestamps"]))
             ratios.append(np.array(ours) / theirs)
         wall, processors = np.median(ratios, axis=0).tolist()
         rows[name]["times"] = {"commit": options.commit, "ms": statistics.median(times)}
+        if overlays:
+            rows[name]["times"] |= dict(zip(OVERLAY, np.median(overlays, axis=0).tolist(), strict=True))
         if options.mediapipe:
             rows[name]["times"] |= {"processor_ratio": processors, "time_ratio": wall}
         yield name, "times"
@@ -243,6 +248,7 @@ def peer_seconds(options: argparse.Namespace, clip: Path) -> tuple[float, float]
     return seconds, processor_seconds() - before
 
 
+OVERLAY = "overlay_time_ratio", "overlay_processor_ratio"
 TIMES = {"ms": "ms", "processor_ratio": "to MediaPipe, processor", "time_ratio": "time"}
 ERRORS = {"mm": "mm", "fast": "fast, mm", "degrees": "degrees"}
 
@@ -258,11 +264,15 @@ def table(report: dict[str, Any]) -> str:
         cells = [_digits(row.get("times", {}), key) for key in TIMES]
         for stem in stems:
             part, other = row.get(stem, {}), base.get(stem, {})
-            cells.append(", ".join(_digits(part, key) for key in ERRORS))
+            cells.append(", ".join(_digits(part, key) for key in ERRORS) if part else "")
             paired = row is not base and "blocks" in part and "blocks" in other
             cells.append("{:+.1f} ± {:.1f}".format(*difference(part, other)) if paired else "")
         lines.append(f"| {row['name']} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", f"Version {report['version']}, {measured_commits(report['rows'])}."])
+    lines += ["", f"Version {report['version']}, {measured_commits(report['rows'])}."]
+    if base.get("times", {}).keys() >= set(OVERLAY):
+        wall, processor = (_digits(base["times"], key) for key in OVERLAY)
+        lines[-1] += f" With the overlay, `standard` takes {wall} times its time and {processor} of its processor time."
+    return "\n".join(lines)
 
 
 def measured_commits(rows: list[dict[str, Any]]) -> str:
@@ -279,11 +289,11 @@ def _digits(part: dict[str, Any], key: str) -> str:
     return f"{part[key]:.{2 if 'ratio' in key else 1}f}" if key in part else ""
 
 
-def with_table(page: str, text: str) -> str:
-    """Return a page with the table between the two comments replaced."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+def with_table(page: str, text: str, marks: tuple[str, str] = MARKS) -> str:
+    """Return a page with the table between two comments replaced."""
+    before, _, rest = page.partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    return f"{before}{marks[0]}\n{text}\n{marks[1]}{after}"
 
 
 def plot(rows: Sequence[dict[str, Any]], file: Path) -> None:
@@ -312,6 +322,7 @@ def main() -> None:
     parser.add_argument("what", choices=("errors", "times", "page"))
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
     parser.add_argument("--names", nargs="+", choices=combinations, default=list(combinations))
+    parser.add_argument("--clips", nargs="+", choices=CLIPS, default=CLIPS, help="clips of which errors are measured")
     parser.add_argument("--again", action="store_true", help="measure rows of the same code again")
     parser.add_argument("--page", type=Path, default=Path("docs/studies/presets.md"))
     parser.add_argument("--repeats", type=int, default=1, help="timed runs of each preset; their median counts")

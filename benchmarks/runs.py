@@ -14,9 +14,9 @@ from benchmarks.peers import POSE_RUN, processor_seconds
 Result = dict[str, NDArray[Any]]
 
 
-def run(clip: Path, options: str, folder: Path) -> tuple[Result, float, float]:
+def run(clip: Path, options: str, folder: Path, *, overlay: bool = False) -> tuple[Result, float, float]:
     """Run `pose-run` on a clip; return its result, its time and its processor time in s."""
-    fixed = ["--cache", "off", "--no-overlay", "--quiet", "--formats", "npz", "--overwrite", "--no-world"]
+    fixed = ["--cache", "off", "--overlay" if overlay else "--no-overlay", "--quiet", "--formats", "npz", "--overwrite"]
     words = [sys.executable, "-c", POSE_RUN, str(clip), *fixed, *options.split(), "--out", str(folder / "out")]
     before, start = processor_seconds(), time.perf_counter()
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

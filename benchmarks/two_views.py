@@ -174,7 +174,7 @@ def main() -> None:
     folder = options.videos / "two-people"
     for text in options.options:
         with tempfile.TemporaryDirectory() as out:
-            results = [run(folder / f"{name}.mp4", text, Path(out))[0] for name in VIEWS]
+            results = [run(folder / f"{name}.mp4", f"{text} --no-world", Path(out))[0] for name in VIEWS]
         print(f"{text}: {calibration(read_views(folder), results)}", flush=True)
 
 

@@ -6,7 +6,8 @@ docs/studies/world.md.
 The test subjects (or those of `--part`), clips of at least 3 s in pieces of at most 30 s, 30 frames/s. Each piece has
 one known camera on a tripod, far enough away to have the whole piece in the image. `exact`: the exact 2D of the 17
 joints. `detector`: a detector's skeleton with its errors, also with a camera that is not known: then 55 degrees are
-assumed, where the lenses span 35 to 90. `--every N`: only each Nth piece, for a quick look.
+assumed, where the lenses span 35 to 90. `--every N`: only each Nth piece, for a quick look. `--state detector --csv
+docs/studies/results/world.csv` measures one of the three and replaces its rows.
 
 Means over frames; `pred` and `true` are (T, J, 3) in metres. W-MPJPE, WA-MPJPE, RTE, jitter and foot skating (FS) are
 defined as in the public code of S. Shin et al., "WHAM" (CVPR 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024).
@@ -19,6 +20,7 @@ Today: what version 0.2 wrote, constant bones on the vertical of its inset.
 """
 
 import argparse
+import csv
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -73,6 +75,11 @@ VARIANTS = {
     "all steps": Steps(),
 }
 TODAYS = ("as lifted", "today")
+STATES = {
+    "exact": "exact 2D",
+    "detector": "a detector's errors",
+    "unknown": "a detector's errors, camera not known",
+}
 STANDING = 0.25  # m/s of a true ankle that stands (GVHMR's labels)
 LOW = 0.1  # m above where the ankle stands lowest
 ROOM = 2.0  # m around the true path
@@ -387,7 +394,7 @@ def lifted(views: list[FixedView], lifter: str) -> Iterator[tuple[FixedView, Per
         yield view, person_of(answer, view.seen), person_of(refine(answer, seen), view.seen)
 
 
-def table(views: list[FixedView], lifter: str) -> tuple[list[str], str]:
+def table(views: list[FixedView], lifter: str) -> tuple[dict[str, list[str]], str]:
     people = list(lifted(views, lifter))
     frames = sum(len(view.seen) for view in views)
     rows = {"truth": row([truth(view) for view, *_ in people])}
@@ -397,9 +404,19 @@ def table(views: list[FixedView], lifter: str) -> tuple[list[str], str]:
         answers = [answer(view, raw if variant == "as lifted" else one, variant) for view, raw, one in people]
         seconds = time.process_time() - begun
         rows[variant] = row(answers)
-    lines = ["| | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    lines += [f"| {name} | " + " | ".join(map(cell, values)) + " |" for name, values in rows.items()]
-    return lines, f"{len(views)} pieces, {frames} frames; all steps {1e3 * seconds / frames:.3f} ms a frame and person"
+    note = f"{len(views)} pieces, {frames} frames; all steps {1e3 * seconds / frames:.3f} ms a frame and person"
+    return {name: [cell(value) for value in values] for name, values in rows.items()}, note
+
+
+def write_rows(file: Path, data: str, rows: dict[str, list[str]]) -> None:
+    """Write the rows of one state to a CSV file, in place of earlier ones of this state."""
+    kept: list[list[str]] = []
+    if file.exists():
+        with file.open(encoding="utf-8", newline="") as opened:
+            kept = [row for row in list(csv.reader(opened))[1:] if row[0] != data]
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        lines = [["data", "row", *COLUMNS], *kept, *([data, name, *values] for name, values in rows.items())]
+        csv.writer(opened, lineterminator="\n").writerows(lines)
 
 
 def cell(value: float) -> str:
@@ -412,15 +429,24 @@ def main() -> None:
     parser.add_argument("--part", choices=("train", "validation", "test"), default="test")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th piece")
     parser.add_argument("--lifter", default="offline", help="an offline lifter: a name or a checkpoint")
+    parser.add_argument("--state", choices=STATES, help="only this one")
+    parser.add_argument("--csv", type=Path, help="also write all columns here, in place of earlier rows of a state")
     options = parser.parse_args()
     for file in options.mocap.split(","):
         clips = split(load_clips(Path(file)), options.part)
-        exact, seen = (fixed_views(clips, detector=detector)[:: options.every] for detector in (False, True))
-        blind = [unknown_camera(view) for view in seen]
-        states = {"exact 2D": exact, "a detector's errors": seen, "a detector's errors, camera not known": blind}
-        for name, views in states.items():
-            lines, note = table(views, options.lifter)
-            print("\n".join([f"{Path(file).stem}, {name}: {note}", *lines]), flush=True)
+        for state, name in STATES.items():
+            if options.state not in (None, state):
+                continue
+            views = fixed_views(clips, detector=state != "exact")[:: options.every]
+            data = f"{Path(file).stem}, {name}"
+            rows, note = table(
+                [unknown_camera(view) for view in views] if state == "unknown" else views, options.lifter
+            )
+            lines = ["| | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+            lines += [f"| {row} | " + " | ".join(cells) + " |" for row, cells in rows.items()]
+            print("\n".join([f"{data}: {note}", *lines]), flush=True)
+            if options.csv:
+                write_rows(options.csv, data, rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pose.config import WorldConfig
 from pose.errors import UsageError
 from pose.structures.defaults import CACHE_GIGABYTES, CAMERAS_FILE, IMAGE_FPS
 from pose.structures.spaces import CAMERA, SPACES, WORLD
-from pose.utils.options import option, overwrite_option, quiet_option
+from pose.utils.options import depth_offset_option, option, overwrite_option, quiet_option
 from pose.utils.progress import hidden_progress
 from pose.utils.written_files import check_not_input
 from pose.view.insets import INSETS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pose.structures.types import FrameResult
     from pose.utils.times import StageTimes
     from pose.video import Source
-    from pose.video.depth import DepthVideo
+    from pose.video.depth_video import DepthVideo
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
@@ -86,9 +86,7 @@ class RunConfig(WorldConfig):
     depth: str | None = option(
         None, "folder of depth images of the same camera, see docs/guides/sensors.md", metavar="DIR"
     )
-    depth_offset: float = option(
-        0.0, "second of the video at which the depth images begin", minimum=-86400.0, maximum=86400.0
-    )
+    depth_offset: float = depth_offset_option()
     imu: str | None = option(
         None, "recording of inertial sensors that one person wears, see docs/guides/sensors.md", metavar="PATH"
     )

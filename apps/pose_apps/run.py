@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
@@ -22,9 +21,6 @@ from pose_apps.support.progress import open_cache_of, print_times, warn, with_pr
 from pose_apps.support.run_context import RunContext
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped, report, report_stills
-
-if TYPE_CHECKING:
-    from pose.structures.camera import Camera
 
 
 @run_command
@@ -96,7 +92,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         read_intrinsics(config.intrinsics)  # before any work
     if config.edits is not None:
         read_edits(config.edits)  # before any work
-    camera = config.intrinsics or _depth_camera(config)
+    depth = config.opened_depth()  # must be readable
+    camera = config.intrinsics or (None if depth is None else depth.colour_camera)
     networks = partial(make_pipeline, pipeline_config, config.cache, camera, quiet=config.quiet, loaded=loaded)
     start = time.perf_counter()
     with open_cache_of(config.cache, config.cache_size) as cache:
@@ -116,16 +113,6 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     if done.interruption:
         raise done.interruption
     return 0
-
-
-def _depth_camera(config: RunConfig) -> "Camera | None":
-    """Return the camera that the folder of the depth images names; they must be readable."""
-    from pose.structures.camera import Camera
-
-    depth = config.opened_depth()
-    if depth is None or depth.matrix is None or depth.size is None or depth.extrinsics is not None:
-        return None
-    return Camera(depth.matrix, True, depth.size)
 
 
 def _of_demo_clip(config: RunConfig) -> RunConfig:

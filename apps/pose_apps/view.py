@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option
+from pose.utils.options import REQUIRED, Options, argument, depth_offset_option, option, overwrite_option
 from pose.utils.progress import progress_bar
 from pose.utils.shown import shown
 from pose.utils.written_files import check_target, writing
@@ -32,6 +32,8 @@ class ViewOptions(Options):
     send: str | None = option(
         None, SEND_HELP.replace("send poses", "play the result in real time"), metavar="NAME[=ADDRESS],..."
     )
+    depth: str | None = option(None, "also show these depth images, as of pose-run --depth", metavar="PATH")
+    depth_offset: float = depth_offset_option()
     studio: bool = option(False, "open the result with its video in pose-studio, to correct it")
     browser: bool = option(True, "with --studio: open the page in a browser")
     loop: bool = option(False, "with --send: start over at the end, until Ctrl-C")
@@ -45,6 +47,10 @@ class ViewOptions(Options):
             raise UsageError("--studio: applies neither to --send nor to --save")
         if not self.browser and not self.studio:
             raise UsageError("--no-browser applies only to --studio")
+        if self.depth is not None and (self.send is not None or self.studio):
+            raise UsageError("--depth: applies neither to --send nor to --studio")
+        if self.depth is None and self.depth_offset:
+            raise UsageError("--depth-offset applies only to --depth")
         if self.loop and self.send is None:
             raise UsageError("--loop applies only to --send")
         if self.save is None:
@@ -69,22 +75,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return open_result(Path(options.poses), browser=options.browser)
     if options.save is None:
-        show(Path(options.poses))
+        show(options)
         return 0
     target = _target(Path(options.save), Path(options.poses), options.overwrite)
-    render(Path(options.poses), target, _size(options.size or "1280x720"), options.fps, options.speed or 1.0)
+    render(options, target)
     return 0
 
 
-def show(poses: Path) -> None:
+def show(options: ViewOptions) -> None:
     """Show a result in a window, and return when the user closes the window."""
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_window
         from pose.view.open3d_window import open_window
 
-        stage = _stage(poses)
+        stage = _stage(options)
         check_window()
-    open_window(stage, poses.name)
+    open_window(stage, Path(options.poses).name)
 
 
 def play(poses: Path, send: str, speed: float, again: bool) -> None:
@@ -117,26 +123,34 @@ def play(poses: Path, send: str, speed: float, again: bool) -> None:
         raise PoseError("; ".join(failures))
 
 
-def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:
+def render(options: ViewOptions, target: Path) -> None:
     """Render a result to a video file."""
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_off_screen, save_video
 
-        stage = _stage(poses)
+        size = _size(options.size or "1280x720")
+        stage = _stage(options)
         check_off_screen()
     with writing([target]):
-        save_video(stage, target, size, fps=fps, speed=speed, progress=_progress)
+        save_video(stage, target, size, fps=options.fps, speed=options.speed or 1.0, progress=_progress)
     print(shown(target))
 
 
-def _stage(poses: Path) -> "SceneData":
+def _stage(options: ViewOptions) -> "SceneData":
     from pose.results import load_poses
+    from pose.view.cloud import DepthCloud
     from pose.view.scene import SceneData
 
-    table = load_poses(poses)
+    table = load_poses(Path(options.poses))
     if len(table) == 0:
-        raise PoseError(f"{poses}: contains no frame")
-    return SceneData(table)
+        raise PoseError(f"{options.poses}: contains no frame")
+    if options.depth is None:
+        return SceneData(table)
+    if table.world_info is None:
+        raise PoseError(f"{options.poses}: has no world coordinates, in which depth images are shown")
+    from pose.video.depth import open_depth
+
+    return SceneData(table, DepthCloud(open_depth(Path(options.depth), options.depth_offset), table))
 
 
 def _target(path: Path, poses: Path, overwrite: bool) -> Path:

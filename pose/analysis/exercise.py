@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from pose.analysis.jumps import Jump, find_jumps
-from pose.analysis.metrics import Event, Metric, mean_interval
+from pose.analysis.metrics import NORMAL_95, Event, Metric, mean_interval, method_sd
 from pose.analysis.movement_names import movement_name
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import MIN_SINK_M, find_repetitions
@@ -14,14 +14,13 @@ from pose.body.segments import Motion
 
 Part = tuple[list[Metric], list[Event], str]  # metrics, events, and the reason if there are no metrics (else empty)
 
-# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. The first two
-# lines are those of repetitions, measured on subjects s01 to s07 of UI-PRMD. Those of depth and tempo are relative.
-TIME_ERROR_S, DEPTH_ERROR, TEMPO_ERROR, SMOOTHNESS_ERROR, AMPLITUDE_ERROR_M = 0.24, 0.1, 0.03, 0.85, 0.032
-SIDES_ERROR_M, DEVIATION_ERROR_M = 0.033, 0.051  # of distances: left and right, repetition and median
-TRANSFER_ERROR_S = 0.2
-FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.08, 0.058
-FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
+TRANSFER_ERROR_S = 0.2  # standard deviation of an error that all observations of a person share
 COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
+JUMP_FIELDS = {
+    "height from flight time": "flight_height", "height from pelvis": "pelvis_height",
+    "countermovement depth": "countermovement", "knee flexion after landing": "landing_flexion",
+    "knee valgus after landing": "landing_valgus",
+}  # fmt: skip
 
 
 def repetition_metrics(person: int, motion: Motion) -> Part:
@@ -34,7 +33,8 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 
-    def metric(what: str, unit: str, values: list[float], error: float) -> Metric:
+    def metric(what: str, unit: str, values: list[float]) -> Metric:
+        error = method_sd("repetitions", what, float(np.mean(values)))
         mean, low, high = mean_interval(values, error, *(() if what == "smoothness" else (0.0,)))
         return Metric(
             person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
@@ -48,22 +48,23 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     tempos = [60 / (after.start - before.start) for before, after in pairwise(complete)]
     sinks = np.ptp(repetitions.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
     sizes = [repetition.amplitude for repetition in complete]
+    deviation = NORMAL_95 * method_sd("repetitions", "largest deviation", 0.0)
     metrics = [
         Metric(
             person, "repetitions", f"{name}: count", count, max(count - COUNT_ERROR, 0),
             count + COUNT_ERROR, "repetitions", flag, start, end, count,
             doubt=doubt,
         ),
-        metric("duration", "s", [repetition.end - repetition.start for repetition in complete], TIME_ERROR_S),
-        *([metric("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
-        *([metric("depth", "m", sinks, DEPTH_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
-        metric("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
-        metric("smoothness", "log jerk", [repetition.smoothness for repetition in complete], SMOOTHNESS_ERROR),
-        metric("left-right difference", "m", [_asymmetry(course) for course in repetitions.courses], SIDES_ERROR_M),
+        metric("duration", "s", [repetition.end - repetition.start for repetition in complete]),
+        *([metric("tempo", "repetitions/min", tempos)] if tempos else []),
+        *([metric("depth", "m", sinks)] if min(sinks) > MIN_SINK_M else []),
+        metric("amplitude", "m", sizes),
+        metric("smoothness", "log jerk", [repetition.smoothness for repetition in complete]),
+        metric("left-right difference", "m", [_asymmetry(course) for course in repetitions.courses]),
         Metric(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
-            max(float(deviations[worst]) - 1.96 * DEVIATION_ERROR_M, 0.0),
-            float(deviations[worst]) + 1.96 * DEVIATION_ERROR_M, "m", flag, odd.start, odd.end, 1,
+            max(float(deviations[worst]) - deviation, 0.0), float(deviations[worst]) + deviation, "m", flag,
+            odd.start, odd.end, 1,
             f"repetition {items.index(odd) + 1} against the median of all", doubt,
         ),
     ]  # fmt: skip
@@ -110,15 +111,10 @@ def _too_slow(motion: Motion) -> str:
 def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
     flight = jump.landing - jump.takeoff
     timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # uncertainty of two times with a resolution of one frame
-    rows = (
-        ("height from flight time", jump.flight_height, float(np.hypot(timing, FLIGHT_ERROR_M)), "m"),
-        ("height from pelvis", jump.pelvis_height, PELVIS_ERROR_M, "m"),
-        ("countermovement depth", jump.countermovement, DIP_ERROR_M, "m"),
-        ("knee flexion after landing", jump.landing_flexion, FLEXION_ERROR_DEGREES, "degrees"),
-        ("knee valgus after landing", jump.landing_valgus, VALGUS_ERROR_DEGREES, "degrees"),
-    )
     metrics = []
-    for name, value, error, unit in rows:
+    for name, field in JUMP_FIELDS.items():
+        value, unit = float(getattr(jump, field)), "degrees" if name.startswith("knee") else "m"
+        error = float(np.hypot(method_sd("jumps", name, value), timing if "flight" in name else 0.0))
         plane = FRONTAL if "valgus" in name else SAGITTAL if "flexion" in name else ""
         flag, doubt = quality(motion, jump.takeoff - 0.5, jump.landing + 0.5, LEGS, plane=plane, rates=(24.0, 10.0))
         _, low, high = mean_interval([value], error, -np.inf if "valgus" in name else min(value, 0.0))

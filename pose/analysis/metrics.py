@@ -1,14 +1,23 @@
 """Results of the analysis: metrics with their intervals and quality, events, curves and series."""
 
+import csv
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 GREEN, AMBER, RED = "green", "amber", "red"
 QUALITIES = (GREEN, AMBER, RED)
 NORMAL_95 = 1.96
+METRIC_ERRORS = Path(__file__).with_name("metric_errors.csv")  # by benchmarks/method_errors.py
+RELATIVE = frozenset(
+    f"{group}: {name}" for group, names in (
+        ("gait", ("cadence", "speed", "stride length", "step length")), ("repetitions", ("tempo", "depth")),
+    ) for name in names
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,18 @@ class Series:
     unit: str  # unit of the values
     times: tuple[float, ...]
     values: tuple[float, ...]  # values in `unit`
+
+
+def method_sd(group: str, name: str, value: float) -> float:
+    """Return the standard deviation of the method's error of a metric (docs/reference/method-errors.md)."""
+    sd = _metric_errors()[f"{group}: {name}"]
+    return sd * abs(value) if f"{group}: {name}" in RELATIVE else sd
+
+
+@cache
+def _metric_errors() -> dict[str, float]:
+    with METRIC_ERRORS.open(encoding="utf-8", newline="") as file:
+        return {row["metric"]: float(row["sd"]) for row in csv.DictReader(file)}
 
 
 def mean_interval(

@@ -4,17 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.metrics import Event, Metric, mean_interval
+from pose.analysis.metrics import NORMAL_95, Event, Metric, mean_interval, method_sd
 from pose.analysis.quality import FEET, FRONTAL, quality
 from pose.body.gait import Gait, Stride, analyse_gait
 from pose.body.segments import SIDES, Motion
 
-# Standard deviations of errors that all strides of a walk share (docs/studies/analysis.md). LENGTH_ERROR and STEP_ERROR
-# are relative.
-TIME_ERROR_S, LENGTH_ERROR, STEP_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.2, 0.03, 0.035
-STRIDE_ERROR_S = 0.04  # of one stride time: 0.028 s of each of its two events
-RELATIVE = (LENGTH_ERROR, STEP_ERROR)
-RUN_TIME_ERROR_S = 0.021  # of flight and contact times
+RUN_TIME_ERROR_S = 0.021  # standard deviation of flight and contact times (docs/studies/analysis.md)
 FEW_STRIDES = 6
 MIN_CONTACT = 0.5  # minimum probability of a contact
 SAME_EVENT_S = 0.2  # maximum difference between the two methods
@@ -39,35 +34,34 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
     step_width_flag, step_width_doubt = quality(motion, first, last, FEET, plane=FRONTAL, rates=(24.0, 15.0), few=few)
 
     def metric(
-        name: str, unit: str, value_of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
-    ) -> Metric:
+        name: str, unit: str, value_of: Callable[[Stride], float], strides: list[Stride] = straight,
+        error: float | None = None,
+    ) -> Metric:  # fmt: skip
         values = [value_of(stride) for stride in strides]
-        scale = abs(float(np.mean(values))) if error in RELATIVE else 1.0
-        mean, low, high = mean_interval(values, error * scale, 0.0)
+        error = method_sd("gait", name.partition(",")[0], float(np.mean(values))) if error is None else error
+        mean, low, high = mean_interval(values, error, 0.0)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
         rating = (step_width_flag, step_width_doubt) if name == "step width" else (flag, doubt)
         return Metric(person, "gait", name, mean, low, high, unit, rating[0], start, end, len(values), note, rating[1])
 
-    time_error = float(np.hypot(TIME_ERROR_S, STRIDE_ERROR_S / np.sqrt(len(straight))))
-    stride_time = float(np.mean([stride.duration for stride in straight]))
     metrics = [
-        metric("cadence", "steps/min", lambda one: 120 / one.duration, 120 * time_error / stride_time**2),
-        metric("speed", "m/s", lambda one: one.length / one.duration, LENGTH_ERROR),
-        metric("stride length", "m", lambda one: one.length, LENGTH_ERROR),
-        metric("stride time", "s", lambda one: one.duration, time_error),
-        metric("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
+        metric("cadence", "steps/min", lambda one: 120 / one.duration),
+        metric("speed", "m/s", lambda one: one.length / one.duration),
+        metric("stride length", "m", lambda one: one.length),
+        metric("stride time", "s", lambda one: one.duration),
+        metric("step width", "m", lambda one: one.width),
     ]
     for side in SIDES:
         own = [stride for stride in straight if stride.side == side]
         if own:
-            metrics.append(metric(f"step length, {side}", "m", lambda one: one.step_length, STEP_ERROR, own))
-            metrics.append(metric(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
-            metrics.append(metric(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
+            metrics.append(metric(f"step length, {side}", "m", lambda one: one.step_length, own))
+            metrics.append(metric(f"stance, {side}", "share", lambda one: one.stance, own))
+            metrics.append(metric(f"swing, {side}", "share", lambda one: 1 - one.stance, own))
     if running:
-        metrics.append(metric("flight time", "s", lambda one: one.flight / 2, RUN_TIME_ERROR_S))
-        metrics.append(metric("contact time", "s", lambda one: one.stance * one.duration, RUN_TIME_ERROR_S))
+        metrics.append(metric("flight time", "s", lambda one: one.flight / 2, error=RUN_TIME_ERROR_S))
+        metrics.append(metric("contact time", "s", lambda one: one.stance * one.duration, error=RUN_TIME_ERROR_S))
     else:
-        metrics.append(metric("double support", "share", lambda one: one.double_support, SHARE_ERROR))
+        metrics.append(metric("double support", "share", lambda one: one.double_support))
     return (
         [
             *metrics,
@@ -120,7 +114,7 @@ def _asymmetry(person: int, strides: list[Stride], rating: tuple[str, str], note
         middle = (np.mean(a) + np.mean(b)) / 2
         difference = 100 * (np.mean(a) - np.mean(b)) / middle
         error = 100 * np.hypot(np.std(a, ddof=1) / np.sqrt(len(a)), np.std(b, ddof=1) / np.sqrt(len(b))) / middle
-        half = 1.96 * float(np.hypot(error, 100 * SHARE_ERROR))
+        half = NORMAL_95 * float(np.hypot(error, 100 * method_sd("gait", "stance", 0.0)))
         metrics.append(
             Metric(
                 person, "gait", f"asymmetry of {name}", float(difference), float(difference) - half,

@@ -91,7 +91,7 @@ class Gait:
 
 def analyse_gait(motion: Motion) -> Gait:
     """Detect the gait events and strides of one person; there are none if the person does not walk or run."""
-    forward = _direction(motion)
+    forward = walking_direction(motion)
     ahead_at: dict[str, list[float]] = {}
     behind_at: dict[str, list[float]] = {}
     for side in SIDES:
@@ -128,7 +128,7 @@ def _is_run(motion: Motion, steps: list[float]) -> bool:
     return bool(waves) and float(np.median(durations)) <= RUN_STEP_S[1] and float(np.mean(waves)) > MIN_BOUNCE_M
 
 
-def _direction(motion: Motion) -> F64:
+def walking_direction(motion: Motion) -> F64:
     """Return the horizontal walking direction, (T, 3) unit vectors: the facing direction, or its opposite backwards."""
     # One camera observes rotations of the body well, but not depth: the facing direction is more accurate than the
     # path.
@@ -197,8 +197,11 @@ def _at(motion: Motion, joint: str, time: float) -> F64:
 
 def _at_time(rows: F64, times: F64, time: float) -> F64:
     """Return the row (3,) at a point in time, interpolated linearly."""
-    return np.array([np.interp(time, times, rows[:, axis]) for axis in range(rows.shape[1])])
+    after = int(np.clip(np.searchsorted(times, time), 1, max(len(times) - 1, 1)))
+    near = slice(after - 1, after + 1)
+    return np.array([np.interp(time, times[near], column) for column in rows[near].T])
 
 
 def _rows(rows: F64, times: F64, start: float, end: float) -> F64:
-    return rows[(times >= start) & (times <= end)]
+    first, last = np.searchsorted(times, start), np.searchsorted(times, end, side="right")
+    return rows[first:last]

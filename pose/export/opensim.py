@@ -1,4 +1,4 @@
-"""A folder of files for OpenSim: markers, joint angles, and setup files of the Scale and Inverse Kinematics tools.
+"""A folder of files for OpenSim: markers, joint angles, ground forces of a walk, and setup files of OpenSim's tools.
 
 OpenSim expects a person who faces +x, within some metres of the origin: its models clamp the pelvis' position. Markers
 and angles are therefore rotated about the vertical, and centred on the path of the pelvis.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.body.ground_forces import INTERVAL
 from pose.body.markers import FOOT_NAMES, marker_names, marker_spans
 from pose.body.selection import SAMPLE
 from pose.body.skeleton import ORDER, pelvis_frame
@@ -19,6 +20,8 @@ from pose.export import opensim_setup as setup
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, PersonFormat
 from pose.export.mot import Placement, facing, write_mot
+from pose.export.opensim_forces import FILES as FORCES
+from pose.export.opensim_forces import write_forces
 from pose.export.opensim_solve import FILES as SOLVED
 from pose.export.opensim_solve import solve_package
 from pose.export.text import missing, timing
@@ -41,6 +44,7 @@ README = f"""Markers, joint angles and set-up files for OpenSim 4.
 2. Run (`pose-convert --solve MODEL` has done 1 and 2 if ik.mot is here):
        opensim-cmd run-tool scale.xml      (makes scaled.osim)
        opensim-cmd run-tool ik.xml         (makes ik.mot and ik_marker_errors.sto)
+       opensim-cmd run-tool id.xml         (straight walks: makes id.sto, N m for a mass of {setup.MASS:g} kg)
 
 markers.trc   joint centres, heels and toes, m; turned by {{degrees:.1f}} degrees about y, so that the person faces +x
               on average, then moved by {{x:.3f}} {{y:.3f}} {{z:.3f}} m, so that the path of the pelvis has its
@@ -48,14 +52,17 @@ markers.trc   joint centres, heels and toes, m; turned by {{degrees:.1f}} degree
               trunk leans.
 motion.mot    joint angles that the joints show without OpenSim, in the same frame; for comparison
 markers.xml   the model's markers
+forces.mot    straight walks: forces on both feet, estimated from the times of the steps, not measured. Vertical force
+              of both feet: 90 % within {INTERVAL:g} body weights; docs/studies/analysis.md has the errors
+moments.csv   with --solve: joint moments of id.sto, N m per kg of body mass
 
 The models clamp the position of the pelvis, Rajagopal's to 5 m along x and 3 m along z. This person moves up to
 {{reach_x:.1f}} m along x and {{reach_z:.1f}} m along z: where that is more, widen the range of pelvis_tx and pelvis_tz.
 
 Scale and IK use the longest stretch without a gap, {{start:.3f}} to {{end:.3f}} s: change time_range for others.
-The model's mass is not scaled: enter the person's mass in scale.xml. Hip rotation of ik.mot is unreliable: only the
-plane of the bent knee shows it. motion.mot leaves it out. A model that motion.mot poses has its hips where the markers
-are; its shoulders lie some centimetres away, because the angles of the back are measured without the model.
+Forces and model are for {setup.MASS:g} kg; moments per kg hold for any mass. Hip rotation of ik.mot is unreliable: only
+the plane of the bent knee shows it. motion.mot leaves it out. A model that motion.mot poses has its hips where the
+markers are; its shoulders lie some centimetres away, because the angles of the back are measured without the model.
 """
 
 
@@ -66,7 +73,7 @@ def write(track: Track, target: Path) -> Notes:
     place = _centred(track, first, last)
     package = _Package(track, place)
     model, solved = track.recording.opensim_model, []
-    with whole_folder(target, FILES if model is None else (*FILES, *SOLVED)) as folder:
+    with whole_folder(target, (*FILES, *FORCES, *(() if model is None else SOLVED))) as folder:
         write_trc(track, folder / "markers.trc", package.names, package.spans())
         notes = write_mot(track, folder / "motion.mot", place)
         span = float(track.times[first]), float(track.times[last])
@@ -77,7 +84,8 @@ def write(track: Track, target: Path) -> Notes:
         words = {"degrees": place.degrees, "x": x, "y": y, "z": z, "start": span[0], "end": span[1]}
         text = README.format(**words, reach_x=package.reach[0], reach_z=package.reach[2])
         write_whole(folder / "README.txt", text)
-        solved += [] if model is None else [solve_package(folder, model)]
+        walk = write_forces(track, folder, place, first, last)
+        solved += [*filter(None, [walk]), *([] if model is None else solve_package(folder, model))]
     moved = f"turned by {place.degrees:.0f} degrees about y, so that the person faces +x; centred on the path"
     return [f"{timing(track)}; metres and degrees; {moved}; for {setup.MODEL}", *solved, *missing(track), *notes[1:]]
 

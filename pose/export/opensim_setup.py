@@ -1,4 +1,4 @@
-"""Setup files of OpenSim's Scale and Inverse Kinematics tools for markers at joint centres.
+"""Setup files of OpenSim's Scale, Inverse Kinematics and Inverse Dynamics tools for markers at joint centres.
 
 Markers of the limbs are at the origins of the model's bodies, which are joint centres in the models of this family:
 Rajagopal 2016, Hamner 2010, Pose2Sim. They leave the tilt of the pelvis and the ankles free. Therefore `lumbar` is the
@@ -14,6 +14,7 @@ from pose.world.foot_points import DEFAULT_SHAPE
 
 MODEL = "Rajagopal2016.osim"
 SIDES = ("right", "left")
+MASS = 75.337  # kg, of the unscaled model
 MAX_PELVIS_M = 2.0  # the model clamps the height of the pelvis to -1 to 2 m
 # Joint -> body of the model whose origin is the marker of that joint. The tools use only these markers.
 _LIMBS = {
@@ -97,7 +98,7 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
         )
     time = f"<time_range>{span[0]:.6f} {span[1]:.6f}</time_range>"
     return _document(
-        f'<ScaleTool name="{escape(name)}"><mass>-1</mass><height>-1</height><age>-1</age>'
+        f'<ScaleTool name="{escape(name)}"><mass>{MASS:g}</mass><height>-1</height><age>-1</age>'
         f'<GenericModelMaker name=""><model_file>{MODEL}</model_file><marker_set_file>markers.xml</marker_set_file>'
         '</GenericModelMaker><ModelScaler name=""><apply>true</apply>'
         "<scaling_order> measurements manualScale</scaling_order>"
@@ -123,6 +124,33 @@ def ik_setup(span: tuple[float, float], feet: Sequence[str]) -> str:
         f'<report_errors>true</report_errors><IKTaskSet name="joints"><objects>{tasks}</objects></IKTaskSet>'
         "<marker_file>markers.trc</marker_file><constraint_weight>Inf</constraint_weight><accuracy>1e-5</accuracy>"
         "</InverseKinematicsTool>"
+    )
+
+
+def loads_setup(letters: Sequence[str]) -> str:
+    """Return the description of the columns of `forces.mot`, for feet with the letters r and l."""
+    forces = "".join(
+        f'<ExternalForce name="{letter}"><applied_to_body>calcn_{letter}</applied_to_body>'
+        "<force_expressed_in_body>ground</force_expressed_in_body>"
+        "<point_expressed_in_body>ground</point_expressed_in_body>"
+        f"<force_identifier>ground_force_{letter}_v</force_identifier>"
+        f"<point_identifier>ground_force_{letter}_p</point_identifier>"
+        f"<torque_identifier>ground_torque_{letter}_</torque_identifier></ExternalForce>"
+        for letter in letters
+    )
+    return _document(
+        f'<ExternalLoads name="forces"><objects>{forces}</objects><datafile>forces.mot</datafile></ExternalLoads>'
+    )
+
+
+def dynamics_setup(span: tuple[float, float], cutoff_hz: float) -> str:
+    """Return the content of the setup file of the Inverse Dynamics tool."""
+    return _document(
+        '<InverseDynamicsTool name="id"><results_directory>./</results_directory><model_file>scaled.osim</model_file>'
+        f"<time_range>{span[0]:.6f} {span[1]:.6f}</time_range><forces_to_exclude>Muscles</forces_to_exclude>"
+        "<external_loads_file>loads.xml</external_loads_file><coordinates_file>ik.mot</coordinates_file>"
+        f"<lowpass_cutoff_frequency_for_coordinates>{cutoff_hz:g}</lowpass_cutoff_frequency_for_coordinates>"
+        "<output_gen_force_file>id.sto</output_gen_force_file></InverseDynamicsTool>"
     )
 
 

@@ -10,11 +10,11 @@ from pose.utils.json_values import Json, check_config
 FIXUPS = ("t-fixup", "t-fixup-centred", "dt-fixup")  # initialisations for networks without LayerNorm and warm-up
 INITS = (*FIXUPS, "xavier", "torch")  # implemented in `pose.lifting.initialization`
 NORMS = ("none", "pre", "post")
-TOKENS = ("frames", "joints", "hierarchical")
+TOKENS = ("frames", "joints", "dual", "hierarchical")
 RESIDUALS = ("plain", "highway", "none", "reversible")
 # implemented in `pose.training.forms.recurrent`
 RECURRENT = ("rnn", "rnn-output", "lstm", "gru", "birnn", "bilstm", "bigru")
-MODELS = ("transformer", *RECURRENT)
+MODELS = ("transformer", "mlp", "convolution", *RECURRENT)
 MAX_SIZES = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
 MAX_JOINT_HOPS = 8  # from an ankle to a wrist
 MAX_WINDOW_FRAMES = 4096  # frames
@@ -26,9 +26,9 @@ class LifterConfig:
     """Architecture of a lifter.
 
     Attributes:
-        model: `transformer`, or a stack of recurrent cells: `rnn`, `lstm`, `gru`; `birnn`, `bilstm`, `bigru` for both
-            directions of time; `rnn-output`, which feeds back only its output. Recurrent models have no attention,
-            heads or feed-forward layers.
+        model: `transformer`; a stack of recurrent cells: `rnn`, `lstm`, `gru`; `birnn`, `bilstm`, `bigru` for both
+            directions of time; `rnn-output`, which feeds back only its output; `mlp`, on single frames; or
+            `convolution` over time. Only transformers have attention, heads and `expansion`.
         dim: Width of the tokens.
         depth: Number of blocks.
         heads: Number of attention heads.
@@ -44,8 +44,9 @@ class LifterConfig:
         shared_maps: Number of consecutive blocks that share the attention map of the first of them.
         shared_layers: Whether all blocks share their weights.
         adaptive_depth: Like `shared_layers`, with a number of steps chosen per frame, at most `depth`.
-        tokens: `frames`; `joints`, one token per joint and frame, mixed in space and then in time; or `hierarchical`:
-            half of the blocks mix the joints of a frame, which are then pooled into a frame token.
+        tokens: `frames`; `joints`, one token per joint and frame, mixed in space and then in time; `dual`, joint tokens
+            in two streams, one mixed in space first, one in time; or `hierarchical`: half of the blocks mix the joints
+            of a frame, which are then pooled into a frame token.
         skeleton_mask: Whether joints attend only to their neighbours in the skeleton.
         joint_hops: Maximum distance in bones of joints that attend to each other, in one attention over time and joints
             (`tokens: joints` with `attention: blocks`); 0 for separate attention in space and time.
@@ -108,8 +109,10 @@ class LifterConfig:
     @property
     def form(self) -> str:
         """Form of the network, a key of `pose.lifting.model.FORMS`."""
-        if self.model != "transformer":
+        if self.model in RECURRENT:
             return "recurrent"
+        if self.model != "transformer":
+            return self.model
         if self.tokens != "frames":
             return self.tokens
         if self.adaptive_depth:
@@ -132,6 +135,8 @@ class LifterConfig:
             raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} does not have")
         if self.model.startswith("bi") and self.streaming:
             raise ValueError(f"model: {self.model} is bidirectional and cannot stream; use {self.model[2:]}")
+        if self.model == "convolution" and (self.streaming or self.norm != "none"):
+            raise ValueError("model: convolution is offline and has its own norm; use streaming: false, norm: none")
         if self.model.startswith("bi") and self.dim % 2:
             raise ValueError(f"dim: must be even for the bidirectional model {self.model}, got {self.dim}")
 
@@ -139,6 +144,8 @@ class LifterConfig:
         """Check that tokens, residual connections and depth can be combined."""
         if self.tokens == "frames" and self.skeleton_mask:
             raise ValueError("skeleton_mask: needs tokens: joints or hierarchical")
+        if self.tokens == "dual" and (self.streaming or self.shared_maps > 1 or self.shared_layers):
+            raise ValueError("tokens: dual is offline; remove streaming, shared_maps and shared_layers")
         if self.tokens == "hierarchical" and self.depth < 2:
             raise ValueError("tokens: hierarchical needs a depth of at least 2")
         if self.joint_hops:
@@ -151,7 +158,7 @@ class LifterConfig:
                 f"init: {self.init} is derived for a stack of blocks with two plain residual branches each, which "
                 f"{changed[0]} changes; use init: xavier"
             )
-        if self.adaptive_depth and self.tokens == "joints":
+        if self.adaptive_depth and self.tokens in ("joints", "dual"):
             raise ValueError("adaptive_depth: needs tokens: frames or hierarchical")
         if self.adaptive_depth and (self.shared_layers or self.shared_maps > 1):
             raise ValueError("adaptive_depth: uses one block for all depths; remove shared_layers and shared_maps")

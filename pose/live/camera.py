@@ -1,19 +1,27 @@
 """World coordinates of a live stream while its camera does not translate."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
 from pose.results import WorldInfo
 from pose.structures.camera import Camera
 from pose.structures.skeletons import Skeleton, to_h36m17
-from pose.structures.types import FrameResult
+from pose.structures.types import F64, FrameResult
 from pose.world import frame
+from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
 from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
 from pose.world.live_footing import LiveFooting
+from pose.world.measured import DepthImages, MeasuredPose, floor_normal, measure_people, scaled_matrix
 from pose.world.rules import FLOOR
 
 _NO_WORLD = (TRANSLATING, UNKNOWN)
+_MIN_FLOORS, _MAX_TRIES = 5, 60  # depth images with a floor from which the vertical follows, and images searched
 _MOTION_TEXTS = {
     ROTATING: "camera turns, compensated",
     TRANSLATING: "camera moves: no world",
@@ -26,11 +34,20 @@ class WatchedWorld:
 
     # There are none while the camera changes its position, or its motion is unknown. When it stops, new ones begin.
 
-    def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
+    def __init__(
+        self, camera: Camera, steps: Steps, watch: CameraWatch | None, depth: DepthImages | None = None
+    ) -> None:
         """Start without frames; without a `watch` the camera is assumed static."""
-        self._camera, self._steps, self._watch = camera, steps, watch
-        self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
+        self._camera, self._steps, self._watch, self._depth = camera, steps, watch, depth
+        self._floors: list[F64] = []  # normals (3,) of the floor in the first depth images
+        self._tries = 0  # depth images in which the floor was searched
+        self._world, self._feet = self._new_world(), LiveFooting()
         self._has_frames = False
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether depth images belong to the stream."""
+        return self._depth is not None
 
     @property
     def motion(self) -> str:
@@ -41,7 +58,7 @@ class WatchedWorld:
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Return the frame with world positions in `placed` and its world; unchanged and None without a world."""
         if self._watch is None:
-            placed = self._world.place(result, skeleton)
+            placed = self._world.place(result, skeleton, measured=self._measured(result, IDENTITY_VIEW))
         else:
             people = result.people
             view = self._watch.update(people.background, people.index, people.time, people.cut)
@@ -49,15 +66,37 @@ class WatchedWorld:
                 self._restart()
             if self._watch.state in _NO_WORLD:
                 return result, None
-            placed = self._world.place(result, skeleton, view)
+            placed = self._world.place(result, skeleton, view, self._measured(result, view))
             if self._feet_contradict(placed, skeleton):
                 self._has_frames = True
                 return result, None
         self._has_frames = True
         return placed, WorldInfo(self._world.world, self._world.heights)
 
+    def _measured(self, result: FrameResult, view: View) -> Mapping[int, MeasuredPose] | None:
+        """Return what the depth image of the frame says; the floor in the first ones gives the vertical."""
+        if self._depth is None:
+            return None
+        index = self._depth.at(result.time)
+        if index is None:
+            return {}
+        image = self._depth.read(index)
+        matrix = scaled_matrix(self._depth, self._camera, image)
+        pose = np.eye(4) if self._depth.extrinsics is None else self._depth.extrinsics
+        if self._steps.up is None and self._tries < _MAX_TRIES:
+            self._tries += 1
+            if (normal := floor_normal(image, matrix)) is not None:
+                self._floors.append(pose[:3, :3].T @ normal @ view.rotation)
+            if len(self._floors) == _MIN_FLOORS:
+                self._steps = replace(self._steps, up=np.median(self._floors, axis=0))
+                self._restart()
+        return measure_people(result, image, matrix, pose)
+
     def _restart(self) -> None:
-        self._world, self._feet, self._has_frames = LiveWorld(self._camera, self._steps), LiveFooting(), False
+        self._world, self._feet, self._has_frames = self._new_world(), LiveFooting(), False
+
+    def _new_world(self) -> LiveWorld:
+        return LiveWorld(self._camera, self._steps, background=True)
 
     def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
         """Return whether the feet contradict the camera rotation, or did in the last frame, so that a world begins."""

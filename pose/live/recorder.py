@@ -117,6 +117,8 @@ class Recorder:
         stream = live.stream
         assert stream is not None, "a loop says what its results belong to"
         info = _run_info(self._loop, stream.pipeline, live.size)
+        if stream.world is not None and stream.world.has_depth:
+            info = replace(info, settings={**info.settings, "sensors": ["camera", "depth"]})
         return info if stream.camera is None else replace(info, camera=stream.camera, cameras=stream.cameras)
 
 

@@ -17,9 +17,9 @@ from pose.lifting.fit.directions import WornSensors
 from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
 from pose.structures.result_store import ResultStore
-from pose.structures.types import FrameResult
+from pose.structures.types import F64, FrameResult
 from pose.utils.times import StageTimes
-from pose.world.camera_motion.decision import AUTO, Decision, decide
+from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
 from pose.world.clean import Steps
@@ -83,6 +83,11 @@ class RecordedRun:
 
     def __len__(self) -> int:
         return len(self.lifted)
+
+    @property
+    def times(self) -> F64:
+        """Times (F,) of the frames, s."""
+        return self._log.times
 
     def add(self, result: FrameResult) -> None:
         """Append the result of a frame.
@@ -157,7 +162,7 @@ def record(
         times: Log of the time that each stage takes.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
         collected: Function that is called with all results before the transformation, unless an error ended them.
-        depth: Depth images from the viewpoint of a static camera; None if there are none.
+        depth: Depth images; None if there are none.
         keep: Whether an error in `results` ends them like their last frame, and `RecordedRun.error` has it.
     """
     recorded, times = RecordedRun(info, folder), times or StageTimes()
@@ -177,9 +182,12 @@ def record(
             collected(recorded.lifted)
         if depth is not None and steps is not None:
             with times.measure("depth images"):
-                recorded.measured = measure(recorded.lifted, depth, info.camera)
-            up = steps.up if steps.up is not None else recorded.measured.up
-            steps = replace(steps, measured=recorded.measured.people, up=up)
+                followed = str(info.settings.get("camera", AUTO)) in (AUTO, FREE)
+                found = recorded.measured = measure(
+                    recorded.lifted, depth, info.camera, recorded.times if followed else None
+                )
+            up = steps.up if steps.up is not None else found.up
+            steps = replace(steps, measured=found.people, up=up, path=found.path)
         with times.measure("world"):
             recorded.place(steps, join=join, images=None if stop is not None and stop.is_set() else images)
     except BaseException:

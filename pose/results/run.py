@@ -110,7 +110,7 @@ def record_video(
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
         folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        depth: Depth images from the viewpoint of a static camera; None if there are none.
+        depth: Depth images; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
         sensors: Function that finds what inertial sensors of a person measure; not with edits.

@@ -1,6 +1,7 @@
 """Training of lifters."""
 
 import copy
+import dataclasses
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch.nn import Module
 from pose.errors import PoseError
 from pose.lifting.attention import layer_penalty
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifting.config import FIXUPS
+from pose.lifting.config import FIXUPS, LifterConfig
 from pose.lifting.features import Lifted
 from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterBlock, LifterNetwork
@@ -123,9 +124,38 @@ def begin_step(network: Module, seed: int, step: int) -> None:
 def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
     """Return the weights of a lifter without its calibration."""
     trained = load_checkpoint(checkpoint_path(name_or_path))
-    if trained.config != network.config:
+    config, depth = network.config, trained.config.depth
+    if trained.config != config and not can_deepen(trained.config, config):
         raise PoseError(f"train.start_from: {name_or_path} does not match train.model")
-    return {name: weight for name, weight in trained.state_dict().items() if name != "calibration"}
+    weights = {name: weight for name, weight in trained.state_dict().items() if name != "calibration"}
+    return weights if config.depth == depth else deepened(weights, network, depth)
+
+
+def can_deepen(trained: LifterConfig, config: LifterConfig) -> bool:
+    """Return whether `config` is that of a trained network, with whole multiples of its blocks."""
+    repeatable = config.attention == "softmax" and config.norm == "pre" and config.residual == "plain"
+    separate = config.shared_maps == 1 and not config.shared_layers and not config.adaptive_depth
+    multiple = config.depth % trained.depth == 0
+    return repeatable and separate and multiple and dataclasses.replace(trained, depth=config.depth) == config
+
+
+def deepened(weights: dict[str, Tensor], network: LifterNetwork, depth: int) -> dict[str, Tensor]:
+    """Return weights of `network` with which it computes what a network of `depth` blocks computes with `weights`.
+
+    Identities (blocks with output layers of zero) follow each trained block (Chen et al., Net2Net, 2016).
+    """
+    copies = network.config.depth // depth
+    started = {name: weight for name, weight in network.state_dict().items() if name != "calibration"}
+    for name, weight in started.items():
+        if name.startswith("blocks."):
+            _, index, part = name.split(".", 2)
+            if int(index) % copies == 0:
+                started[name] = weights[f"blocks.{int(index) // copies}.{part}"]
+            elif part.startswith(("attention.out_proj.", "ffn.fc2.")):
+                started[name] = torch.zeros_like(weight)
+        else:
+            started[name] = weights[name]
+    return started
 
 
 def batch_loss(

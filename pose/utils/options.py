@@ -56,6 +56,12 @@ def overwrite_option(replaced: str = "existing results") -> Any:
     return option(False, f"replace {replaced}")
 
 
+def depth_offset_option() -> Any:
+    """Make the dataclass field of the option `--depth-offset`."""
+    text = "second of the video at which the depth images begin"
+    return option(0.0, text, minimum=-86400.0, maximum=86400.0)
+
+
 def quiet_option(printed: str = "errors") -> Any:
     """Make the dataclass field of the option `--quiet`."""
     return option(False, f"print only {printed}")

@@ -3,8 +3,9 @@
 - Open3D and Redwood: `depth/*.png`, 16 bit; `intrinsic.json` or `camera_intrinsic.json` with `intrinsic_matrix` in
   columns, `width`, `height`, and optionally `depth_scale` and `fps`. Times are in names such as
   `0000001-000000033369.png` (us), or follow from the rate.
-- Stray Scanner: the same images, 256 x 192, mm; `camera_matrix.csv` at the size of the colour image; times in
-  `odometry.csv`.
+- Stray Scanner: the same images, 256 x 192, mm; `camera_matrix.csv` at the size of the colour image; `odometry.csv`:
+  time, frame, position and quaternion (x, y, z, w) of the camera for each colour image, in ARKit's world with y against
+  gravity. The axes of the camera are those of the image, as in the application's own `stray_visualize.py`.
 
 Depth is registered to the colour camera: both have one viewpoint, and may differ in size and rate. Otherwise, the
 camera file contains `extrinsic`: 16 numbers in columns, from the axes of the colour camera to those of depth.
@@ -13,54 +14,28 @@ camera file contains `extrinsic`: 16 numbers in columns, from the axes of the co
 import csv
 import io
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from pose.errors import PoseError, UsageError
+from pose.structures.odometry import Odometry
 from pose.structures.types import F32, F64
 from pose.utils.json_types import read_text_file
 from pose.utils.json_values import items, member, number, strict_json
 from pose.utils.shown import in_brief
 from pose.video.depth_files import open_bag, open_record3d
+from pose.video.depth_mkv import open_mkv
+from pose.video.depth_video import DepthVideo
 
 FPS = 30.0
 DEPTH_SCALE = 1000.0  # values per m
 MAX_IMAGES = 1_000_000
 MAX_DEPTH_M = 20.0
 _CAMERAS = ("intrinsic.json", "camera_intrinsic.json")
-_FILES = {".bag": open_bag, ".r3d": open_record3d}
+_FILES = {".bag": open_bag, ".mkv": open_mkv, ".r3d": open_record3d}
 _TIMED = re.compile(r"\d+-(\d{6,})")
-_NOT_READ = {
-    ".mkv": "Kinect and Azure recordings need Microsoft's SDK, which is not maintained; export them as PNG first",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DepthVideo:
-    """Depth images with times, seen by the camera of the colour images.
-
-    Attributes:
-        times: (N,) s, increasing; the first is that of the first colour image, unless `offset` is given.
-        matrix: (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera.
-        size: (width, height) in px to which `matrix` belongs.
-        extrinsics: (4, 4) from the axes of the colour camera to those of the depth camera, m; None: the same.
-        read: Function that returns image i (H, W) in m, 0 where nothing was measured.
-    """
-
-    times: F64
-    matrix: F64 | None
-    size: tuple[int, int] | None
-    read: Callable[[int], F32]
-    extrinsics: F64 | None = None
-
-    def at(self, time: float, tolerance: float = 0.05) -> int | None:
-        """Return the index of the image nearest to a time in s; None if none is within the tolerance."""
-        after = int(np.searchsorted(self.times, time))
-        near = min((i for i in (after - 1, after) if 0 <= i < len(self.times)), key=lambda i: abs(self.times[i] - time))
-        return near if abs(self.times[near] - time) <= tolerance else None
 
 
 def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> DepthVideo:
@@ -72,16 +47,15 @@ def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> Dep
         fps: Frames a second, if neither names nor files state times; None: that of the camera file, or 30.
 
     Raises:
-        UsageError: If the format is not read.
+        UsageError: If there is no such folder, or the format is not read.
         PoseError: If the folder has no depth images, or its camera file is damaged.
     """
-    if (why := _NOT_READ.get(path.suffix.lower())) is not None:
-        raise UsageError(f"--depth {path}: {why}")
     if path.suffix.lower() in _FILES and path.exists():
-        times, matrix, size, read = _FILES[path.suffix.lower()](path)
+        video = _FILES[path.suffix.lower()](path)
         camera = path.with_suffix(".json")
-        extrinsics = _read_camera(camera)[4] if camera.is_file() else None
-        return _checked(path, DepthVideo(times - times[0] + offset, matrix, size, read, extrinsics))
+        if camera.is_file():
+            video = replace(video, extrinsics=_read_camera(camera)[4])
+        return _checked(path, video, offset)
     if not path.is_dir():
         raise UsageError(f"--depth {path}: expected a folder with 16-bit PNG files")
     folder = path / "depth" if (path / "depth").is_dir() else path
@@ -89,16 +63,32 @@ def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> Dep
     if not files:
         raise PoseError(f"{folder}: contains no PNG files")
     matrix, size, scale, rate, extrinsics = _camera(path)
-    times = _times(path, files, fps or rate)
-    times = times - times[0] + offset
-    return _checked(path, DepthVideo(times, matrix, size, lambda index: _image(files[index], scale), extrinsics))
+    times, odometry = _times(path, files, fps or rate)
+    return _checked(
+        path,
+        DepthVideo(
+            times,
+            matrix,
+            size,
+            lambda index: _image(files[index], scale),
+            extrinsics,
+            odometry,
+            begin=None if odometry is None else odometry.times[0],
+        ),
+        offset,
+    )
 
 
-def _checked(path: Path, video: DepthVideo) -> DepthVideo:
+def _checked(path: Path, video: DepthVideo, offset: float) -> DepthVideo:
+    """Return the images with the time of the first colour image at `offset`."""
     if not (np.diff(video.times) > 0).all():
         raise PoseError(f"{path}: the times of the depth images do not increase")
     video.read(0)
-    return video
+    odometry = video.odometry
+    first = video.times[0] if video.begin is None else video.begin
+    if odometry is not None:
+        odometry = replace(odometry, times=odometry.times - first + offset)
+    return replace(video, times=video.times - first + offset, odometry=odometry, begin=offset)
 
 
 _Camera = tuple[F64 | None, tuple[int, int] | None, float, float, F64 | None]
@@ -146,21 +136,26 @@ def _camera(path: Path) -> _Camera:
     return None, None, DEPTH_SCALE, FPS, None
 
 
-def _times(path: Path, files: list[Path], fps: float) -> F64:
-    odometry = path / "odometry.csv"
-    if odometry.is_file():
+def _times(path: Path, files: list[Path], fps: float) -> tuple[F64, Odometry | None]:
+    """Return the times (N,) s of the images, and the path of the camera."""
+    table = path / "odometry.csv"
+    if table.is_file():
         try:
-            rows = list(csv.reader(read_text_file(odometry).decode(errors="replace").splitlines()))
+            rows = list(csv.reader(read_text_file(table).decode(errors="replace").splitlines()))
             times = np.array([row[0] for row in rows[1:]], np.float64)
             if len(times) < len(files) or not np.isfinite(times).all():
                 raise ValueError(f"{len(times)} times for {len(files)} images")
-        except (ValueError, IndexError) as error:
-            raise PoseError(f"{odometry}: expected a timestamp for each image ({in_brief(error)})") from error
-        return times[: len(files)]
+            poses = np.array([row[2:9] for row in rows[1:]], np.float64) if len(rows[0]) >= 9 else None
+            odometry = None if poses is None else Odometry.of(times, poses[:, :3], poses[:, 3:])
+        except (ValueError, IndexError, csv.Error) as error:
+            raise PoseError(f"{table}: expected a timestamp and a pose for each image ({in_brief(error)})") from error
+        # Images are named after the row of the table, if depth was not stored for all colour images.
+        named = [int(file.stem) if file.stem.isdecimal() and len(file.stem) < 9 else len(times) for file in files]
+        return times[named if max(named) < len(times) else slice(len(files))], odometry
     found = [_TIMED.fullmatch(file.stem) for file in files]
     if all(found):
-        return np.array([float(match[1]) for match in found if match]) / 1e6
-    return np.arange(len(files)) / fps
+        return np.array([float(match[1]) for match in found if match]) / 1e6, None
+    return np.arange(len(files)) / fps, None
 
 
 def _image(file: Path, scale: float) -> F32:

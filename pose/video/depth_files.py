@@ -1,29 +1,30 @@
 """Files of depth images: Record3D archives, and ROS bags such as those of RealSense cameras.
 
 - Record3D (`.r3d`): a ZIP file with `metadata` (JSON) and `rgbd/N.depth`: float32 in m, compressed with LZFSE, with
-  `rgbd/N.conf`, the confidence (0 is low).
+  `rgbd/N.conf`, the confidence (0 is low). `poses` in the metadata: quaternion (x, y, z, w) and position of the
+  camera for each image, with ARKit's axes: those of the camera are x right, y up, z backward; y of the world is up.
 - ROS 1 and 2 bags: `sensor_msgs/Image` on a topic with `depth` in its name, 16 bit or float32, and its CameraInfo. The
   topics of librealsense's recorder are such ones.
 """
 
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pose.errors import PoseError
+from pose.structures.odometry import Odometry
 from pose.structures.types import F32, F64
 from pose.utils.json_values import items, member, number, strict_json
 from pose.utils.shown import in_brief
+from pose.video.depth_video import DepthVideo
 
 _MAX_SIDE, _MAX_IMAGES, _MAX_METADATA = 4096, 1_000_000, 200_000_000
 _UNIT_M = 0.001  # of 16-bit depth in a bag that states none
-_Opened = tuple[F64, F64 | None, tuple[int, int] | None, Callable[[int], F32]]  # times, matrix, its size, reader
 
 
-def open_record3d(path: Path) -> _Opened:
+def open_record3d(path: Path) -> DepthVideo:
     """Open a recording of Record3D; its depth has the viewpoint of its colour images.
 
     Raises:
@@ -53,6 +54,12 @@ def open_record3d(path: Path) -> _Opened:
             raise ValueError("sizes, focal length and number of images must be above 0")
         if len(seconds) != count or not np.isfinite(seconds).all():
             raise ValueError(f"{len(seconds)} times for {count} images")
+        odometry = None
+        if (given := fields.get("poses")) is not None:
+            poses = np.array([[number(value) for value in items(row)] for row in items(given)][:count])
+            if poses.shape != (count, 7):
+                raise ValueError(f"expected {count} poses of 7 numbers")
+            odometry = Odometry.of(seconds, poses[:, 4:], poses[:, :4], opengl=True)
     except (ValueError, TypeError, KeyError, OverflowError, OSError, zipfile.BadZipFile) as error:
         raise PoseError(f"{path}: not a recording of Record3D ({in_brief(error)})") from error
 
@@ -68,7 +75,7 @@ def open_record3d(path: Path) -> _Opened:
         depth[~np.isfinite(depth)] = 0
         return depth
 
-    return seconds, matrix, size, read
+    return DepthVideo(seconds, matrix, size, read, odometry=odometry)
 
 
 def _member(path: Path, name: str, limit: int) -> bytes:
@@ -79,7 +86,7 @@ def _member(path: Path, name: str, limit: int) -> bytes:
         return archive.read(name)
 
 
-def open_bag(path: Path) -> _Opened:
+def open_bag(path: Path) -> DepthVideo:
     """Open the depth images of a ROS bag.
 
     Raises:
@@ -102,7 +109,7 @@ def open_bag(path: Path) -> _Opened:
         except Exception as error:
             raise PoseError(f"{path}: image {index} is damaged ({in_brief(error)})") from error
 
-    return bag.times, bag.matrix, bag.size, read
+    return DepthVideo(bag.times, bag.matrix, bag.size, read)
 
 
 class _Bag:

@@ -50,13 +50,13 @@ def _pixels(width: float) -> int:
 def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
     """Draw lines with round ends, `width` px thick."""
     if len(segments):
-        lines = list(segments if segments.dtype == np.int32 else fixed(segments))
+        lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
         cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
 
 
-def stroke(canvas: Canvas, ends: tuple[Sequence[int], Sequence[int]], colour: RGB, width: float) -> None:
+def stroke(canvas: Canvas, ends: Sequence[Sequence[int]], colour: RGB, width: float) -> None:
     """Draw a line with round ends between two points in fixed-point coordinates, `width` px thick."""
-    cv2.line(canvas.pixels, *ends, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
+    cv2.line(canvas.pixels, ends[0], ends[1], canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:

@@ -38,6 +38,7 @@ BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing, Open3D raises t
 _LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # direction towards the light: left, behind the camera, above
 _GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
 _CAMERA_COLOUR = (0.93, 0.95, 0.98, 1.0)
+_CLOUD, _POINT_SIZE = "depth images", 3.0  # name of the points, and their size in px
 _MAX_NAME = 24  # maximum number of characters of a camera's name
 NO_WINDOW = "Open3D finds no Vulkan driver to draw a window with; install one: " + SYSTEM
 _PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
@@ -94,6 +95,14 @@ class Open3DScene:
         for name, person, joints in zip(self._shown_names, ids, placed, strict=True):
             mesh = Mesh.join([body_mesh(joints), mark_mesh(joints, person)])
             self._scene.add_geometry(name, self._surface(mesh), self._material("defaultUnlit"))
+        if self._data.cloud is not None:
+            points, colours = (values.astype(np.float64) for values in self._data.cloud.at(position))
+            if len(points):
+                utility = self._o3d.utility
+                cloud = self._o3d.geometry.PointCloud(utility.Vector3dVector(points))
+                cloud.colors = utility.Vector3dVector(colours)
+                self._scene.add_geometry(_CLOUD, cloud, self._material("defaultUnlit", point_size=_POINT_SIZE))
+                self._shown_names.append(_CLOUD)
 
     def _lines(self, points: F32, pairs: I64) -> "geometry.LineSet":
         utility = self._o3d.utility
@@ -110,12 +119,12 @@ class Open3DScene:
         return surface
 
     def _material(
-        self, shader: str, colour: tuple[float, ...] = (1, 1, 1, 1), line_width: float = 1.0
+        self, shader: str, colour: tuple[float, ...] = (1, 1, 1, 1), line_width: float = 1.0, point_size: float = 1.0
     ) -> "rendering.MaterialRecord":
         material = self._o3d.visualization.rendering.MaterialRecord()
         material.shader = shader
         material.base_color = colour
-        material.line_width = line_width
+        material.line_width, material.point_size = line_width, point_size
         return material
 
 

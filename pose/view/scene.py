@@ -15,6 +15,7 @@ from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, I64, Flags
+from pose.view.cloud import DepthCloud
 from pose.view.head import HEAD_RADIUS
 from pose.world.frame import World
 from pose.world.upright import Upright, is_reliable, mean_up, to_stage
@@ -78,9 +79,11 @@ class SceneData:
         middle: (3,) m, centre of a ball that contains nearly all joint positions, without `doubtful` people and
             `partial` frames if there are others, and every camera in `cameras`.
         radius: Radius of that ball in m.
+        cloud: Surfaces in depth images; None without.
     """
 
-    def __init__(self, table: Recording) -> None:
+    def __init__(self, table: Recording, cloud: DepthCloud | None = None) -> None:
+        self.cloud = cloud
         known = np.isfinite(table.joints3d.sum(axis=(1, 2)) + table.root.sum(axis=1))
         upright = Upright(mean_up(table.joints3d[known]))
         self.times = table.timestamps

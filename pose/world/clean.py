@@ -28,6 +28,7 @@ from pose.world.contacts import find_contacts, ground_below
 from pose.world.corrections import Corrections
 from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
+from pose.world.floor import ANKLE_HEIGHT
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
@@ -40,7 +41,7 @@ from pose.world.person import Person
 from pose.world.rules import DEPTH, FLOOR
 from pose.world.scene.lines import FrameLines, evidence_from
 from pose.world.trim import fully_visible, partial_frames
-from pose.world.work import Work, resized
+from pose.world.work import Work, distance_scale, resized
 
 _UP = np.array([0.0, 1.0, 0.0])
 
@@ -65,7 +66,7 @@ class Steps:
     measured: Mapping[int, MeasuredPerson] = field(default_factory=dict)
     worn: Mapping[int, WornOnBody] = field(default_factory=dict)  # inertial sensors, by track id
     lines: tuple[FrameLines, ...] = ()  # line segments of the background in some frames
-    path: CameraPath | None = None  # path of a moving camera; None if it is static
+    path: CameraPath | None = None  # path of a moving camera; None if it is static, or the images give it
     refocused: bool = False  # whether the zoom of `path` is a focal length that people gave after the lifting
     # Start (inclusive) and end (exclusive), in s, of each scene whose camera motion is unknown. People in these scenes
     # get no world coordinates.
@@ -183,14 +184,15 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps) -> Wo
     spread = np.full(len(person), np.nan)
     if steps.depth:
         estimate = depths.estimate_pelvis(person)
+        pelvis, variance = estimate.depth, estimate.variance
+        if measured is not None:
+            pelvis, variance = measured.fused(person.times, pelvis, variance)
         slope, intercept = np.ones(1), np.zeros(1)
         if steps.path is not None:  # a rotation of the camera changes the depth of a person at rest
             rows = steps.path.rows(person.times)
             camera = None if steps.path.positions is None else steps.path.positions[rows]
             slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
-        distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
-        if measured is not None and steps.path is None:
-            distance, variance = measured.fused(person.times, distance, variance)
+        distance, variance = slope * pelvis + intercept, slope**2 * variance
         carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, reach)
@@ -242,13 +244,16 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps) -> Clean
     """Run steps 6 to 8 (floor, contacts, feet) for one person, after scaling to the final size."""
     work, world, own_floor = resized(work, ground.sizes[number]), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
-        own_scale = ground.sizes[number].distance_scale
+        own_scale = distance_scale(work, ground.sizes[number])
         places = steps.path.positions[steps.path.rows(work.times)]
-        work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
+        common = 1.0 if steps.path.metric else ground.path_scale
+        work = replace(work, root=work.root + (1 - own_scale / common) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
     given = number in steps.corrections.floors
+    if own_floor is None and world.floor_known:  # too few frames to see which foot stands
+        own_floor = world.floor + float(placed[:, ANKLES, 1].min()) - ANKLE_HEIGHT
     if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= FLOOR.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised

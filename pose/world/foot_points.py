@@ -2,8 +2,9 @@
 
 The lifter estimates no heels and toes. The direction of a foot is the most probable one under three Gaussian errors.
 The foot is at a right angle to the shank and points forward, as bent knee and pelvis show; heel and toe are where the
-image shows them; a foot in contact is level. Without heel and toe in the image, the points are NaN, and the direction
-follows from leg and floor.
+image shows them; a foot in contact is level. Without heel and toe in the image, or where the image shows a foot that
+points backwards, as keypoints of people seen from behind do, the points are NaN, and the direction follows from leg and
+floor.
 """
 
 from dataclasses import dataclass
@@ -89,14 +90,14 @@ def lift_feet(
     joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
 ) -> F64:
     """Estimate heels and toes of N poses of one camera in 3D."""
-    frames = foot_frames(joints, seen, up, contacts, shape)
+    frames, known = _foot_frames(joints, seen, up, contacts, shape)
     shanks = np.linalg.norm(joints[:, _KNEES] - joints[:, _ANKLES], axis=-1)[..., None]
     points = [
         joints[:, _ANKLES] + shanks * (forward * frames[:, :, 0] - height * frames[:, :, 1])
         for forward, height in zip(shape.forward_offsets, shape.ankle_heights, strict=True)
     ]
     feet = np.stack(points, axis=2)
-    feet[~seen.known] = np.nan
+    feet[~known] = np.nan
     return feet
 
 
@@ -104,27 +105,43 @@ def foot_frames(
     joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
 ) -> F64:
     """Return foot directions (N, foot, (heel to toe, sole normal), 3) in the camera frame; zeros if degenerate."""
+    return _foot_frames(joints, seen, up, contacts, shape)[0]
+
+
+def _foot_frames(
+    joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape
+) -> tuple[F64, Flags]:
+    """Return the frames, and the mask (N, 2, 2) of heels and toes whose image positions are used."""
     shanks = joints[:, _KNEES] - joints[:, _ANKLES]
-    prior = _leg_directions(joints)
+    prior, pelvis = _leg_directions(joints)
     weight = np.tile(np.eye(3) / _LEG_SIGMA**2, (*prior.shape[:2], 1, 1))
     pull = prior / _LEG_SIGMA**2
     level = np.zeros((*prior.shape[:2], 1))
-    if seen is not None:
-        length = np.linalg.norm(shanks, axis=-1) * (shape.forward_offsets[1] - shape.forward_offsets[0])
-        _add_image_terms(weight, pull, joints[:, _ANKLES], length, seen)
     if up is not None and contacts is not None:
         level = np.nan_to_num(contacts.astype(np.float64))[..., None]
         weight += (up[:, :, None] * up[:, None])[:, None] * (level / _LEVEL_SIGMA**2)[..., None]
-    along = _unit(np.linalg.solve(weight, pull[..., None])[..., 0])
+    along = _solved(weight, pull)
+    known = np.zeros((*prior.shape[:2], 2), bool)
+    if seen is not None:
+        length = np.linalg.norm(shanks, axis=-1) * (shape.forward_offsets[1] - shape.forward_offsets[0])
+        _add_image_terms(weight, pull, joints[:, _ANKLES], length, seen)
+        shown = _solved(weight, pull)
+        forwards = ((shown * prior).sum(axis=-1) >= 0) | ((shown * pelvis).sum(axis=-1) >= 0)
+        along, known = np.where(forwards[..., None], shown, along), seen.known & forwards[..., None]
     above = (1 - level) * _unit(shanks) + level * (0.0 if up is None else up[:, None])
-    return np.stack([along, _unit(_perpendicular(above, along))], axis=2)
+    return np.stack([along, _unit(_perpendicular(above, along))], axis=2), known
+
+
+def _solved(weight: F64, pull: F64) -> F64:
+    return _unit(np.linalg.solve(weight, pull[..., None])[..., 0])
 
 
 def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
     """Return ankle flexions (N, 2) degrees: 0 at a right angle, positive with raised toes, NaN if undetected."""
-    along = foot_frames(joints, seen, up, contacts)[:, :, 0]
+    frames, known = _foot_frames(joints, seen, up, contacts, DEFAULT_SHAPE)
+    along = frames[:, :, 0]
     sine = (along * _unit(joints[:, _KNEES] - joints[:, _ANKLES])).sum(axis=-1)
-    return np.where(seen.known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)
+    return np.where(known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)
 
 
 def _add_image_terms(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFeet) -> None:
@@ -142,12 +159,13 @@ def _add_image_terms(weight: F64, pull: F64, ankles: F64, length: F64, seen: Ima
     pull += np.einsum("nfki,nfk->nfi", slope, measured) * certain[..., None]
 
 
-def _leg_directions(joints: F64) -> F64:
-    """Return unit vectors (N, 2, 3) at right angles to the shanks, forward as shown by the bent knee and the pelvis."""
+def _leg_directions(joints: F64) -> tuple[F64, F64]:
+    """Return unit vectors (N, 2, 3) at right angles to the shanks: forward by knee and pelvis, and by the pelvis."""
     hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
     shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
     forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]
-    return _unit(_PELVIS_SHARE * _unit(_perpendicular(forward, shanks)) - _perpendicular(thighs, shanks))
+    pelvis = _unit(_perpendicular(forward, shanks))
+    return _unit(_PELVIS_SHARE * pelvis - _perpendicular(thighs, shanks)), pelvis
 
 
 def _perpendicular(vectors: F64, axes: F64) -> F64:

@@ -8,14 +8,17 @@ person's size, and each frame's ratio gives the distance of the pelvis, with its
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pose.structures.camera import Camera
+from pose.structures.odometry import Odometry
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, I64, Flags, FrameResult
+from pose.world.camera_motion.odometry import contradicts, device_path
+from pose.world.camera_motion.path import CameraPath
 
 # Distance of the joint centre behind the visible surface of an adult, m: seen from the side, and what is added where
 # the person faces the camera, or subtracted where the back does. Medians over rendered characters of the body model.
@@ -58,6 +61,10 @@ class DepthImages(Protocol):
     @property
     def read(self) -> Callable[[int], F32]:
         """Function that returns image i (H, W) in m, 0 where nothing was measured."""
+
+    @property
+    def odometry(self) -> Odometry | None:
+        """Path of the colour camera that the device measured; None without."""
 
     def at(self, time: float) -> int | None:
         """Return the index of the image at a time in s; None if there is none."""
@@ -134,25 +141,35 @@ class Measured:
     """What depth images say about a run."""
 
     people: Mapping[int, MeasuredPerson] = field(default_factory=dict)  # by track id
-    up: F64 | None = None  # (3,) against gravity, in camera axes; None if no floor was seen
+    up: F64 | None = None  # (3,) against gravity, in the axes of the camera or its path; None if unknown
+    path: CameraPath | None = None  # path of the device; None without
+    ignored: bool = False  # whether the path of the device contradicts the floor in the images
 
     @property
     def line(self) -> str:
         """A line for the summary of the run."""
         floor = "vertical from the floor in them" if self.up is not None else "no floor seen"
+        if self.path is not None:
+            floor = "camera path and vertical from the device" if self.up is not None else "camera path from the device"
+        elif self.ignored:
+            floor += "; the floor contradicts the vertical of the device, whose camera path is ignored"
         return f"depth images: {len(self.people)} people measured, {floor}"
 
 
-def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) -> Measured:
-    """Measure the people of a run in depth images that a static camera recorded.
+def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera, times: F64 | None = None) -> Measured:
+    """Measure the people of a run in depth images.
 
     Args:
         results: Results of the frames in camera coordinates.
         depth: Depth images.
         camera: Camera of the results.
+        times: (F,) s of all results, for the path of the device, if it has one; None ignores it.
     """
+    path, device_up = None, None
+    if depth.odometry is not None and times is not None and len(times):
+        path, device_up = device_path(depth.odometry, times)
     pose = np.eye(4) if depth.extrinsics is None else depth.extrinsics
-    rows: dict[int, list[_Row]] = {}
+    rows: dict[int, list[MeasuredPose]] = {}
     planes: list[F64] = []
     seen: set[int] = set()
     for result in results:
@@ -160,28 +177,53 @@ def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera) 
         if index is None or not len(result.people):
             continue
         image = depth.read(index)
-        matrix = _scaled(depth, camera, image)
+        matrix = scaled_matrix(depth, camera, image)
         wanted = index not in seen and len(planes) < _MAX_PLANES and len(seen) % _PLANE_EVERY == 0
         if wanted and (normal := floor_normal(image, matrix)) is not None:
-            planes.append(pose[:3, :3].T @ normal)
+            turn = np.eye(3) if path is None else path.view(result.time).rotation
+            planes.append(turn @ pose[:3, :3].T @ normal)
         seen.add(index)
-        poses = result.poses
-        for number, joints, root in zip(result.people.ids.tolist(), poses.joints, poses.root, strict=True):
-            if (found := _ratio(image, matrix, pose, (joints + root).astype(np.float64))) is not None:
-                ratio, spread, tilt, used = found
-                depth_m = ratio * float(root[2])
-                rows.setdefault(number, []).append((result.time, ratio, depth_m, spread * depth_m, tilt, used))
-    up = None
-    if len(planes) >= 3 or (planes and len(seen) < 30):
+        for number, one in measure_people(result, image, matrix, pose).items():
+            rows.setdefault(number, []).append(one)
+    ignored = device_up is not None and contradicts(device_up, planes)
+    if ignored:  # their axes are not those of the images; a static camera is as good
+        return replace(measure(results, depth, camera), ignored=True)
+    up = device_up
+    if up is None and (len(planes) >= 3 or (planes and len(seen) < 30)):
         mean = np.median(planes, axis=0)
         up = mean / np.linalg.norm(mean)
-    return _of_rows(rows, up)
+    return replace(_of_rows(rows, up), path=path)
 
 
-_Row = tuple[float, float, float, float, float, Flags]  # time, ratio, depth, its sigma, tilt, joints used
+class MeasuredPose(NamedTuple):
+    """What the depth image of one frame says about one person."""
+
+    time: float  # s
+    ratio: float  # of measured and lifted size
+    depth: float  # m, of the pelvis
+    sigma: float  # m, of `depth`
+    tilt: float  # see `MeasuredPerson`; NaN if unknown
+    joints: Flags  # (17,) whether the depth at the joint agrees with that of the body
 
 
-def _of_rows(rows: Mapping[int, list[_Row]], up: F64 | None) -> Measured:
+def measure_people(result: FrameResult, image: F32, matrix: F64, pose: F64) -> dict[int, MeasuredPose]:
+    """Measure the people of a frame, by track id, in a depth image (H, W) m.
+
+    Args:
+        result: Result of the frame in camera coordinates.
+        matrix: (3, 3) camera matrix of the image; see `scaled_matrix`.
+        pose: (4, 4) from the axes of the colour camera to those of the depth camera.
+    """
+    measured = {}
+    for number, joints, root in zip(result.people.ids.tolist(), result.poses.joints, result.poses.root, strict=True):
+        if (found := _ratio(image, matrix, pose, (joints + root).astype(np.float64))) is not None:
+            ratio, spread, tilt, used = found
+            depth = ratio * float(root[2])
+            measured[number] = MeasuredPose(result.time, ratio, depth, spread * depth, tilt, used)
+    return measured
+
+
+def _of_rows(rows: Mapping[int, list[MeasuredPose]], up: F64 | None) -> Measured:
     people = {}
     for number, values in rows.items():
         if len(values) < _MIN_FRAMES:
@@ -196,7 +238,7 @@ def _of_rows(rows: Mapping[int, list[_Row]], up: F64 | None) -> Measured:
     return Measured(people, up)
 
 
-def _scaled(depth: DepthImages, camera: Camera, image: F32) -> F64:
+def scaled_matrix(depth: DepthImages, camera: Camera, image: F32) -> F64:
     """Return the camera matrix (3, 3) at the size of a depth image."""
     matrix, size = camera.matrix, camera.size
     if depth.matrix is not None and depth.size is not None:

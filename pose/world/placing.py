@@ -6,6 +6,7 @@ import numpy as np
 
 from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.odometry import decide_by_device
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
@@ -26,13 +27,15 @@ def place_run(
     Args:
         recorded: Results of the run, and access to its images.
         camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
-        steps: Steps to run, and known properties of camera and people; its path is ignored.
+        steps: Steps to run, and known properties of camera and people; its path, if any, is that of a device.
         join: Whether to join tracks of one person, and leave out tracks that show no person.
 
     Returns:
         The run in its world, which the caller must close, and the decision. Without a world the run is None, and
         `problem` of the decision gives the reason.
     """
+    if steps.path is not None:
+        return _placed_by(recorded, decide_by_device(steps.path, log.with_people), steps, join)
     first = decide(log, camera, not steps.camera_known)
     steps = _with_lines(recorded, log, first, steps)
     run, decision = _placed_by_background(recorded, log, first, camera, steps, join)

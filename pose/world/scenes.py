@@ -65,12 +65,13 @@ class SceneWorlds:
 
     def scaled(self, path: CameraPath) -> CameraPath:
         """Return the path with the positions of each scene at the scale of its people."""
-        if path.positions is None:
+        if path.positions is None or path.metric:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
             factors[numbers == number] = scene.ground.path_scale
-        return replace(path, positions=factors[:, None] * path.positions)
+        sigmas = None if path.position_sigmas is None else factors * path.position_sigmas
+        return replace(path, positions=factors[:, None] * path.positions, position_sigmas=sigmas)
 
 
 def find_scenes(

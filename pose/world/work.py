@@ -62,13 +62,17 @@ class Work:
     cutoffs: Cutoffs | None = None
 
 
+def distance_scale(work: Work, size: PersonSize) -> float:
+    """Return the factor on the lifted distance; depth images know the distance better than the scene does."""
+    return 1.0 if work.size_sigma else size.distance_scale
+
+
 def resized(work: Work, size: PersonSize) -> Work:
     """Return the person at the estimated (not a given) size and distance, with uncertainties scaled."""
     height = work.height if work.height_given else size.height
     scale = scale_to(height, work.height)
     low, high = (work.height, work.height) if work.height_given else size.interval
-    # Depth images know the distance better than the scene does.
-    far, far_sigma = (1.0, work.size_sigma) if work.size_sigma else (size.distance_scale, size.distance_sigma)
+    far, far_sigma = distance_scale(work, size), work.size_sigma or size.distance_sigma
     root = far * work.root
     return replace(
         work,

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from export_fakes import wave
 
-from pose.body.character.hands import _rest_hand, finger_bones, hands_of, interpolated, twist_of
+from pose.body.character.hands import HandRotations, _rest_hand, finger_bones, hands_of, interpolated, twist_of
 from pose.body.character.look import SHAPE_NOTE
 from pose.body.character.model import body_model
 from pose.body.character.posing import joints_of, pose_character, skin
@@ -152,6 +153,55 @@ def test_finger_and_forearm_rotations_follow_the_hand_points(side: int):
     np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
     other = index(f"{('Right', 'Left')[side]}Hand")
     np.testing.assert_array_equal(posed.global_quaternions[:, other], without.global_quaternions[:, other])
+
+
+def about_bone(quaternions, axis):
+    """(T,) twist about the rest direction of a bone, rad."""
+    return 2 * np.arctan2((quaternions[:, 1:] * axis).sum(axis=1), quaternions[:, 0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_twists_along_a_chain_sum_to_the_orientation_of_its_last_segment(seed):
+    """Whatever the limbs do, hand and foot are as observed; forearm and shank take half of the twist to them."""
+    rng = np.random.default_rng(seed)
+    character, count = character_of(BODY), 40
+    body = joint_positions(BODY, wave(count, rng))
+    times = np.arange(count) / 30
+    bare = pose_character(character, body, times=times)
+    index, X, Y = character.model.index, *np.eye(3)[:2]
+    twists = np.cumsum(rng.normal(0, 0.15, (4, count)), axis=1).clip(-1.2, 1.2)
+    ends = {
+        bone: bare.global_quaternions[:, index(bone)] for bone in ("LeftHand", "RightHand", "LeftFoot", "RightFoot")
+    }
+    wanted = {
+        bone: rotations.multiply(whole, rotations.about(X if "Hand" in bone else Y, twist))
+        for (bone, whole), twist in zip(ends.items(), twists, strict=True)
+    }
+    fingers = np.tile(rotations.IDENTITY, (count, 2, 15, 1))
+    hands = HandRotations(np.stack([wanted["LeftHand"], wanted["RightHand"]], axis=1), fingers)
+    feet = np.stack(
+        [np.stack([rotations.rotate(wanted[f"{s}Foot"], axis) for axis in (np.eye(3)[2], Y)], axis=1)
+         for s in ("Left", "Right")], axis=1,
+    )  # fmt: skip
+    posed = pose_character(character, body, hands, feet=feet, times=times)
+    chains = (("Arm", "ForeArm", "Hand", X), ("UpLeg", "Leg", "Foot", Y))
+    for bone, twist in zip(wanted, twists, strict=True):
+        side = "Left" if bone.startswith("Left") else "Right"
+        upper, lower, _, axis = chains["Foot" in bone]
+        np.testing.assert_allclose(
+            rotations.angle_between(posed.global_quaternions[:, index(bone)], wanted[bone]), 0, atol=1e-6
+        )
+        given = rotations.multiply(
+            rotations.inverse(bare.global_quaternions[:, index(f"{side}{lower}")]),
+            posed.global_quaternions[:, index(f"{side}{lower}")],
+        )
+        np.testing.assert_allclose(about_bone(given, axis), twist / 2, atol=1e-6, err_msg="the lower bone takes half")
+        np.testing.assert_allclose(about_bone(posed.quaternions[:, index(bone)], axis), twist / 2, atol=1e-6)
+        same = [one.global_quaternions[:, index(f"{side}{upper}")] for one in (bare, posed)]
+        np.testing.assert_allclose(
+            rotations.angle_between(*same), 0, atol=1e-6, err_msg="the joints show the upper one"
+        )
+    np.testing.assert_allclose(joints_of(character, posed), joints_of(character, bare), atol=1e-9)
 
 
 def test_face_rotates_the_head_without_moving_joints():

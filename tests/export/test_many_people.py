@@ -59,8 +59,12 @@ def test_marker_files_hold_heels_and_toes(recording, tmp_path, z_up):
     points = np.moveaxis(made["data"]["points"][:3] / 1000, [0, 1, 2], [2, 1, 0])
     np.testing.assert_allclose(points, markers.values, atol=2e-5)
     listed = {name: part.values[:, at, :3] for part in rows(recording, [5]) for at, name in enumerate(part.names)}
+    # These random images show some feet backwards, which are missing.
+    all_four = np.isfinite(markers.values[:, -len(FOOT_NAMES) :, 0]).all(axis=1)
+    assert all_four.any()
     for name, places in listed.items():
-        np.testing.assert_allclose(markers.values[:, markers.names.index(name)], places, atol=2e-5)
+        own = markers.values[:, markers.names.index(name)]
+        np.testing.assert_allclose(own[all_four] if name in FOOT_NAMES else own, places, atol=2e-5)
     upright = rows(Selection(recording.table, "many", space="world"), [5])
     x, y, z = next(iter(upright)).values[:, :, :3].T
     expected = np.stack([x, -z, y] if z_up else [x, y, z]).T

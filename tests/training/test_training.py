@@ -17,6 +17,7 @@ from pose.errors import PoseError, PoseWarning, UsageError
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
+from pose.training.batches import TensorBatch
 from pose.training.config import OptimizerConfig
 from pose.training.schedules import ScheduleConfig
 from pose.training.trainer import Trainer, batch_loss
@@ -148,6 +149,23 @@ def test_training_starts_from_given_weights(source, tmp_path):
     same_weights(second.bare_network, load_checkpoint(path))
     with pytest.raises(PoseError, match=r"start_from: .* does not match train.model"):
         Trainer(train_config(start_from="offline"), source, tmp_path / "third")
+
+
+def test_a_deeper_network_starts_as_the_function_of_a_shallower_one(source, tmp_path):
+    Trainer(train_config(steps=2), source, tmp_path / "shallow").run()
+    path = tmp_path / "shallow" / "last.safetensors"
+    shallow = load_checkpoint(path)
+    model = replace(shallow.config, depth=3 * shallow.config.depth)
+    trainer = Trainer(train_config(start_from=str(path), model=model, steps=3), source, tmp_path / "deep")
+    batch = TensorBatch.of(source.batch(0))
+    expected, deep = (n.eval()(batch.observe(), batch.times) for n in (shallow, trainer.bare_network))
+    torch.testing.assert_close(deep.joints, expected.joints, rtol=0, atol=1e-6)
+    before = {name: weight.clone() for name, weight in trainer.bare_network.state_dict().items()}
+    trainer.run()
+    outputs = {n: w for n, w in trainer.bare_network.state_dict().items() if n.endswith("ffn.fc2.weight")}
+    assert all(not torch.equal(weight, before[name]) for name, weight in outputs.items())  # every block learns
+    with pytest.raises(PoseError, match=r"start_from: .* does not match train.model"):
+        Trainer(train_config(start_from=str(path), model=replace(model, norm="post")), source, tmp_path / "other")
 
 
 def test_final_weights_interpolate_with_the_initial_ones(source, tmp_path):

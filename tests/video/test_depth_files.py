@@ -20,6 +20,7 @@ def write_record3d(path):
     head = {
         "w": 180, "h": 240, "K": [150, 0, 0, 0, 151, 0, 89, 119, 1], "fps": 60, "dw": SHAPE[1], "dh": SHAPE[0],
         "frameTimestamps": [5.0, 5.02, 5.05],
+        "poses": [[0, 0.6, 0, 0.8, at / 10, 1.4, 0] for at in range(COUNT)],
     }  # fmt: skip
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("metadata", json.dumps(head))
@@ -75,6 +76,11 @@ def test_record3d_gives_depth_camera_and_times(tmp_path):
     np.testing.assert_allclose(depth.times, [1.0, 1.02, 1.05])
     np.testing.assert_array_equal(depth.matrix, [[150, 0, 89], [0, 151, 119], [0, 0, 1]])
     assert depth.size == (180, 240)
+    # A camera of ARKit looks along -z, and its y is up; here it is turned about the vertical.
+    np.testing.assert_allclose(depth.odometry.rotations[1] @ [0, 0, 1], [-0.96, 0, -0.28], atol=1e-9)
+    np.testing.assert_allclose(depth.odometry.rotations[1] @ [0, 1, 0], [0, -1, 0], atol=1e-9)
+    np.testing.assert_allclose(depth.odometry.positions[2], [0.2, 1.4, 0])
+    np.testing.assert_allclose(depth.odometry.times, depth.times)
     image = depth.read(2)
     np.testing.assert_array_equal(image[1:], DEPTHS[2][1:])
     assert (image[0, :5] == 0).all()

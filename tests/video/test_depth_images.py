@@ -44,14 +44,32 @@ def test_stray_scanner_folder(tmp_path):
     depth = open_depth(tmp_path)
     np.testing.assert_allclose(depth.times, [0, 0.1])
     assert depth.size == (1920, 1440)
+    assert depth.odometry is None
     np.testing.assert_allclose(depth.read(0), 1.0)
 
 
-@pytest.mark.parametrize("name", ["a.mkv", "a.mp4"])
-def test_formats_without_a_reader_are_named(name, tmp_path):
-    (tmp_path / name).write_bytes(b"")
+def test_stray_scanner_path_and_images_of_some_frames(tmp_path):
+    """Depth of every second colour image, named after it; the quaternion is x, y, z, w."""
+    write_images(tmp_path / "depth", ["000001.png", "000003.png"])
+    rows = [f"{10 + at / 10}, {at:06d}, {at / 4}, 1.5, 0, 0, 0.6, 0, 0.8" for at in range(4)]
+    (tmp_path / "odometry.csv").write_text("timestamp, frame, x, y, z, qx, qy, qz, qw\n" + "\n".join(rows) + "\n")
+    depth = open_depth(tmp_path, offset=2.0)
+    np.testing.assert_allclose(depth.times, [2.1, 2.3])
+    np.testing.assert_allclose(depth.odometry.times, [2, 2.1, 2.2, 2.3])
+    np.testing.assert_allclose(depth.odometry.positions[3], [0.75, 1.5, 0])
+    np.testing.assert_allclose(depth.odometry.rotations[0] @ [0, 0, 1], [0.96, 0, 0.28], atol=1e-9)
+    for wrong in ("0.6, 0, 0.9", "nan, 0, 0.8"):
+        (tmp_path / "odometry.csv").write_text(
+            "\n".join(["t,f,x,y,z,qx,qy,qz,qw", *rows]).replace("0.6, 0, 0.8", wrong)
+        )
+        with pytest.raises(PoseError, match="a pose for each image"):
+            open_depth(tmp_path)
+
+
+def test_formats_without_a_reader_are_named(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(b"")
     with pytest.raises(UsageError, match="--depth"):
-        open_depth(tmp_path / name)
+        open_depth(tmp_path / "a.mp4")
 
 
 def test_sixty_damaged_folders_are_read_or_refused_in_one_line(tmp_path):
@@ -60,7 +78,8 @@ def test_sixty_damaged_folders_are_read_or_refused_in_one_line(tmp_path):
         folder = tmp_path / str(seed)
         write_images(folder / "depth", ["000000.png", "000001.png"])
         (folder / "intrinsic.json").write_text(json.dumps(CAMERA))
-        (folder / "odometry.csv").write_text("timestamp, frame\n10.5, 0\n10.6, 1\n")
+        rows = [f"10.{at}, {at}, 0.1, 1.4, 0, 0, 0, 0, 1" for at in (5, 6)]
+        (folder / "odometry.csv").write_text("\n".join(["timestamp, frame, x, y, z, qx, qy, qz, qw", *rows]))
         rng = np.random.default_rng(seed)
         victim = folder / ["depth/000000.png", "intrinsic.json", "odometry.csv"][seed % 3]
         content = bytearray(victim.read_bytes())

@@ -100,10 +100,10 @@ def drawn(monkeypatch):
     """What the inset draws of bodies, each time on an image of its own, and the distance of its view."""
     found = []
 
-    def on_black(canvas, view, ids, placed, hands):
+    def on_black(canvas, view, people):
         black = np.zeros_like(canvas.pixels)
-        _draw_bodies(Canvas(black, as_rgb), view, ids, placed, hands)
-        found.append((black, view.distance, view.project(placed)[0]))
+        _draw_bodies(Canvas(black, as_rgb), view, people)
+        found.append((black, view.distance, people.pixels))
 
     monkeypatch.setattr(inset_module, "_draw_bodies", on_black)
     return found

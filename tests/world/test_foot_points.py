@@ -59,6 +59,17 @@ def test_standing_foot_directions_are_recovered(yaw):
     np.testing.assert_allclose(found, feet, atol=2e-3)
 
 
+def test_feet_that_keypoints_show_backwards_follow_the_leg():
+    """Networks place the toes of people seen from behind and above below their heels, as if they faced the camera."""
+    joints, turn = pose(np.pi - 0.2)
+    joints[..., 1] += 3  # below the camera
+    backwards = lift_feet(joints, seen_of(joints, true_feet(joints, -turn)), UP, np.ones((1, 2)))
+    assert np.isnan(backwards).all(), "not observed"
+    frames = foot_frames(joints, seen_of(joints, true_feet(joints, -turn)), UP, np.ones((1, 2)))
+    np.testing.assert_allclose(frames, foot_frames(joints, None, UP, np.ones((1, 2))), atol=1e-9)
+    assert ((frames[0, :, 0] @ turn) @ (0, 0, -1) > 0.9).all()
+
+
 @pytest.mark.parametrize("pitch", [-0.5, 0.4])
 def test_swinging_foot_rotation_is_recovered_from_the_side(pitch):
     """The leg says that the foot is at a right angle to it, so the angle is a tenth too small."""

@@ -18,7 +18,7 @@ TIMES = np.arange(FRAMES) / 30
 class Images:
     """Depth images of all frames."""
 
-    matrix, size, times = MATRIX, SIZE, TIMES
+    matrix, size, times, odometry = MATRIX, SIZE, TIMES, None
 
     def __init__(self, images, extrinsics=None):
         self.images, self.extrinsics = images, extrinsics

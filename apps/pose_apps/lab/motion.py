@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from pose_datasets.mapping import POINTS
-from pose_datasets.mocap import Clip
-from pose_datasets.synthesis import evaluation_batches
+from pose_datasets.mocap import Clip, laboratory
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.errors import UsageError
@@ -30,18 +30,27 @@ class MocapMotion:
         self._training = functools.lru_cache(4)(self._batches)
 
     def training(
-        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
-    ) -> Callable[[int], LiftBatch]:
-        """Return a function from a training step to its batch, of a fraction of the subjects, or without one."""
-        return self._training(frames, sequences, seed, subject_fraction, without)
+        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = "",
+        laboratories: tuple[str, ...] = (),
+    ) -> Callable[[int], LiftBatch]:  # fmt: skip
+        """Return a function from a training step to its batch, of some of the subjects (see `MotionData`)."""
+        return self._training(frames, sequences, seed, subject_fraction, without, laboratories)
 
     def _batches(
-        self, frames: int, sequences: int, seed: int, subject_fraction: float, without: str
-    ) -> Callable[[int], LiftBatch]:
+        self, frames: int, sequences: int, seed: int, subject_fraction: float, without: str,
+        laboratories: tuple[str, ...],
+    ) -> Callable[[int], LiftBatch]:  # fmt: skip
         subjects = sorted({clip.subject for clip in self._clips.clips("train")})
         random.Random(seed).shuffle(subjects)
         left_out = (*subjects[max(1, round(subject_fraction * len(subjects))) :], *([without] if without else []))
-        config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences, without=left_out)
+        if unknown := set(laboratories) - set(map(laboratory, subjects)):
+            raise UsageError(f"--mocap: contains no training subject of the laboratory {min(unknown)}")
+        if laboratories:
+            left_out += tuple(name for name in subjects if laboratory(name) not in laboratories)
+        config = MocapConfig(
+            mocap=self._files, frames=(frames,), batch_frames=frames * sequences, without=left_out,
+            synthesis=SynthesisConfig(equal_laboratories=bool(laboratories)),
+        )  # fmt: skip
         return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
@@ -66,7 +75,8 @@ class MocapMotion:
         """Yield fixed batches of the validation subjects, grouped by a property of the clips.
 
         Args:
-            by: Property: "subject", "exercise" (of UI-PRMD), "size" (of the body) or "speed" (mean of the joints).
+            by: Property: "subject", "body" (laboratory and subject), "exercise" (of UI-PRMD), "size" (of the body) or
+                "speed" (mean of the joints).
             condition: Source of the 2D joints: "gt" (exact), "noisy" (with errors) or "detector" (skeleton and errors
                 of a detector).
             frames: Maximum number of frames of a sequence.
@@ -102,6 +112,7 @@ def _speed(clip: Clip) -> str:
 
 GROUPINGS: dict[str, Callable[[Clip], str]] = {
     "subject": lambda clip: clip.subject,
+    "body": lambda clip: f"{laboratory(clip.subject)} {clip.subject}",
     "exercise": _exercise,
     "size": _size,
     "speed": _speed,

@@ -33,7 +33,6 @@ def draw_overlay(
     from pose.utils.device import opencv_threads
     from pose.utils.prefetch import prefetch
     from pose.video import VideoWriter
-    from pose.view.mesh_overlay import BodyMeshes
     from pose.view.planar_overlay import PlanarOverlay
 
     video = source.info
@@ -41,8 +40,12 @@ def draw_overlay(
     first = next(frames, None)
     if first is None:
         return
-    bodies = BodyMeshes(info.camera, info.skeleton) if body else None
-    results = results if bodies is None else bodies.in_batches(results)
+    bodies = None
+    if body:
+        from pose.view.mesh_overlay import BodyMeshes  # imports much
+
+        bodies = BodyMeshes(info.camera, info.skeleton)
+        results = bodies.in_batches(results)
     overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset, bodies, doubtful)
     with (
         closing(frames),

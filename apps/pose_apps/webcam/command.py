@@ -64,13 +64,13 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     with StatusLine("loading the networks"):
         from pose.live.horizon import Horizon
         from pose_apps.webcam.live_outputs import load_pipeline
-        from pose_apps.webcam.options import check_live_source
+        from pose_apps.webcam.options import check_live_source, live_camera
         from pose_apps.webcam.web import check_library, serve, web_settings
 
         check_library()  # check before the networks are loaded
         Horizon.parse(config.ahead, pipeline_config.lookahead)
         web_settings(config)
-        if config.source:
+        if config.source or config.depth:
             check_live_source(config)
-        pipeline = load_pipeline(pipeline_config, config.intrinsics)
+        pipeline = load_pipeline(pipeline_config, live_camera(config))
     return serve(config, pipeline)

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from pose.live import Loop
     from pose.live.recorder import Recorder
     from pose.pipeline import Pipeline
+    from pose.structures.camera import Camera
+    from pose.structures.types import F64
     from pose.world.clean import Steps
 
 
-def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pipeline":
-    """Load the networks for live use, with intrinsics as `fx,fy,cx,cy` px or a file, if known."""
+def load_pipeline(config: PipelineConfig, intrinsics: "str | F64 | Camera | None" = None) -> "Pipeline":
+    """Load the networks for live use, with a camera, or intrinsics as `fx,fy,cx,cy` px or a file, if known."""
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
     from pose_apps.support.lifters import allow_research_lifters
 
-    matrix = None if intrinsics is None else read_intrinsics(intrinsics)
+    matrix = read_intrinsics(intrinsics) if isinstance(intrinsics, str) else intrinsics
     allow_research_lifters(config.lifter)
     pipeline = Pipeline(config, intrinsics=matrix, live=True)
     if pipeline.fallback_reason:

@@ -3,7 +3,7 @@
 With `--web`, `pose_apps.webcam.web.serve` runs the server until Ctrl-C or until `config.seconds` have passed. The
 server makes one of three kinds of loops:
 
-- `LiveLoop` over `open_live_source(config)`, if `config.source` has one source.
+- `LiveLoop` over one source, if `config.source` has one, or `config.depth` is a depth camera.
 - `SeveralLoop`, if `config.source` has several sources.
 - `LiveLoop` over `PushedFrames` for the camera of each browser, if `config.source` is empty.
 
@@ -25,9 +25,12 @@ from pose_apps.webcam.sinks import SinkConfig
 if TYPE_CHECKING:
     from pose.live import LiveSource, Loop
     from pose.pipeline import Pipeline
+    from pose.structures.camera import Camera
     from pose.world.clean import Steps
+    from pose.world.measured import DepthImages
 
 CAMERA = "0"
+REALSENSE = "realsense"  # --depth realsense[:SERIAL]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,12 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
         None,
         "camera: fx,fy,cx,cy in px, or a file with a matrix or a calibration; default: assumed field of view",
     )
+    depth: str | None = option(
+        None,
+        "realsense[:SERIAL] or its .bag, which contain colour and depth, or the depth images of a video file; "
+        "see docs/guides/sensors.md",
+        metavar="PATH",
+    )
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
     headless: bool = option(False, "run without a window")
     report: str | None = option(None, "write measurements to this JSON file at the end")
@@ -59,6 +68,18 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
 
     def __post_init__(self) -> None:
         LiveWorldConfig.__post_init__(self)
+        if self.depth is not None:
+            if not self.world:
+                raise UsageError("depth: needs world coordinates; leave out --no-world")
+            if len(self.source) > 1:
+                raise UsageError("depth: not available with several sources")
+            from_camera = self.depth.partition(":")[0] == REALSENSE
+            if from_camera and self.source:
+                raise UsageError("depth: this camera delivers the colour images, too; leave out --source")
+            if not from_camera and not Path(self.depth).exists():
+                raise UsageError(f"depth: {self.depth}: no such file or folder")
+            if not (from_camera or is_live_depth(self)) and not (self.source and Path(self.source[0]).exists()):
+                raise UsageError("depth: recorded depth images need --source with the video file recorded with them")
         if self.body and self.headless:
             raise UsageError("--body: cannot be combined with --headless, which draws nothing")
 
@@ -67,6 +88,8 @@ def check_live_source(config: WebcamConfig) -> None:
     """Check the sources and their calibration before networks are loaded, without connecting."""
     from pose.video import check_source
 
+    if is_live_depth(config):
+        return
     names = [check_source(source) for source in config.source or [CAMERA]]
     if config.cameras is not None:
         from pose.multiview.calibration_files import check_cameras
@@ -101,11 +124,44 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
         raise UsageError(f"--cameras {config.cameras}: no such file")
 
 
-def open_live_source(config: WebcamConfig) -> "LiveSource":
-    """Open the first of the requested sources, or the first camera if no source is given."""
+def is_live_depth(config: WebcamConfig) -> bool:
+    """Return whether the depth images come with the colour images, from a camera or its recording."""
+    if config.depth is None or config.source:
+        return False
+    return config.depth.partition(":")[0] == REALSENSE or config.depth.lower().endswith(".bag")
+
+
+def open_source_and_depth(config: WebcamConfig) -> "tuple[LiveSource, DepthImages | None]":
+    """Open the first of the requested sources, or the first camera if no source is given, and its depth images."""
     from pose.live import open_live
 
-    return open_live((config.source or [CAMERA])[0], loop=config.loop)
+    if is_live_depth(config):
+        from pose.live.depth_camera import DepthCamera
+
+        assert config.depth is not None
+        both = DepthCamera(config.depth)
+        return both, both
+    depth = None
+    if config.depth is not None:
+        from pose.video.depth import open_depth
+
+        depth = open_depth(Path(config.depth))
+    return open_live((config.source or [CAMERA])[0], loop=config.loop), depth
+
+
+def live_camera(config: WebcamConfig) -> "str | Camera | None":
+    """Return the intrinsics of the colour camera that the user or the depth images state."""
+    if config.intrinsics is not None or config.depth is None:
+        return config.intrinsics
+    if is_live_depth(config):
+        from pose.live.depth_camera import DepthCamera
+
+        opened = DepthCamera(config.depth)
+        opened.close()
+        return opened.colour_camera
+    from pose.video.depth import open_depth
+
+    return open_depth(Path(config.depth)).colour_camera
 
 
 def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None") -> "Loop":
@@ -114,11 +170,12 @@ def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None")
     from pose.live.several import SeveralLoop
 
     if len(config.source) < 2:
-        return LiveLoop(pipeline, open_live_source(config), config, world=world)
+        source, depth = open_source_and_depth(config)
+        return LiveLoop(pipeline, source, config, world=world, depth=depth)
     sources: list[LiveSource] = []
     try:
-        for source in config.source:
-            sources.append(open_live(source, loop=config.loop))
+        for name in config.source:
+            sources.append(open_live(name, loop=config.loop))
         height = read_heights(config.height).get(None)
         return SeveralLoop(pipeline, sources, world=world, cameras=config.cameras, height=height)
     except PoseError:

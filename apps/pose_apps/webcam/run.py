@@ -17,7 +17,7 @@ from pose_apps.webcam.live_outputs import (
     open_live_outputs,
     world_steps,
 )
-from pose_apps.webcam.options import WebcamConfig, check_live_source, open_loop
+from pose_apps.webcam.options import WebcamConfig, check_live_source, live_camera, open_loop
 from pose_apps.webcam.report import check_report, summary, watched, write_report
 from pose_apps.webcam.sinks import check_sinks
 
@@ -33,7 +33,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     Horizon.parse(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)
     with StatusLine("loading the networks"):
-        pipeline = load_pipeline(pipeline_config, config.intrinsics)
+        pipeline = load_pipeline(pipeline_config, live_camera(config))
     loop = open_loop(config, pipeline, world_steps(config, pipeline))  # last, so that the first frames are not old
     try:
         with watched(loop) as watch:

@@ -47,7 +47,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
 
     settings = web_settings(config)
     steps = world_steps(config, pipeline)
-    source = None if not config.source else partial(open_loop, config, pipeline, steps)
+    source = None if not (config.source or config.depth) else partial(open_loop, config, pipeline, steps)
     if source is not None:
         source().close()  # check it now; it is opened again for the first browser
     finish_interrupted_recordings(config)

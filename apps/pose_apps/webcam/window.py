@@ -162,7 +162,7 @@ class LiveWindow:
     def _load(self, preset: str) -> None:
         try:
             config = with_networks_of(self._loop.pipeline.config, preset)
-            self._loop.pipeline = load_pipeline(config, self._config.intrinsics)
+            self._loop.pipeline = load_pipeline(config, self._loop.pipeline.intrinsics)
         except PoseError as error:
             self._set_notice(f"preset {preset}: {error}")
         else:

@@ -9,8 +9,9 @@
 - Feet have the directions of `pose.world.foot_points`; the shank gets half of the foot's twist.
 - Nose, eyes and ears rotate the head (`pose.body.character.heads`), and the direction of the face twists it.
 
-The twist of an arm without a detected hand is not observable and is copied from the parent bone. Toes, and fingers
-without points, keep their rest pose.
+The twists along a limb add up to the orientation of hand or foot where it is known. A hand that is not detected follows
+the forearm, which is closer to recorded hands than a forearm that cancels the upper arm's twist
+(docs/studies/exports.md). Toes, and fingers without points, keep their rest pose.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Forms of the lifter network of the laboratory. Importing this package adds them to `pose.lifting.model.FORMS`.
 
-Recurrent cells, joint tokens, hierarchical tokens, adaptive depth and reversible blocks.
+Recurrent cells, single frames, convolutions, joint and hierarchical tokens, adaptive depth and reversible blocks.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,9 @@ from pose.lifting.model import (
 from pose.training.attention.blocks import BlockAttention
 from pose.training.attention.neighbourhoods import NeighbourhoodAttention
 from pose.training.forms.adaptive import AdaptiveBlock
+from pose.training.forms.baselines import convolution_blocks, frame_mlp_blocks
 from pose.training.forms.joints import (
+    DualBlock,
     HierarchicalEmbedding,
     JointBlock,
     JointEmbedding,
@@ -40,6 +42,12 @@ def joint_blocks(config: LifterConfig) -> list[JointBlock]:
         near = joints_within_hops(config.joint_hops)
         layers = [NeighbourhoodAttention(cast(BlockAttention, layer), near) for layer in layers]
     return [JointBlock(config, layer) for layer in share_maps(layers, config.shared_maps)] * (config.depth // different)
+
+
+def dual_blocks(config: LifterConfig) -> list[DualBlock]:
+    """Return the blocks of a lifter with joint tokens in two streams, first block first."""
+    layers = attention_layers(config, 2 * config.depth)
+    return [DualBlock(config, layers[2 * i : 2 * i + 2]) for i in range(config.depth)]
 
 
 def frame_blocks(config: LifterConfig) -> Sequence[Block | AdaptiveBlock]:
@@ -62,7 +70,10 @@ def _recurrent_width(config: LifterConfig, blocks: Sequence[LifterBlock]) -> int
 
 FORMS |= {
     "recurrent": NetworkForm(embed_frames, recurrent_blocks, lambda blocks: True, _recurrent_width, normalized=False),
+    "mlp": NetworkForm(embed_frames, frame_mlp_blocks, lambda blocks: True),
+    "convolution": NetworkForm(embed_frames, convolution_blocks, lambda blocks: True),
     "joints": NetworkForm(JointEmbedding, joint_blocks, attention_knows_time, head=JointHead),
+    "dual": NetworkForm(JointEmbedding, dual_blocks, attention_knows_time, head=JointHead),
     "hierarchical": NetworkForm(HierarchicalEmbedding, frame_blocks, attention_knows_time),
     "adaptive": NetworkForm(embed_frames, frame_blocks, attention_knows_time),
     "reversible": NetworkForm(embed_frames, reversible_blocks, attention_knows_time),

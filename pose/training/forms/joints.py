@@ -1,13 +1,14 @@
 """Joint tokens: one token per joint and frame instead of one per frame.
 
-There are two designs. In the first, every block mixes the tokens in space (the joints of a frame) and then in time
-(each joint separately), as in MixSTE (Zhang et al., 2022). In the second, half of the blocks mix the joints of a frame.
-The joints are then pooled into a frame token, as Yang et al. (2016) pool words into sentences.
+There are three designs. In the first, every block mixes the tokens in space (the joints of a frame) and then in time
+(each joint separately), as in MixSTE (Zhang et al., 2022). In the second, every block has two streams, one in this
+order and one in the other, as in MotionBERT (Zhu et al., 2023). In the third, half of the blocks mix the joints of a
+frame. The joints are then pooled into a frame token, as Yang et al. (2016) pool words into sentences.
 
 Axes: B batch, T time, J joint (17), C feature of a joint token, F feature of a frame, H head, K feature of one head.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.lifting.attention import Attention, Cache, Context
-from pose.lifting.blocks import FeedForward, PreciseLinear, Residual
+from pose.lifting.blocks import Block, FeedForward, PreciseLinear, Residual
 from pose.lifting.config import LifterConfig
 from pose.lifting.format import FEATURES, JOINTS, OUTPUTS, PELVIS
 from pose.structures.skeletons import H36M17
@@ -192,6 +193,48 @@ class JointBlock(nn.Module):
             return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
 
         return self._mixed(x, over_time), following[0]
+
+
+class DualBlock(nn.Module):
+    """Block with two streams: joints then time, and time then joints, weighted for each token by a softmax."""
+
+    cache_fields: tuple[str, ...] = ()
+
+    def __init__(self, config: LifterConfig, layers: Sequence[Attention]) -> None:
+        super().__init__()
+        self.spatial = nn.ModuleList(SpatialBlock(config) for _ in layers)
+        self.temporal = nn.ModuleList(Block(config, layer) for layer in layers)
+        self.fusion = nn.Linear(2 * config.dim, 2)
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        """Apply the block to joint tokens (B, T, J, C) of width C, for `context` with their times."""
+        each = _repeated_per_joint(context)
+
+        def over_time(block: nn.Module, x_BTJC: Tensor) -> Tensor:
+            y: Tensor = block(x_BTJC.transpose(1, 2).flatten(0, 1), each)
+            return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
+
+        streams = (
+            over_time(self.temporal[0], self.spatial[0](x)),
+            cast(Tensor, self.spatial[1](over_time(self.temporal[1], x))),
+        )
+        weights: Tensor = self.fusion(torch.cat(streams, dim=-1)).softmax(dim=-1)
+        return weights[..., :1] * streams[0] + weights[..., 1:] * streams[1]
+
+    @property
+    def attention(self) -> Attention:
+        """Attention over time of the first stream, whose capabilities are those of both."""
+        return cast(Block, self.temporal[0]).attention
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        for block in self.temporal:
+            cast(Block, block).begin_step(step, generator)
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        raise NotImplementedError("tokens: dual is offline")
+
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        raise NotImplementedError("tokens: dual is offline")
 
 
 def _repeated_per_joint(context: Context) -> Context:

@@ -10,6 +10,7 @@ from pose.training.laboratory.experiment import Experiment, Settings
 from pose.training.laboratory.studies import (
     adaptive_depth,
     branch_gradients,
+    laboratories,
     left_out,
     lifters,
     map_sharing,
@@ -42,6 +43,8 @@ KINDS: dict[str, Kind] = {
     "pretraining": Kind(pretraining.PretrainingSettings, pretraining.run, pretraining.COLUMNS),
     "small-tasks": Kind(small_tasks.SmallTasksSettings, small_tasks.run, small_tasks.COLUMNS),
     "adaptive-depth": Kind(adaptive_depth.AdaptiveDepthSettings, adaptive_depth.run, adaptive_depth.COLUMNS),
+    "bodies": Kind(laboratories.LaboratorySettings, laboratories.run, laboratories.BODY_COLUMNS),
+    "laboratories": Kind(laboratories.LaboratorySettings, laboratories.run, laboratories.LABORATORY_COLUMNS),
     "left-out": Kind(left_out.LeftOutSettings, left_out.run, {}),
     "map-sharing": Kind(map_sharing.MapSharingSettings, map_sharing.run, map_sharing.COLUMNS),
     "memory": Kind(memory.MemorySettings, memory.run, {}),

@@ -21,6 +21,7 @@ BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
 TOTAL = "<!-- pose-lab total -->"
 NOT_RUN = "Not run yet."
 OTHER_TRIALS = "The finding in {}.yaml is about other trials than these, whose `found_in` is {}."
+COMPARED = ("gt", "detector")  # results of which each has its own differences, if a kind has both
 RecordsByCondition = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
 
 
@@ -66,24 +67,49 @@ def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
             if key in printed:
                 row.append(format_published(experiment.published.get(name, {}).get(key)))
         rows.append(row)
-    if differences := paired_differences(records, next(iter(columns))):
-        titles.append(f"difference to {next(iter(records))}, paired")
-        rows = [[*row, differences.get(row[0], "")] for row in rows]
+    # Conditions share their seeds and bodies, so paired differences vary less than the means.
+    for key in [key for key in COMPARED if key in columns] or [next(iter(columns))]:
+        for over, values in (("seeds", _by_seed(records, key)), ("bodies", _by_body(records, key))):
+            if differences := paired_differences(values):
+                of = f"{columns[key].partition(':')[0]}: " if key in COMPARED else ""
+                titles.append(f"{of}difference to {next(iter(records))}, paired over {over}")
+                rows = [[*row, differences.get(row[0], "")] for row in rows]
     return markdown(["", *titles], rows)
 
 
-def paired_differences(records: RecordsByCondition, key: str) -> dict[str, str]:
-    """Return each condition's mean difference to the first one over common seeds, with half of its 95 % interval."""
-    # Conditions share their seeds, so a difference by seed varies less than the two means.
-    base, *others = ({record.seed: record.results.get(key) for record in some} for some in records.values())
+def paired_differences(values: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """Return each condition's mean difference to the first one, with half of its 95 % interval.
+
+    Args:
+        values: For each condition, a result by seed or by body.
+    """
+    base, *others = values.values()
     found = {}
-    for name, results in zip(list(records)[1:], others, strict=True):
-        pairs = [(value, base.get(seed)) for seed, value in results.items()]
-        known = [value - other for value, other in pairs if value is not None and other is not None]
+    for name, results in zip(list(values)[1:], others, strict=True):
+        known = [value - base[unit] for unit, value in results.items() if unit in base]
         if len(known) > 1:
             mean, half = mean_and_half_width(known)
             text = f"{format_like_uncertainty(half, half)}" if half else "0"
             found[name] = f"{format_like_uncertainty(mean, half) if half else format_number(mean)} ± {text}"
+    return found
+
+
+def _by_seed(records: RecordsByCondition, key: str) -> dict[str, dict[str, float]]:
+    """Return the finite results `key` of each condition by seed."""
+    return {
+        name: {str(record.seed): value for record in some if (value := record.results.get(key)) is not None}
+        for name, some in records.items()
+    }
+
+
+def _by_body(records: RecordsByCondition, key: str) -> dict[str, dict[str, float]]:
+    """Return the means over seeds of the results `key@LABORATORY SUBJECT` of each condition by body."""
+    found = {}
+    for name, some in records.items():
+        bodies = {result for record in some for result in record.results if f"{key}@" in result and " " in result}
+        values = {body: [record.results.get(body) for record in some] for body in sorted(bodies)}
+        known = {body: [value for value in each if value is not None] for body, each in values.items()}
+        found[name] = {body: sum(each) / len(each) for body, each in known.items() if each}
     return found
 
 

@@ -55,9 +55,13 @@ class MotionData(Protocol):
     """
 
     def training(
-        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
-    ) -> "Callable[[int], LiftBatch]":
-        """Return a function from step to training batch; larger fractions of subjects contain smaller ones."""
+        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = "",
+        laboratories: tuple[str, ...] = (),
+    ) -> "Callable[[int], LiftBatch]":  # fmt: skip
+        """Return a function from step to training batch; larger fractions of subjects contain smaller ones.
+
+        `laboratories` selects subjects, with as many sequences of each laboratory; empty: all, weighted by subject.
+        """
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
@@ -82,7 +86,8 @@ class MotionData(Protocol):
         """Yield batches of each group of sequences.
 
         Args:
-            by: Property that the sequences of a group have in common: "subject", "exercise", "size" or "speed".
+            by: Property that the sequences of a group have in common: "subject", "body" (laboratory and subject),
+                "exercise", "size" or "speed".
             condition: Kind of 2D input: "gt" (exact) or "detector".
             frames: Length of the sequences, frames.
         """

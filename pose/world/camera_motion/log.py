@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.structures.types import F32, F64, Background, People
+from pose.structures.types import F32, F64, Background, Flags, People
 from pose.world.camera_motion.focal import focal_ratios, rescaled
 from pose.world.camera_motion.path import CameraPath, find_path
 from pose.world.camera_motion.verdict import CameraMotion, classify
@@ -46,6 +46,11 @@ class MotionLog:
     def peopled(self) -> bool:
         """Whether any frame contains people."""
         return any(self._peopled)
+
+    @property
+    def with_people(self) -> Flags:
+        """Whether each frame (F,) contains people."""
+        return np.array(self._peopled, bool)
 
     @property
     def times(self) -> F64:

@@ -62,7 +62,7 @@ def test_conditions_are_compared_in_pairs_by_seed(log):
     for seed, spread in enumerate([2.0, 3.5, 4.0]):  # the same seeds as "dot": 1, 2 and 3
         trials.append(record("scaled", seed, spread))
     text = format_section(EXPERIMENT, log)
-    assert "| difference to dot, paired |" in text
+    assert "| difference to dot, paired over seeds |" in text
     assert "1.17 ± 0.72 |" in text  # the means alone differ by 1.2 with intervals of 2.5
 
 
@@ -79,7 +79,9 @@ def test_finding_is_not_printed_under_another_log(log):
 def test_published_findings_are_about_the_published_logs(name):
     experiment = experiments(presets_folder() / "lab")[name]
     records = records_by_condition(experiment, ROOT / "docs" / "studies" / "laboratory")
-    assert experiment.found_in == digest([record for some in records.values() for record in some])
+    assert not experiment.finding or experiment.found_in == digest(
+        [record for some in records.values() for record in some]
+    )
 
 
 def test_a_single_trial_has_the_interval_over_its_sequences():
