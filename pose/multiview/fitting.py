@@ -107,7 +107,8 @@ class Calibrations:
 def _digest(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera], others: object) -> bytes:
     """Return a hash of what a calibration depends on."""
     total = hashlib.sha256(repr(others).encode())
-    for one in (*tracks, *cameras):
+    parts: list[ViewTrack | ViewCamera] = [*tracks, *cameras]
+    for one in parts:
         for entry in fields(one):
             value = getattr(one, entry.name)
             total.update(
