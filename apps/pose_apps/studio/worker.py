@@ -28,7 +28,7 @@ from pose_apps.support.world import steps_of
 
 MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
 MAX_EVENTS = 5000  # maximum number of events of the analysis
-LOW_PRIORITY = 15  # of copies of videos, as for `nice`
+LOW_PRIORITY = 5  # of copies of videos, as for `nice`
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
 
