@@ -158,7 +158,8 @@ def filmed(clip: Clip, grain: Draw) -> Iterator[tuple[U8, F32, F32]]:
         image = render(clip.room, pose, matrix, SIZE).astype(np.float32)
         image += grain.normal(0, 2, image.shape[:2])[..., None]
         joints = np.full((count, len(clip.people[0].cutouts[0].joints), 2), np.nan, np.float32)
-        shown: dict[int, F32] = {}
+        shown: dict[int, F32] = {}  # visible shares of the pixels of the boxes
+        boxes: dict[int, list[int]] = {}
         areas = np.ones(count)
         depths = [(np.array([x, 0, z]) - pose.place) @ pose.turn[:, 2] for x, z in (p.place(time) for p in clip.people)]
         for number in np.argsort(depths)[::-1].tolist():
@@ -168,13 +169,19 @@ def filmed(clip: Clip, grain: Draw) -> Iterator[tuple[U8, F32, F32]]:
             cutout = person.cutouts[index % len(person.cutouts)]
             affine = _affine(person, cutout, time, clip.floor, pose, matrix)
             joints[number] = cutout.joints @ affine[:, :2].T + affine[:, 2]
-            picture = cv2.warpAffine(dyed(cutout, person.colour).image, affine, SIZE, flags=cv2.INTER_AREA).astype(
-                np.float32
-            )
-            alpha = cv2.warpAffine(cutout.alpha, affine, SIZE, flags=cv2.INTER_AREA)
+            box = _box_in_image(cutout, affine)
+            corner, size = box[:2], (box[2] - box[0], box[3] - box[1])
             areas[number] = float(cutout.alpha.sum()) * float(affine[1, 1]) ** 2
-            image += alpha[..., None] * (picture - image)
-            shown = {farther: before * (1 - alpha) for farther, before in shown.items()} | {number: alpha}
+            if min(size) <= 0:
+                continue
+            own = affine - np.array([[0, 0, corner[0]], [0, 0, corner[1]]], np.float32)
+            picture = cv2.warpAffine(dyed(cutout, person.colour).image, own, size, flags=cv2.INTER_LINEAR)
+            alpha = cv2.warpAffine(cutout.alpha, own, size, flags=cv2.INTER_LINEAR)
+            part = image[box[1] : box[3], box[0] : box[2]]
+            part += alpha[..., None] * (picture.astype(np.float32) - part)
+            for farther, seen in shown.items():
+                _hide(seen, boxes[farther], alpha, box)
+            shown[number], boxes[number] = alpha, box
         visible = np.array([shown[n].sum() if n in shown else 0 for n in range(count)]) / areas
         yield image.round().clip(0, 255).astype(np.uint8), joints, visible.astype(np.float32)
 
@@ -189,6 +196,23 @@ def _affine(person: Person, cutout: Cutout, time: float, floor: float, pose: Pos
     turn = -scale if person.mirrored else scale
     middle = (cutout.box[0] + cutout.box[2]) / 2
     return np.array([[turn, 0, foot[0] - turn * middle], [0, scale, foot[1] - scale * cutout.box[3]]], np.float32)
+
+
+def _box_in_image(cutout: Cutout, affine: F32) -> list[int]:
+    """Left, top, right and bottom (px) of the part of the image that shows a cutout."""
+    height, width = cutout.alpha.shape
+    corners = np.array([[0, 0], [width, 0], [0, height], [width, height]]) @ affine[:, :2].T + affine[:, 2]
+    low, high = np.floor(corners.min(axis=0)) - 1, np.ceil(corners.max(axis=0)) + 2
+    return [int(value) for value in np.clip([*low, *high], 0, [*SIZE, *SIZE])]
+
+
+def _hide(seen: F32, box: list[int], alpha: F32, nearer: list[int]) -> None:
+    """Reduce the visible shares of a person by the alpha of a nearer one, in place."""
+    left, top, right, bottom = (f(a, b) for f, a, b in zip((max, max, min, min), box, nearer, strict=True))
+    if left < right and top < bottom:
+        seen[top - box[1] : bottom - box[1], left - box[0] : right - box[0]] *= (
+            1 - alpha[top - nearer[1] : bottom - nearer[1], left - nearer[0] : right - nearer[0]]
+        )
 
 
 def written(kind: str, seed: int, folder: Path, lot: Callable[[], Lot]) -> tuple[Path, dict[str, Any]]:

@@ -9,9 +9,8 @@ image 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a det
 `hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
 trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 
-`--rates` prints another table instead: the error of the offline lifter for each laboratory and frame rate, in windows
-of 81 frames and of 2.7 s. `benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and
-their plot from the result.
+`benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and their plot from the result.
+`benchmarks/lifter_tables.py` has tables by body, frame rate and camera.
 """
 
 import argparse
@@ -23,16 +22,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from pose_datasets.mocap import Clip, laboratory
-from pose_datasets.synthesis import CONDITIONS, SynthesisConfig, evaluation_batches, hard_batches
+from pose_datasets.mocap import Clip
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
 from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 from torch import Tensor, nn
 from tqdm import tqdm
 
+import pose.training.research  # noqa: F401  adds the single-frame MLP
 from pose.lifting.config import LifterConfig
-from pose.lifting.features import Lifted, LifterInput, decode
-from pose.lifting.format import FEATURES, OUTPUTS
+from pose.lifting.features import Lifted, LifterInput
 from pose.lifting.model import LifterNetwork
 from pose.lifting.torch_lifter import TorchLifter
 from pose.structures.sequences import LiftBatch
@@ -44,13 +42,7 @@ from pose.training.trainer import batch_loss
 WHITE = 0.005  # standard deviation of white noise in each axis, of the image's width
 LOOKAHEADS = (0, 4, 13, 40)
 MLP_STEPS = 3000
-RATES = (15.0, 30.0, 60.0, 120.0)  # frames/s
-
-
-class FixedWindows(LifterConfig):
-    """A configuration whose windows have as many frames at any rate."""
-
-    windows = property(lambda self: replace(super().windows, any_length=False))
+MLP = LifterConfig(model="mlp", dim=512, depth=3)
 
 
 class MeanPose(nn.Module):
@@ -68,31 +60,10 @@ class MeanPose(nn.Module):
         return Lifted(self.pose.expand(b, t, 17, 3), torch.zeros(b, t, 3), torch.full((b, t, 17), 1000.0))
 
 
-class FrameMLP(nn.Module):
-    """A residual MLP (Martinez et al., 2017) on one frame, with the features and the geometry of the lifter."""
-
-    config = LifterConfig()
-
-    def __init__(self, dim: int = 512, depth: int = 3) -> None:
-        super().__init__()
-        self.embed = nn.Linear(FEATURES, dim)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, dim)) for _ in range(depth)
-        )
-        self.head = nn.Linear(dim, OUTPUTS)
-        nn.init.normal_(self.head.weight, std=0.01 / dim**0.5)
-
-    def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
-        x = self.embed(observations.features)
-        for block in self.blocks:
-            x = x + block(F.layer_norm(x, x.shape[-1:]))
-        return decode(self.head(x), observations)
-
-
-def train_mlp(source: MocapSource, steps: int) -> FrameMLP:
+def train_mlp(source: MocapSource, steps: int) -> LifterNetwork:
     """With the loss of the lifter, AdamW and a cosine schedule."""
     torch.manual_seed(0)
-    network = FrameMLP()
+    network = LifterNetwork(MLP)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for step in tqdm(range(steps), desc="single-frame MLP", disable=None):
@@ -143,37 +114,15 @@ def contents(clips: list[Clip]) -> dict[str, Any]:
     return {"subjects": sorted({clip.subject for clip in clips}), "clips": len(clips), "minutes": round(minutes, 1)}
 
 
-def rates(network: LifterNetwork, clips: list[Clip]) -> None:
-    """Print the error and the share inside one sigma for each laboratory, 2D and frame rate."""
-    in_seconds, in_frames = network.config, FixedWindows(**network.config.to_dict())
-    print("| laboratory | 2D | frames/s | windows of 81 frames: MPJPE / P-MPJPE, mm, inside | of 2.7 s |")
-    print("|---|---|---|---|---|")
-    for name in sorted({laboratory(clip.subject) for clip in clips}):
-        chosen = [clip for clip in clips if laboratory(clip.subject) == name]
-        for condition in (condition for condition in CONDITIONS if condition != "noisy"):
-            for fps in RATES:
-                batches = list(evaluation_batches(chosen, condition=condition, fps=fps, frames=round(10 * fps)))
-                cells = []
-                for network.config in (in_frames, in_seconds):
-                    found = measure(network, batches)
-                    cells.append(f"{found.mpjpe:.1f} / {found.p_mpjpe:.1f}, {found.inside:.0%}")
-                print(f"| {name} | {condition} | {fps:.0f} | {' | '.join(cells)} |", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mocap", required=True, help="the files that pose-prepare wrote, separated by commas")
     parser.add_argument("--out", default=Path("accuracy.json"), type=Path)
-    parser.add_argument("--rates", action="store_true", help="print the error over the frame rate instead")
-    parser.add_argument("--every", type=int, default=1, help="only every n-th clip; for --rates")
     parser.add_argument("--offline", default="offline", help="offline lifter: a name or a checkpoint")
     parser.add_argument("--stream", default="stream", help="streaming lifter: a name or a checkpoint")
     parser.add_argument("--mlp-steps", type=int, default=MLP_STEPS)
     options = parser.parse_args()
     source = MocapSource(MocapConfig(mocap=options.mocap, synthesis=SynthesisConfig()), seed=0)
-    if options.rates:
-        rates(TorchLifter.load(options.offline).network, source.clips("test")[:: options.every])
-        return
     figures = {"mean pose": measured("mean pose", MeanPose(source), source)}
     offline, stream = TorchLifter.load(options.offline), TorchLifter.load(options.stream)
     figures["offline"] = measured("offline", offline.network, source)

@@ -2,11 +2,11 @@
 
     python -m benchmarks.method_errors --gait ../shared/mocap/gait --save gait.json
     python -m benchmarks.method_errors --ui-prmd ../shared/mocap/ui-prmd --every 4 --views 3 --save exercises.json
-    python -m benchmarks.method_errors --jumps cmu.npz --views 3 --save jumps.json
+    python -m benchmarks.method_errors --jumps cmu.npz,snu.npz --views 4 --save jumps.json
     python -m benchmarks.method_errors --read gait.json,exercises.json,jumps.json --page docs/reference/method-errors.md
     python -m benchmarks.method_errors --snu ../shared/mocap/snu
 
-Walks of six people, exercises of UI-PRMD and jumps of CMU 13, 14 and 16, filmed by virtual cameras on tripods
+Walks of six people, exercises of UI-PRMD and jumps of CMU 16 and SNU's woody, filmed by virtual cameras on tripods
 (`--views`, from random directions) through a detector's skeleton with its errors, lifted by `offline` and transformed
 to the world, against the recorded joints. Angles and joints: unknown body height. Metrics: known body height. Errors
 of the calibration people become `pose/analysis/method_errors.csv` (angles by view) and `metric_errors.csv`, from which
@@ -31,7 +31,7 @@ from benchmarks.world import fixed_views
 from pose.analysis.body_angles import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
 from pose.analysis.exercise import JUMP_FIELDS, repetition_metrics
 from pose.analysis.jumps import find_jumps
-from pose.analysis.metrics import METRIC_ERRORS, NORMAL_95, RELATIVE
+from pose.analysis.metrics import METRIC_ERRORS, NORMAL_95, RELATIVE, _metric_errors, method_sd
 from pose.analysis.repetitions import find_repetitions
 from pose.analysis.throws import Throw, find_throws
 from pose.analysis.walking import gait_metrics
@@ -47,9 +47,9 @@ from pose.world.height import stature
 from pose.world.person import person_of
 
 HELD_OUT = ("HC038A", "HC044A", "HC055A", "uiprmd-s09", "uiprmd-s10", "16")
-JUMPERS = ("13", "14", "16")
+JUMPERS = ("16", "snu-woody")  # the lifter was not trained on them
 AROUND_JUMP_S, SAME_JUMP_S = 2.0, 0.3
-MIN_METRIC_VALUES = 8
+MIN_METRIC_VALUES = 5  # of a person
 AROUND_S = 3.0  # before and after a throw
 SAME_S = 0.15  # maximum difference of the times of one throw
 Values = dict[tuple[str, str, str], list[float]]  # by quantity, angle and view: errors in degrees
@@ -120,24 +120,26 @@ def add_angles(one: Seen, values: Values) -> None:
             values["difference", angle, label].append((la - ra) - (lb - rb))
 
 
-def add_metrics(one: Seen, values: Values) -> None:
-    """Add the errors of gait, repetition and jump metrics, relative where the table says so."""
-    pairs: list[tuple[str, float, float]] = []
-    for group, part in (("gait", gait_metrics), ("repetitions", repetition_metrics)):
-        true, lifted = ({_bare(metric.name): metric.value for metric in part(1, of)[0]} for of in (one.true, one.sized))
-        pairs += [(f"{group}: {_bare_side(name)}", lifted[name], true[name]) for name in true if name in lifted]
-    for mine in find_jumps(one.sized):
+def add_metrics(one: Seen, values: Values, jumps: bool) -> None:
+    """Add the errors of metrics and their spread over observations, by person; relative where the table says so."""
+    pairs: list[tuple[str, float, float, float]] = []
+    for group, part in () if jumps else (("gait", gait_metrics), ("repetitions", repetition_metrics)):
+        true, lifted = ({_bare(metric.name): metric for metric in part(1, of)[0]} for of in (one.true, one.sized))
+        for name in true.keys() & lifted.keys():
+            mine, key = lifted[name], f"{group}: {_bare_side(name)}"
+            if key in _metric_errors():
+                own = method_sd(group, _bare_side(name), mine.value)
+                spread = max(((mine.high - mine.value) / NORMAL_95) ** 2 - own**2, 0.0) ** 0.5
+                pairs.append((key, mine.value, true[name].value, spread))
+    for mine in find_jumps(one.sized) if jumps else ():
         near = [jump for jump in find_jumps(one.true) if abs(jump.takeoff - mine.takeoff) < SAME_JUMP_S]
-        pairs += [
-            (f"jumps: {name}", getattr(mine, field), getattr(near[0], field))
-            for name, field in JUMP_FIELDS.items()
-            if near
-        ]
-    for name, value, truth in pairs:
-        if name in RELATIVE:
-            values["metric", name, ANY] += [value / truth - 1] if truth else []
-        else:
-            values["metric", name, ANY].append(value - truth)
+        for name, field in JUMP_FIELDS.items() if near else ():
+            pairs.append((f"jumps: {name}", getattr(mine, field), getattr(near[0], field), 0.0))
+    for name, value, truth, spread in pairs:
+        size = abs(truth) if name in RELATIVE else 1.0
+        if size:
+            values["metric", name, one.subject].append((value - truth) / size)
+            values["observations", name, one.subject].append(spread / size)
 
 
 def _bare(name: str) -> str:
@@ -149,27 +151,34 @@ def _bare_side(name: str) -> str:
 
 
 def metric_rows(values: Values) -> list[dict[str, str]]:
-    """The rows of `metric_errors.csv`."""
-    return [
-        {
-            "metric": name,
-            "relative": str(int(name in RELATIVE)),
-            "sd": f"{spread(errors):.3g}",
-            "values": str(len(errors)),
-        }
-        for (kind, name, _), errors in sorted(values.items())
-        if kind == "metric" and len(errors) >= MIN_METRIC_VALUES
-    ]
+    """The rows of `metric_errors.csv`: the widest spread of a person, since few people were measured."""
+    people: dict[str, list[list[float]]] = defaultdict(list)
+    for (kind, name, _), errors in sorted(values.items()):
+        if kind == "metric":
+            people[name].append(errors)
+    rows = []
+    for name, each in people.items():
+        enough = [errors for errors in each if len(errors) >= MIN_METRIC_VALUES]
+        if enough:
+            sd, count = max(map(spread, enough)), sum(map(len, each))
+            row = {"metric": name, "relative": str(int(name in RELATIVE)), "sd": f"{sd:.3g}", "values": str(count)}
+            rows.append(row | {"people": str(len(each))})
+    return rows
 
 
 def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
     """The table of the page."""
-    lines = ["| metric | sd | values | held out: inside |", "|---|---|---|---|"]
+    lines = ["| metric | sd | values, people | held out: inside |", "|---|---|---|---|"]
     for row in rows:
-        errors = held_out.get(("metric", row["metric"], ANY), [])
-        inside = sum(abs(error) <= NORMAL_95 * float(row["sd"]) for error in errors)
-        sd = f"{100 * float(row['sd']):.3g} %" if row["relative"] == "1" else row["sd"]
-        lines.append(f"| {row['metric']} | {sd} | {row['values']} | {inside} of {len(errors)} |")
+        name, sd = row["metric"], float(row["sd"])
+        inside = [
+            abs(error) <= NORMAL_95 * np.hypot(sd, spread)
+            for (kind, other, person), errors in held_out.items()
+            if kind == "metric" and other == name
+            for error, spread in zip(errors, held_out["observations", name, person], strict=True)
+        ]
+        shown = f"{100 * sd:.3g} %" if row["relative"] == "1" else row["sd"]
+        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {sum(inside)} of {len(inside)} |")
     return lines
 
 
@@ -307,8 +316,8 @@ def page(
         "## Metrics",
         "",
         "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
-        "divided by 1.96) with known body height, in the metric's unit or in percent of its value; and how many values "
-        "of the people held out their 95 % interval contains, without the spread of observations.",
+        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
+        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
         "",
         *metric_lines(metrics, held_out),
         "",
@@ -327,10 +336,10 @@ def page(
     return "\n".join(lines)
 
 
-def jump_clips(file: Path) -> list[Clip]:
-    """Each jump of the jumpers of CMU, with the time around it."""
+def jump_clips(files: list[Path]) -> list[Clip]:
+    """Each jump of the jumpers in files of pose-prepare, with the time around it."""
     found = []
-    for clip in load_clips(file):
+    for clip in (clip for file in files for clip in load_clips(file)):
         if clip.subject not in JUMPERS:
             continue
         points, times = _even(clip)
@@ -365,8 +374,9 @@ def write_table(file: Path, rows: list[dict[str, str]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for source in ("gait", "ui-prmd", "jumps", "snu", "save", "page"):
+    for source in ("gait", "ui-prmd", "snu", "save", "page"):
         parser.add_argument(f"--{source}", type=Path)
+    parser.add_argument("--jumps", type=lambda text: [Path(one) for one in text.split(",")])
     parser.add_argument("--read", type=lambda text: [Path(one) for one in text.split(",")])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
@@ -390,8 +400,8 @@ def main() -> None:
     counts = defaultdict(int)
     for one in filmed(seen_again(clip, 100 + number) for number in range(options.views) for clip in clips):
         values = parts[one.subject in HELD_OUT]
-        add_metrics(one, values)
-        if not options.jumps:  # the lifter was trained on the jumpers
+        add_metrics(one, values, bool(options.jumps))
+        if not options.jumps:
             add_angles(one, values)
             add_joints(one, values)
             counts[view_of(one.true)] += 1

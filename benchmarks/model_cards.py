@@ -275,30 +275,18 @@ def plot(figures: Figures, path: Path) -> None:
     drawing.savefig(path, dpi=80)
 
 
-def table(figures: Figures, condition: str) -> str:
-    """Markdown: every model under one condition."""
-    lines = ["| model | MPJPE | P-MPJPE | acceleration | inside one sigma | root |", "|---|---|---|---|---|---|"]
-    for name, rows in figures.items():
-        f = rows[condition]
-        inside = "-" if name == "mean pose" else f"{100 * f['inside']:.0f} %"
-        root = "-" if name == "mean pose" else f"{f['root']:.0f}"
-        lines.append(
-            f"| {name} | {f['mpjpe']:.1f} | {f['p_mpjpe']:.1f} | {f['acceleration']:.2f} | {inside} | {root} |"
-        )
-    return "\n".join(lines)
-
-
 def accuracy_section(figures: Figures) -> str:
-    """What docs/studies/lifter.md says about accuracy, between its markers."""
-    headings = {
-        "ui-prmd gt": "UI-PRMD s09 and s10, exact 2D",
-        "ui-prmd detector": "The same people, a detector's skeleton with its errors",
-        "gt": "CMU test subjects, exact 2D",
-        "detector": "The same people, a detector's skeleton with its errors",
-    }
-    shown = [condition for condition in figures["offline"] if condition in headings]
-    parts = [f"{headings[condition]}:\n\n{table(figures, condition)}" for condition in shown]
-    return "\n\n".join([*parts, "![Errors over the look-ahead](images/lookahead.png)"])
+    """What docs/studies/lifter.md says about accuracy, between its markers: one row a model, one column a condition."""
+    conditions = {"ui-prmd gt": "UI-PRMD, exact 2D", "ui-prmd detector": "UI-PRMD, a detector's"}
+    conditions |= {"gt": "CMU, exact 2D", "detector": "CMU, a detector's"}
+    lines = [f"| model | {' | '.join(conditions.values())} |", "|---" * (len(conditions) + 1) + "|"]
+    for name in ("offline", f"{STREAM}0", "single-frame MLP"):
+        cells = [
+            f"{f['mpjpe']:.1f} / {f['p_mpjpe']:.1f}, {f['acceleration']:.2f}, {100 * f['inside']:.0f} %"
+            for f in map(figures[name].__getitem__, conditions)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", "![Errors over the look-ahead](images/lookahead.png)"])
 
 
 def between(text: str, marker: str, content: str) -> str:

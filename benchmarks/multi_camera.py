@@ -9,7 +9,7 @@ motion.npz, vsports.npz: as `pose-prepare mocap` and `pose-prepare snu` write th
 recording, in one world at the same time. World: metres, y up, floor at y = 0. Each camera has its own pose, intrinsics,
 frame rate, clock offset and drift. Its detections have the errors of `pose_datasets.errors`, or series of errors that
 `benchmarks.network_errors` measured on real networks, and people occlude each other. Printed for each number of
-cameras, as means over scenes: the columns of `COLUMNS`; times are processor time, that of the fusion is for each frame
+cameras, over scenes: the columns of `COLUMNS`; times are processor time, that of the fusion is for each frame
 and person. A calibration that raises an error ends its scene and is counted.
 """
 
@@ -54,8 +54,8 @@ _BONES = np.array(H36M17.edges)
 _BODY_RADIUS = 0.1  # radius of limbs for occlusion, m
 RATE = 60.0
 AZIMUTHS = {2: (0, 90), 3: (0, 90, 200), 4: (0, 90, 180, 270), 8: tuple(range(0, 360, 45))}
-JOINTS = ("P-MPJPE mm", "world MPJPE mm", "knee deg", "elbow deg", "within sigma %", "fusion ms")
-CAMERAS = ("rotation deg", "place %", "focal %", "offset ms")
+JOINTS = ("P-MPJPE mm", "world MPJPE mm", "knee deg", "elbow deg", "within sigma %", "size %", "fusion ms")
+CAMERAS = ("rotation deg", "place %", "focal %", "offset ms", "rotation within sigma %", "offset within sigma %")
 GROUPS = {"arms": [11, 12, 13, 14, 15, 16], "legs": [1, 2, 3, 4, 5, 6], "trunk": [0, 7, 8, 9, 10]}
 COLUMNS = (*JOINTS, "exact cameras mm", "one camera mm", *CAMERAS, "IDF1 %", "groups worse than one camera %", "s")
 
@@ -363,7 +363,7 @@ def joints_error(rig, scene):
         inside = (1000 * np.linalg.norm(scale * near - far, axis=-1)[:, 1:] < sigma).mean()
         bends = [np.nanmean(np.abs(flexion(found, part) - flexion(truth, part))) for part in ("knee", "elbow")]
         world = 1000 * np.linalg.norm(scale * found - truth, axis=-1).mean()
-        rows.append([errors[shared].mean(), world, *bends, 100 * inside])
+        rows.append([errors[shared].mean(), world, *bends, 100 * inside, 100 * abs(1 / scale - 1)])
     return [*np.mean(rows, axis=0), spent], 100 * np.mean(worse)
 
 
@@ -397,12 +397,16 @@ def camera_errors(rig, views):
     places = np.array([one.position for one in truth]), np.array([one.position for one in rig.cameras])
     scale = (places[0] * places[1]).sum() / (places[1] ** 2).sum()
     rows = []
-    for found, true, here, there in zip(rig.cameras[1:], truth[1:], places[1][1:], places[0][1:], strict=True):
+    for index, (found, true) in enumerate(zip(rig.cameras, truth, strict=True)):
+        if index == 0:
+            continue
+        here, there, claimed = places[1][index], places[0][index], rig.accuracy[index]
         cosine = (np.trace(found.rotation @ true.rotation.T) - 1) / 2
-        distance = np.linalg.norm(true.translation)
+        turned, late = np.degrees(np.arccos(np.clip(cosine, -1, 1))), abs(found.offset - true.offset)
         rows.append([
-            np.degrees(np.arccos(np.clip(cosine, -1, 1))), 100 * np.linalg.norm(scale * here - there) / distance,
-            100 * abs(found.focal / true.focal - 1), 1000 * abs(found.offset - true.offset),
+            turned, 100 * np.linalg.norm(scale * here - there) / np.linalg.norm(true.translation),
+            100 * abs(found.focal / true.focal - 1), 1000 * late,
+            100 * (turned <= claimed.rotation), 100 * (late <= claimed.offset),
         ])  # fmt: skip
     return np.mean(rows, axis=0)
 
@@ -452,9 +456,9 @@ def main():
             except PoseError as error:
                 print(f"  {count} cameras, scene {number}: {error}", flush=True)
         print(f"{count} cameras, {options.people} people: {len(rows)} of {options.scenes} scenes")
-        summary = zip(COLUMNS, np.mean(rows, axis=0), np.std(rows, axis=0), strict=True) if rows else ()
-        for name, mean, spread in summary:
-            print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f})", flush=True)
+        for name, values in zip(COLUMNS, np.transpose(rows), strict=True) if rows else ():
+            mean, spread, median = np.mean(values), np.std(values), np.median(values)
+            print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f}, median {median:.2f})", flush=True)
 
 
 if __name__ == "__main__":

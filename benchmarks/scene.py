@@ -1,6 +1,7 @@
 """Gravity, focal length, heights and floor of simulated scenes: docs/studies/scene.md.
 
     python -m benchmarks.scene --mocap cmu.npz,ui-prmd.npz [--part validation] [--scenes 60] [--known] [--lines room]
+    python -m benchmarks.scene --mocap cmu.npz,ui-prmd.npz --live
 
 People of motion capture stand, walk and move before one static camera: 1 to 8 stand on one floor, and 0 to 3 are cut by
 the image's edge, seated, or on a platform. Heights are 1.0 to 2.05 m, fields of view 25 to 100 degrees, pitch -45 to 10
@@ -35,9 +36,10 @@ from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.refine import lengths_of, refine
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import COCO17
-from pose.structures.types import F32, F64, People
+from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.world.clean import Steps, clean
 from pose.world.height import scaled_stature, stature
+from pose.world.live import LiveWorld
 from pose.world.person import Person, person_of
 from pose.world.scene.lines import FrameLines
 from pose.world.scene.segments import find_segments
@@ -241,14 +243,19 @@ class Found:
 def lines_of(scene: Scene, kind: str, known: bool) -> tuple[FrameLines, ...]:
     """Return the lines of a rendered 'room' or 'court' around the people, without them."""
     camera = scene.actors[0].seen.camera
+    return (FrameLines.of(0.0, segments_of(scene, kind), camera if known else Camera.of(camera.size)),)
+
+
+def segments_of(scene: Scene, kind: str) -> F32:
+    """Return the line segments (L, 2, 2) px of a rendered 'room' or 'court'."""
+    camera = scene.actors[0].seen.camera
     rng = np.random.default_rng(zlib.crc32(f"{kind} {scene.fov}".encode()))
     image = image_of(rng, kind, scene.rotation, scene.camera_height, camera.matrix, camera.size)
     none = np.zeros((0, len(COCO17.names)), np.float32)
     nobody = People(
         0, 0.0, np.zeros(0, np.int64), none[:, :4], none[:, 0], np.zeros((*none.shape, 2), np.float32), none
     )
-    ends = find_segments(image, nobody, COCO17)
-    return (FrameLines.of(0.0, ends, camera if known else Camera.of(camera.size)),)
+    return find_segments(image, nobody, COCO17)
 
 
 def solve(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:
@@ -263,6 +270,36 @@ def solve(scene: Scene, people: dict[int, Person], known: bool, lines: str | Non
     return Found(
         world.up, world.sigma_degrees, ratio, world.focal_sigma, -world.floor,
         {n: one.height for n, one in cleaned.items()}, {n: one.height_sigma for n, one in cleaned.items()}, soles,
+    )  # fmt: skip
+
+
+def solve_live(scene: Scene, people: dict[int, Person], known: bool, lines: str | None = None) -> Found:
+    """Run the live steps of `pose.world` on lifted people; the state after the last frame."""
+    size = scene.actors[0].seen.camera.size
+    camera = scene.actors[0].seen.camera if known else Camera.of(size)
+    world, soles = LiveWorld(camera), dict[int, list[float]]()
+    segments = segments_of(scene, lines) if lines else None
+    ids, box = np.array(list(people), np.int64), np.zeros((len(people), 4), np.float32)
+    for frame, time in enumerate(scene.actors[0].seen.times):
+        keypoints, scores = (
+            np.stack([getattr(scene.actors[n].seen, name)[frame] for n in people]) for name in ("keypoints", "scores")
+        )
+        seen = People(
+            frame, float(time), ids, box, box[:, 0], keypoints, scores, segments=segments if frame == 0 else None
+        )
+        poses = Poses3D(
+            *(np.stack([getattr(p, name)[frame] for p in people.values()]) for name in ("joints", "root", "sigma"))
+        )
+        placed = world.place(FrameResult(seen, poses), COCO17).placed
+        assert placed is not None
+        for n, joints in zip(people, placed.joints, strict=True):
+            soles.setdefault(n, []).append(float(joints[_ANKLES, 1].min()) - 0.08)
+    ratio = 1.0 if known else camera.matrix[0, 0] / scene.actors[0].seen.camera.matrix[0, 0]
+    found, last = world.world, round(FPS)
+    return Found(
+        found.up, found.sigma_degrees, ratio * found.focal, found.focal_sigma, -found.floor,
+        {n: height for n, (height, _) in world.heights.items()}, {n: sigma for n, (_, sigma) in world.heights.items()},
+        {n: float(np.percentile(values[-last:], 20)) for n, values in soles.items()},
     )  # fmt: skip
 
 
@@ -326,6 +363,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="seed of the scenes; 0 was used for development")
     parser.add_argument("--known", action="store_true", help="give the intrinsics")
     parser.add_argument("--keep", type=Path, help="file that keeps the lifted scenes for the next run")
+    parser.add_argument("--live", action="store_true", help="run the live steps, frame by frame")
     parser.add_argument("--lines", choices=("room", "court"), help="render a background with straight lines")
     options = parser.parse_args()
     if options.keep and options.keep.exists():
@@ -336,7 +374,8 @@ def main() -> None:
         lifts = [lifted(scene, network, options.known) for scene in scenes]
         if options.keep:
             options.keep.write_bytes(pickle.dumps((scenes, lifts)))
-    founds = [solve(scene, people, options.known, options.lines) for scene, people in zip(scenes, lifts, strict=True)]
+    run = solve_live if options.live else solve
+    founds = [run(scene, people, options.known, options.lines) for scene, people in zip(scenes, lifts, strict=True)]
     print("\n".join(table(scenes, founds)))
 
 

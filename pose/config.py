@@ -307,10 +307,7 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     RTMDet is preferred because it detects people of all sizes, but its weights are on a web server that not every
     machine can reach. The fallback is BlazePose, whose weights come from the package index. BlazePose supports only
     the CPU. There is therefore no fallback if the device is "cuda", or if a precision, a detector model or a detector
-    size is set.
-
-    Returns:
-        The configuration, and the reason if the fallback is used (else None).
+    size is set. The second value is the reason if the fallback is used (else None).
     """
     if config.detector != AUTO_DETECTOR:
         return config, None

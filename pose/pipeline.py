@@ -329,6 +329,8 @@ class Pipeline:
         end: float = math.inf,
         cache: str | Path | None = None,
         edits: "Path | str | Sequence[Edit] | None" = None,
+        depth: "Path | str | None" = None,
+        depth_offset: float = 0.0,
         imu: "Path | str | None" = None,
         imu_offset: float | None = None,
         progress: Callable[[int, int | None], None] | None = None,
@@ -354,6 +356,9 @@ class Pipeline:
             cache: Folder of 2D and 3D results that another run of the same video reuses; None computes everything.
             edits: Corrections, or the path of their file (docs/reference/edits.md). With a cache, only 3D and world are
                 computed again.
+            depth: Depth images of the video (docs/guides/sensors.md), which also set the intrinsics unless the pipeline
+                has some; not with edits.
+            depth_offset: Time of the video in s at which the depth images begin.
             imu: Recording of inertial sensors that one person wears (docs/guides/sensors.md); not with edits.
             imu_offset: Time of the video in s at which the time of the sensors is 0; None finds it.
             progress: Function that is called after each frame, with the number of frames so far, and of all frames if
@@ -370,6 +375,7 @@ class Pipeline:
         from pose.export.result import Result
         from pose.results.edits import given_edits
         from pose.results.run import counted, record_video
+        from pose.video.depth import open_depth
         from pose.world.clean import Steps
         from pose.world.given import checked, height_text
 
@@ -378,8 +384,14 @@ class Pipeline:
         up = checked(heights, pitch, roll)
         WorldConfig(smooth=smooth, cutoff=cutoff)  # checks them
         corrections = given_edits(edits)
-        if imu is not None and corrections:
-            raise UsageError("imu: not with edits")
+        for name, given in (("depth", depth), ("imu", imu)):
+            if given is not None and (corrections or not world):
+                raise UsageError(f"{name}: not with edits, and not without world coordinates")
+        images = None if depth is None else open_depth(Path(depth), depth_offset)
+        runner = self
+        if images is not None and images.colour_camera is not None and self._intrinsics is None:
+            runner = copy(self)
+            runner._intrinsics = images.colour_camera
         steps = Steps(fill=fill_gaps, smooth=smooth, feet=foot_lock, up=up, heights=heights or {}, cutoff_hz=cutoff)
         options = {
             "world": world, "pitch": pitch, "roll": roll, "height": height_text(heights or {}), "smooth": smooth,
@@ -391,9 +403,10 @@ class Pipeline:
                 stack.enter_context(opened)
             known = None if cache is None else stack.enter_context(open_cache(str(cache)))
             run = record_video(
-                self, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
+                runner, opened, steps if world else None, join=join_tracks, span=(start, end), settings=options,
                 cache=known, progress=counted(progress), images=not opened.info.is_live,
                 edits=corrections,
+                depth=images,
                 sensors=None if imu is None else find_worn(read_imus(Path(imu)), imu_offset),
             )  # fmt: skip
             if run.cut_short is not None:

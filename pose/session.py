@@ -114,8 +114,8 @@ class Session:
         return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
 
     @cached_property
-    def _segments(self) -> SegmentFinder | None:
-        return None if self._pipeline.live else SegmentFinder(self._skeleton)
+    def _segments(self) -> SegmentFinder:
+        return SegmentFinder(self._skeleton)
 
     @cached_property
     def _sampled(self) -> SampledTracker | None:
@@ -197,12 +197,11 @@ class Session:
 
     def _with_background(self, image: U8, people: People, expected: People) -> People:
         """Return the people of a frame with its background, which leaves out the people `expected`."""
-        background, segments = None, None
+        background = None
         with self._times.measure("camera motion"):
             if self._background is not None:
                 background = self._background.step(image, expected)
-            if self._segments is not None:
-                segments = self._segments.step(image, expected, background)
+            segments = self._segments.step(image, expected, background)
         return replace(people, background=background, segments=segments)
 
     def track(self, frame: Frame) -> People:

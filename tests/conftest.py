@@ -86,6 +86,20 @@ def weights_setting() -> dict[str, str]:
     return {"POSE_WEIGHTS_DIR": str(SHARED / "weights")} if SHARED.is_dir() else {}
 
 
+@pytest.fixture(scope="session")
+def blazepose_detector(weights_dir):
+    from pose_detectors.blazepose import BlazePoseDetector
+
+    return BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
+
+
+@pytest.fixture(scope="session")
+def blazepose(weights_dir):
+    from pose.networks.estimators.blazepose import BlazePose
+
+    return BlazePose(model=weights_dir / "blazepose-landmark-full.tflite")
+
+
 def _fetched(name: str) -> Path:
     """A file of the catalogue, from where the user keeps them, else from the package index."""
     from pose.networks.weights import FetchError, locate

@@ -93,39 +93,22 @@ WRITERS = {
 }
 
 
-@pytest.fixture
-def folders(tmp_path):
-    """Write `result.KIND` into an expected and an actual folder, the second with changed numbers."""
-
-    def made(kind: str, change: float):
-        paths = [tmp_path / name / "case" / f"result.{kind}" for name in ("expected", "actual")]
-        for path, own_change in zip(paths, (0.0, change), strict=True):
-            path.parent.mkdir(parents=True)
-            WRITERS[kind](path, own_change)
-        return tmp_path / "expected", tmp_path / "actual"
-
-    return made
-
-
 @pytest.mark.parametrize("kind", WRITERS)
-def test_equal_files_pass(folders, kind, capsys):
-    assert compare_folders(*folders(kind, 0.0)) == 0
-    assert re.fullmatch(r"1 files equal \(\d+ bytes, [01] within 1e-06\), 0 different\n", capsys.readouterr().out)
+def test_numbers_are_equal_within_the_tolerance_only(tmp_path, kind, capsys):
+    WRITERS[kind](written(tmp_path / "expected", kind), 0.0)
+    for change, differs, printed in (
+        (0.0, 0, r"1 files equal \(\d+ bytes, [01] within 1e-06\), 0 different\n"),
+        (4e-7, 0, r"1 files equal \(\d+ bytes, 1 within 1e-06\), 0 different\n"),
+        (1e-3, 1, rf"case/result\.{kind}: .*\n0 files equal.*\n"),
+    ):
+        WRITERS[kind](written(tmp_path / f"actual {change}", kind), change)
+        assert compare_folders(tmp_path / "expected", tmp_path / f"actual {change}") == differs
+        assert re.fullmatch(printed, capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("kind", WRITERS)
-def test_numbers_within_the_tolerance_pass(folders, kind, capsys):
-    assert compare_folders(*folders(kind, 4e-7)) == 0
-    assert "1 within 1e-06), 0 different" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_numbers_outside_the_tolerance_fail(folders, kind, capsys):
-    assert compare_folders(*folders(kind, 1e-3)) == 1
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith(f"case/result.{kind}: ")
-    assert printed[-1].startswith("0 files equal")
-    assert len(printed) == 2
+def written(folder, kind):
+    (folder / "case").mkdir(parents=True)
+    return folder / "case" / f"result.{kind}"
 
 
 def compare_texts(tmp_path, expected: str, actual: str, name: str = "a.txt") -> int:

@@ -57,7 +57,9 @@ class ConvertOptions(Options):
         None, "JSON file with names of its bones, if they are not known: docs/guides/characters.md", metavar="FILE.json"
     )
     solve: str | None = option(
-        None, "opensim: scale this model and solve for its angles, with the package opensim", metavar="MODEL.osim"
+        None,
+        "opensim: scale this model and solve for angles, and moments of walks, with the package opensim",
+        metavar="MODEL.osim",
     )
     z_up: bool = option(False, "write csv, parquet, trc and c3d with z up (x, -z, y) instead of y")
     bvh_skeleton: str = option(

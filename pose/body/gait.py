@@ -197,8 +197,11 @@ def _at(motion: Motion, joint: str, time: float) -> F64:
 
 def _at_time(rows: F64, times: F64, time: float) -> F64:
     """Return the row (3,) at a point in time, interpolated linearly."""
-    return np.array([np.interp(time, times, rows[:, axis]) for axis in range(rows.shape[1])])
+    after = int(np.clip(np.searchsorted(times, time), 1, max(len(times) - 1, 1)))
+    near = slice(after - 1, after + 1)
+    return np.array([np.interp(time, times[near], column) for column in rows[near].T])
 
 
 def _rows(rows: F64, times: F64, start: float, end: float) -> F64:
-    return rows[(times >= start) & (times <= end)]
+    first, last = np.searchsorted(times, start), np.searchsorted(times, end, side="right")
+    return rows[first:last]

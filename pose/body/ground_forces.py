@@ -7,6 +7,7 @@ along the foot at constant speed; the force along the walk is a sine over the st
 force plates of three people; docs/studies/analysis.md has the errors for three others.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ HEEL, ROLL = -0.01, 0.25  # leg lengths: centre of pressure from the ankle at th
 FLAT = 0.4  # part of the stance at which the foot is flat
 INTERVAL = 0.18  # body weights: 90 % of the vertical forces of both feet are this close
 MAX_BELT_LEGS = 0.1  # maximum movement of a flat foot on the floor in a fifth of its stance, in leg lengths
+MAX_STEPS_APART, MIN_STRIKES = 3.5, 3  # strikes farther apart belong to different bouts of walking
 NEAR_STEPS, ROBUST_S = 4.0, 0.02  # width of the window that evens the times of steps; errors from which weights fall
 
 
@@ -40,23 +42,34 @@ class GroundForces:
 def ground_forces(motion: Motion, times: F64) -> GroundForces:
     """Estimate the forces on the feet of a walking person at `times` (T,) s; none are known where it does not walk."""
     count, gait = len(times), analyse_gait(motion)
-    forces, points, known = np.zeros((count, 2, 3)), np.zeros((count, 2, 3)), np.zeros(count, bool)
+    found = GroundForces(np.zeros((count, 2, 3)), np.zeros((count, 2, 3)), np.zeros(count, bool))
     forward = walking_direction(motion)
-    straight = [one for one in gait.strides if one.straight]
-    if gait.running or not straight or (forward * motion.facing).sum(axis=1).mean() < 0:
-        return GroundForces(forces, points, known)
-    first, starts = _even_steps(gait)
+    if gait.running or (forward * motion.facing).sum(axis=1).mean() < 0:
+        return found
+    ahead = _at(forward, motion.times, times)
+    for first, starts in _bouts(gait):
+        walked = np.zeros(count, bool)
+        for one in gait.strides:
+            if one.straight:
+                walked |= (times >= max(one.start, starts[0])) & (times <= min(one.end, starts[-1]))
+        rows = np.flatnonzero(walked)
+        forces, points, known = _bout(motion, times[rows], ahead[rows], first, starts)
+        found.forces[rows], found.points[rows], found.known[rows] = forces, points, known
+    return found
+
+
+def _bout(motion: Motion, times: F64, ahead: F64, first: int, starts: F64) -> tuple[F64, F64, Flags]:
+    """Return forces, points and mask of one bout of walking, whose first foot and times of strikes (S,) s are given."""
+    rows = np.arange(len(times))
+    forces, points, known = np.zeros((len(rows), 2, 3)), np.zeros((len(rows), 2, 3)), np.ones(len(rows), bool)
     number = np.interp(times, starts, np.arange(len(starts)))
     step_s = np.interp(times, starts, np.gradient(starts))
-    for one in straight:
-        known |= (times >= max(one.start, starts[0])) & (times <= min(one.end, starts[-1]))
     angle = 2 * np.pi * number
     wave = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)], axis=1) @ WAVE
     load = 1 + motion.leg_length / (GRAVITY * (2 * step_s) ** 2) * wave
     share = np.clip((number % 1) / (2 * DOUBLE_SUPPORT), 0, 1)
     share = share * share * (3 - 2 * share)  # of the foot in front
-    ahead = _at(forward, motion.times, times)
-    left = np.stack([ahead[:, 2], np.zeros(count), -ahead[:, 0]], axis=1)
+    left = np.stack([ahead[:, 2], np.zeros(len(rows)), -ahead[:, 0]], axis=1)
     step = np.floor(number).astype(np.int64)
     for back in (0, 1):  # the foot of the last strike, and the other one, until it leaves the floor
         own, over = step - back, (number % 1 + back) / (1 + 2 * DOUBLE_SUPPORT)
@@ -66,36 +79,45 @@ def ground_forces(motion: Motion, times: F64) -> GroundForces:
         known &= (over >= 1) | (moved <= MAX_BELT_LEGS * motion.leg_length)
         inwards = np.where(foot == 0, -INWARDS, INWARDS)[:, None] * left
         push = np.where(part > 0, -PUSH * np.sin(2 * np.pi * over), 0)
-        rows = np.arange(count)
         forces[rows, foot] = part[:, None] * (np.array([0.0, 1, 0]) + inwards) + push[:, None] * ahead
         points[rows, foot] = flat + motion.leg_length * (HEEL + ROLL * np.minimum(over, 1))[:, None] * ahead
     forces[~known] = 0
     points[..., 1] = 0
-    return GroundForces(forces, points, known)
+    return forces, points, known
 
 
-def _even_steps(gait: Gait) -> tuple[int, F64]:
-    """Return the foot of the first step, an index of `SIDES`, and the times (S,) s of all strikes, evened."""
+def _bouts(gait: Gait) -> Iterator[tuple[int, F64]]:
+    """Yield the first foot, an index of `SIDES`, and the evened times (S,) s of the strikes of each bout of walking."""
     # Strikes and offs are fitted together, by lines through the steps near each step, with small weights for outliers.
-    strikes = sorted((time, foot) for foot, side in enumerate(SIDES) for time in gait.strikes[side])
+    if not gait.strides:
+        return
+    every = sorted((time, foot) for foot, side in enumerate(SIDES) for time in gait.strikes[side])
     half = float(np.median([one.duration for one in gait.strides])) / 2
     offs = [(time - 2 * half * DOUBLE_SUPPORT, 1 - foot) for foot, side in enumerate(SIDES) for time in gait.offs[side]]
-    numbers = [0]
-    for (before, old), (time, foot) in pairwise(strikes):
-        apart = foot != old
-        numbers.append(numbers[-1] + max(2 * round(((time - before) / half - apart) / 2) + apart, 1))
-    first, at = strikes[0][1], np.array([time for time, _ in strikes])
-    for time, foot in offs:
-        near = int(np.argmin(np.abs(at - time)))
-        odd = (foot - first - numbers[near]) % 2
-        numbers.append(numbers[near] + 2 * round(((time - at[near]) / half - odd) / 2) + odd)
-    seen, order = np.array([time for time, _ in (*strikes, *offs)]), np.array(numbers)
-    steps = np.arange(max(numbers[: len(strikes)]) + 1)
-    return first, np.array([_line_at(int(step), order, seen) for step in steps])
+    breaks = np.flatnonzero(np.diff([time for time, _ in every]) > MAX_STEPS_APART * half) + 1
+    for start, end in pairwise([0, *breaks.tolist(), len(every)]):
+        strikes = every[start:end]
+        if len(strikes) < MIN_STRIKES:
+            continue
+        numbers = [0]
+        for (before, old), (time, foot) in pairwise(strikes):
+            apart = foot != old
+            numbers.append(numbers[-1] + max(2 * round(((time - before) / half - apart) / 2) + apart, 1))
+        first, at, seen = strikes[0][1], np.array([time for time, _ in strikes]), [time for time, _ in strikes]
+        for time, foot in offs:
+            near = int(np.argmin(np.abs(at - time)))
+            if abs(at[near] - time) < MAX_STEPS_APART * half:
+                odd = (foot - first - numbers[near]) % 2
+                numbers.append(numbers[near] + 2 * round(((time - at[near]) / half - odd) / 2) + odd)
+                seen.append(time)
+        order, events = np.array(numbers), np.array(seen)
+        yield first, np.array([_line_at(step, order, events) for step in range(order[: len(strikes)].max() + 1)])
 
 
 def _line_at(step: int, order: I64, seen: F64) -> float:
     """Return the time of a step by a robust line through the events near it."""
+    close = np.abs(order - step) <= 3 * NEAR_STEPS
+    order, seen = order[close], seen[close]
     near = np.exp(-(((order - step) / NEAR_STEPS) ** 2))
     robust = np.ones(len(seen))
     terms = np.stack([np.ones(len(seen)), order - step], axis=1)

@@ -135,16 +135,7 @@ class SlidingStep(nn.Module):
 class SlidingBlock(WindowedBlock):
     """One block of a `SlidingStep`. In every step it recomputes the tokens of a few recent frames of all people."""
 
-    def forward(
-        self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block to x (P, M, N, D); return it, and the new keys and values (P, M, H, N, K)."""
-        y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
-        x = x + y
-        if self.post:
-            x = self.norm1(x)
-            return self.norm2(x + self.ffn(x)), key, value
-        return x + self.ffn(self.norm2(x)), key, value
+    # x (P, M, N, D), keys and values (P, M, H, N, K)
 
     def _attend(
         self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor

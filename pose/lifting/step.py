@@ -205,7 +205,7 @@ class WindowedBlock(nn.Module):
     def forward(
         self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Apply the block to tokens (P, D); return them, and the new key and value (P, H, K)."""
+        """Apply the block to tokens (..., D), by default (P, D); return them, and the new keys and values (P, H, K)."""
         y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
         x = x + y
         if self.post:

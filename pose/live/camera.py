@@ -41,7 +41,7 @@ class WatchedWorld:
         self._camera, self._steps, self._watch, self._depth = camera, steps, watch, depth
         self._floors: list[F64] = []  # normals (3,) of the floor in the first depth images
         self._tries = 0  # depth images in which the floor was searched
-        self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
+        self._world, self._feet = self._new_world(), LiveFooting()
         self._has_frames = False
 
     @property
@@ -93,7 +93,10 @@ class WatchedWorld:
         return measure_people(result, image, matrix, pose)
 
     def _restart(self) -> None:
-        self._world, self._feet, self._has_frames = LiveWorld(self._camera, self._steps), LiveFooting(), False
+        self._world, self._feet, self._has_frames = self._new_world(), LiveFooting(), False
+
+    def _new_world(self) -> LiveWorld:
+        return LiveWorld(self._camera, self._steps, background=True)
 
     def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
         """Return whether the feet contradict the camera rotation, or did in the last frame, so that a world begins."""

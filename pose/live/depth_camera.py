@@ -3,6 +3,7 @@
 Open3D delivers pairs of images whose depth is aligned to colour. A bag is played at its own rate.
 """
 
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +25,11 @@ _KEPT = 64  # depth images, which wait for their poses
 _TOLERANCE_S = 1e-4
 _IDLE_S = 0.005
 _MAX_DEPTH_M = 20.0
+_MAX_WAIT_S = 1.0  # between images of a bag
+_PROBE = (
+    "import sys, open3d as o; r = o.t.io.RSBagReader(); sys.exit(not r.open(sys.argv[1]) or r.next_frame().is_empty())"
+)
+_PROBE_S = 60.0
 
 
 class _Pair(NamedTuple):
@@ -55,7 +61,8 @@ class DepthCamera:
         self._is_bag = not spec.startswith(_REALSENSE)
         io = open3d.t.io
         try:
-            with silenced(sys.stdout, 1):
+            quiet = open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error)
+            with silenced(sys.stdout, 1), quiet:
                 self._device: Any = self._opened_bag(io, spec) if self._is_bag else self._opened_camera(io, spec)
                 about = self._device.metadata if self._is_bag else self._device.get_metadata()
                 self.matrix: F64 | None = np.array(about.intrinsics.intrinsic_matrix, np.float64)
@@ -71,8 +78,8 @@ class DepthCamera:
 
     def _opened_bag(self, io: Any, spec: str) -> Any:
         reader = io.RSBagReader()
-        if not reader.open(spec):
-            raise PoseError(f"--depth {spec}: not a bag of a RealSense camera with colour and depth")
+        if not _is_readable(spec) or not reader.open(spec):
+            raise PoseError(f"--depth {spec}: not a readable bag of a RealSense camera with colour and depth")
         return reader
 
     def _opened_camera(self, io: Any, spec: str) -> Any:
@@ -104,7 +111,7 @@ class DepthCamera:
                 continue
             first = pair.time if first is None else first
             at = pair.time - first
-            if self._is_bag and stop.wait(max(0.0, begin + at - time.monotonic())):
+            if self._is_bag and stop.wait(min(max(0.0, begin + at - time.monotonic()), _MAX_WAIT_S)):
                 return
             with self._lock:
                 self._depths[index] = at, pair.depth
@@ -149,3 +156,12 @@ class DepthCamera:
             self._closed.set()
             with silenced(sys.stdout, 1):
                 self._device.close() if self._is_bag else self._device.stop_capture()
+
+
+def _is_readable(bag: str) -> bool:
+    """Return whether Open3D reads a bag; in a new process, because damaged ones may end it or never return."""
+    try:
+        done = subprocess.run([sys.executable, "-c", _PROBE, bag], capture_output=True, timeout=_PROBE_S, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0

@@ -23,7 +23,7 @@ from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
-from pose.live.sources import Captured, LiveSource, Reconnecting
+from pose.live.sources import Captured, LiveSource, Played, Reconnecting
 from pose.pipeline import Pipeline
 from pose.session import Session
 from pose.structures.types import FrameResult, People
@@ -34,6 +34,9 @@ from pose.world.measured import DepthImages
 BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine
 MAX_BACKLOG_BYTES = 1 << 27  # of the images of these frames, of which one always waits
 LIFTER_BACKLOG = 2
+# Every so many frames, a source leaves out frames that cost decoding if more than the second share is dropped anyway,
+# until less than the first share is.
+THINNING_FRAMES, MIN_DROPPED, MAX_DROPPED = 30, 0.2, 0.6
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
 CAPTURE_JOIN_SECONDS = 0.5  # maximum wait for the capture thread, which may block on a dead camera
@@ -87,7 +90,7 @@ class LiveLoop(Loop):
             default_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
         self._capture_queue: Mailbox[Captured] = Mailbox(
-            backlog, room=lambda captured: MAX_BACKLOG_BYTES // captured.frame.image.nbytes
+            backlog, room=lambda captured: MAX_BACKLOG_BYTES // (3 * captured.size[0] * captured.size[1])
         )
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
         self._predict: PosePredictor | None = None  # predictor of the current stream
@@ -200,9 +203,15 @@ class LiveLoop(Loop):
 
     def _capture(self) -> None:
         """Queue the images of the source, in the capture thread."""
+        arrived = dropped = 0
         for captured in self.source.frames(self._stopping):
             if self._stopping.is_set():
                 break
+            arrived += 1
+            if arrived % THINNING_FRAMES == 0 and isinstance(self.source, Played | Reconnecting):
+                share, dropped = (self._capture_queue.dropped - dropped) / THINNING_FRAMES, self._capture_queue.dropped
+                if not MIN_DROPPED < share < MAX_DROPPED:
+                    self.source.thin(share >= MAX_DROPPED)
             self._captured_at = monotonic()
             if self.paused:
                 continue

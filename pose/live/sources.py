@@ -5,7 +5,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from pose.live.mailbox import Mailbox
 from pose.structures.types import U8, Frame
 from pose.video import Source, open_source
 from pose.video.container import reason
+from pose.video.source import LateFrame
 
 MIN_RETRY_S, MAX_RETRY_S = 1.0, 16.0  # wait before a failed source is opened again; doubles with each attempt
 MAX_UNREAD_S = 1.0  # an open source that was not read for longer is opened again
@@ -24,12 +24,24 @@ PACE_FRAMES, MIN_PACE_FRAMES = 31, 6
 MAX_FILE_LAG_S = 1.0  # a file that lags more (computer suspended) continues from there instead of catching up
 
 
-@dataclass(frozen=True, slots=True)
 class Captured:
     """An image with its capture time."""
 
-    frame: Frame  # the image, with its index and time in the stream
-    at: float  # capture time in s on the clock of `time.monotonic`
+    def __init__(self, frame: Frame | LateFrame, at: float) -> None:
+        """Store a frame and its capture time in s on the clock of `time.monotonic`."""
+        self._frame, self.at = frame, at
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Size of the image, (width, height) px."""
+        return self._frame.size if isinstance(self._frame, Frame) else self._frame.image.size
+
+    @property
+    def frame(self) -> Frame:
+        """The image, with its index and time in the stream; converted to RGB when it is read first."""
+        if not isinstance(self._frame, Frame):
+            self._frame = Frame(self._frame.image.read(), self._frame.index, self._frame.time)
+        return self._frame
 
 
 class LiveSource(Protocol):
@@ -84,19 +96,23 @@ class Played:
         start = time.monotonic()
         index, offset, last = 0, 0.0, 0.0
         while True:
-            for frame in self._source:
+            for frame in self._source.late_frames():
                 last = offset + frame.time
                 wait = start + last - time.monotonic()
                 if wait < -MAX_FILE_LAG_S:
                     start -= wait
                 if stop.wait(max(wait, 0.0)):
                     return
-                yield Captured(Frame(frame.image, index, last), start + last)
+                yield Captured(LateFrame(frame.image, index, last), start + last)
                 index += 1
             self.message = self._source.cut_short or ""
             if not self._loop or self._source.closed:
                 return
             offset = last + 1 / self.fps
+
+    def thin(self, thinned: bool) -> None:
+        """See `Source.thinned`."""
+        self._source.thinned = thinned
 
     def close(self) -> None:
         """See `LiveSource.close`."""
@@ -116,6 +132,7 @@ class Reconnecting:
         self.left_out = 0  # number of outdated images that were skipped
         self._spec = spec
         self._source: Source | None = source  # opened, not yet read
+        self._reading: Source | None = None  # source of the last frames
         self._source_lock = threading.Lock()  # guards `_source`
         self._opened = time.monotonic()
         self._pace = Pace()
@@ -136,12 +153,17 @@ class Reconnecting:
                     offset = max(at - start, last + 1 / self.fps if index else 0.0) - frame.time
                     is_first = False
                 last = offset + frame.time
-                self._check_frame(frame, at)
-                yield Captured(Frame(frame.image, index, last), at)
+                self._check_frame(frame.image.size, at)
+                yield Captured(LateFrame(frame.image, index, last), at)
                 index += 1
                 if stop.is_set() or self._closed.is_set():
                     return
             self._reopen(stop)
+
+    def thin(self, thinned: bool) -> None:
+        """See `Source.thinned`."""
+        if self._reading is not None:
+            self._reading.thinned = thinned
 
     def _refresh(self) -> None:
         """Reconnect if the open source was not read for more than a second."""
@@ -168,14 +190,15 @@ class Reconnecting:
             else:
                 self._source = source
 
-    def _connection(self) -> Iterator[tuple[Frame, float]]:
+    def _connection(self) -> Iterator[tuple[LateFrame, float]]:
         """Yield frames with arrival times (s) until the source ends; then set `message` to the reason."""
         source = self._take_source()
         if source is None:
             return
         self._pace = Pace(None if source.has_clock else PACE_FRAMES)
+        self._reading = source
         try:
-            for frame in source:
+            for frame in source.late_frames():
                 yield frame, time.monotonic() if source.arrived is None else source.arrived
             problem = source.cut_short or "it ended"
         except (PoseError, av.FFmpegError) as error:
@@ -185,15 +208,15 @@ class Reconnecting:
             source.close()
         self._report_loss(problem)
 
-    def _check_frame(self, frame: Frame, at: float) -> None:
+    def _check_frame(self, size: tuple[int, int], at: float) -> None:
         """Report a changed image size, and measure the rate of a stream that does not declare it."""
         self.fps = self._pace.add(at) or self.fps
-        if self._size not in (None, frame.size):
-            self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: track ids restart"
+        if self._size not in (None, size):
+            self.message = f"{self.name} sends {size[0]}x{size[1]} now: track ids restart"
             self._notice_end = at + NOTICE_SECONDS
         elif self.message and at > self._notice_end:
             self.message = ""
-        self._size = frame.size
+        self._size = size
 
     def _report_loss(self, problem: str) -> None:
         """Set `message` for a lost source."""

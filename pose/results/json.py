@@ -233,7 +233,8 @@ def _with_scores(points: ArrayLike, scores: ArrayLike) -> list[object]:
 
 def _view(view: CameraView) -> dict[str, object]:
     sigma = round(float(view.sigma_degrees), 3) if np.isfinite(view.sigma_degrees) else None
-    place = {} if view.position is None else {"position": _rounded(view.position, 4)}
+    far = round(float(view.position_sigma), 4) if np.isfinite(view.position_sigma) else None
+    place = {} if view.position is None else {"position": _rounded(view.position, 4), "position_sigma": far}
     return {
         "rotation": _rounded(view.rotation, 6), "zoom": round(float(view.zoom), 5), "sigma_degrees": sigma, **place
     }  # fmt: skip

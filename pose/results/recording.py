@@ -1,5 +1,6 @@
 """The result of a whole run: columns of frames and of people in frames."""
 
+import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -174,7 +175,8 @@ class Recording:
         rotation = self.camera_rotation[position].astype(np.float64)
         zoom, sigma = float(self.camera_zoom[position]), float(self.camera_sigma[position])
         place = None if self.camera_position is None else self.camera_position[position].astype(np.float64)
-        return CameraView(rotation, zoom, sigma, place)
+        far = self.camera_position_sigma
+        return CameraView(rotation, zoom, sigma, place, math.nan if far is None else float(far[position]))
 
     def hand_rows(self, rows: slice | I64) -> Hands | None:
         """Return the hands of the people in the table rows `rows`; None if hands were not estimated."""

@@ -27,6 +27,7 @@ FRAME_COLUMNS = (
     Column("camera_zoom", part="views", required=False),
     Column("camera_sigma", unit="degrees", part="views", required=False),
     Column("camera_position", (3,), unit="m", part="positions", required=False),
+    Column("camera_position_sigma", unit="m", part="positions", required=False),
 )
 _KEYS = (Column("frame_index", dtype="<i8"), Column("time", dtype="<f8", unit="s"))
 _HANDS_3D = (
@@ -91,7 +92,10 @@ def frame_arrays(result: FrameResult) -> dict[str, Array]:
             "camera_sigma": np.array([view.sigma_degrees]),
         }
         if view.position is not None:
-            arrays["camera_position"] = view.position[None]
+            arrays |= {
+                "camera_position": view.position[None],
+                "camera_position_sigma": np.array([view.position_sigma]),
+            }
     return arrays
 
 

@@ -374,6 +374,7 @@ class CameraView:
     sigma_degrees: float  # uncertainty of the rotation in degrees; NaN if unknown
     # (3,) m, optical centre in the camera axes of the scene's first frame; None if the camera only rotates.
     position: F64 | None = None
+    position_sigma: float = math.nan  # m, standard deviation of `position`; NaN if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ one was lost, while people touch, and at an interval if a new person may have en
 
 import numpy as np
 
+from pose.networks import crops
 from pose.structures.types import F32, U8
 from pose.tracking.background_change import BackgroundChange
 from pose.tracking.observations import PersonTrack
+from pose.tracking.person_state import MIN_TOUCHING_IOU
 
+CROWD = 4  # people of whom some touch: the detector runs on every frame, since regions drift to neighbours
 TOUCHING_INTERVAL_S = 0.1  # maximum time between two detection passes while people touch
 
 
@@ -29,10 +32,11 @@ class DetectionSchedule:
 
     def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
         """Return whether the detector has to run on this frame, for the tracks and boxes (P, 4) of the previous one."""
-        if tracks and time < self._next:
+        crowded = len(tracks) >= CROWD and bool((crops.box_iou(boxes, boxes) > MIN_TOUCHING_IOU).sum() > len(boxes))
+        if tracks and time < self._next and not crowded:
             return False
         touching = any(track.occluders for track in tracks)
-        if touching or self._interval == 0 or self._is_searching(time):
+        if crowded or touching or self._interval == 0 or self._is_searching(time):
             return True
         self._next = time + self._interval
         return self._change.detect(image, boxes, time)

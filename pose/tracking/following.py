@@ -9,15 +9,16 @@ person. If two tracks have the same pose, it is therefore assigned to the track 
 import numpy as np
 
 from pose.networks import crops
+from pose.structures.assignment import best_pairs
 from pose.structures.types import F32, U8, Boxes, Regions
 from pose.tracking.config import TrackingConfig
 from pose.tracking.networks import PeopleNetworks
-from pose.tracking.observations import Observations, PersonTrack, joint_boxes, region_boxes
+from pose.tracking.observations import MIN_DETECTION_IOU, Observations, PersonTrack, joint_boxes, region_boxes
 from pose.tracking.occlusion_search import OcclusionSearch
 from pose.tracking.person_state import PersonModel, greedy_pairs
 
 MIN_REGION_IOU = 0.6  # minimum IoU of the regions of a detection and a track of the same person
-MIN_DETECTION_IOU = 0.35  # minimum IoU of a detection and the box around the joints of the same person
+MIN_DRIFT_IOU = 0.1  # a pose that fits another detection better by so much has drifted
 
 
 class TrackFollower:
@@ -71,6 +72,54 @@ class TrackFollower:
                     drifted[row] = other
                     break
         return drifted
+
+    def return_to_detections(
+        self, observations: Observations, boxes: Boxes, image: U8, time: float
+    ) -> tuple[Observations, dict[int, int]]:
+        """Estimate drifted tracks again, at the detections that continue them.
+
+        Returns:
+            Observations, and the detection of each row that stays drifted.
+
+        Detections and predicted boxes of all tracks are matched in one assignment. A track has drifted if its pose
+        fits the detection of another track better than its own. It stays drifted if no pose fits its own detection.
+        """
+        known = [row for row, track in enumerate(observations.tracks) if track.state is not None]
+        if len(known) < 2 or not len(boxes):
+            return observations, {}
+        states = [state for row in known if (state := observations.tracks[row].state) is not None]
+        expected = np.concatenate(
+            [crops.bounds((one.xy + one.displacement(time))[None], one.visible[None]) for one in states]
+        )
+        pairs = best_pairs(crops.box_iou(expected, boxes.xyxy).astype(np.float64), min_similarity=MIN_DETECTION_IOU)
+        own = {known[row]: column for row, column in pairs}
+        owner = {column: row for row, column in own.items()}
+        fits = crops.box_iou(joint_boxes(observations.keypoints), boxes.xyxy)
+        stray: dict[int, int] = {}
+        for row, column in own.items():
+            best = int(fits[row].argmax())
+            if best == column or best not in owner or fits[row, best] < MIN_DETECTION_IOU:
+                continue
+            if fits[row, column] > fits[row, best] - MIN_DRIFT_IOU:
+                continue
+            again = self._at_detection(observations, row, owner[best], boxes[[column]], image)
+            if again is None:
+                stray[row] = column
+            else:
+                observations = observations.replaced(row, again)
+        return observations, stray
+
+    def _at_detection(
+        self, observations: Observations, row: int, other: int, box: Boxes, image: U8
+    ) -> Observations | None:
+        """Estimate a track in the region of a detection, first as it is, then with another track's body masked."""
+        region = self._networks.regions(box)
+        for masked in ([], [observations.keypoints.xy[other]]):
+            found = self._search.observe(image, observations.tracks[row], region, masked)
+            fit = crops.box_iou(joint_boxes(found.keypoints), box.xyxy)[0, 0]
+            if found.keypoints.presence[0] >= self._min_presence and fit > MIN_DETECTION_IOU:
+                return found
+        return None
 
     def is_doubtful(self, observations: Observations) -> bool:
         """Return whether any track has a probability of presence below `TrackingConfig.min_presence`."""

@@ -6,9 +6,16 @@ from numpy.typing import NDArray
 from pose.networks import crops
 from pose.structures.types import F32, U8, Boxes, Regions
 from pose.tracking.config import TrackingConfig
-from pose.tracking.following import MIN_DETECTION_IOU, MIN_REGION_IOU
+from pose.tracking.following import MIN_REGION_IOU
 from pose.tracking.networks import PeopleNetworks
-from pose.tracking.observations import Observations, PersonTrack, boxes_touch, joint_boxes, region_boxes
+from pose.tracking.observations import (
+    MIN_DETECTION_IOU,
+    Observations,
+    PersonTrack,
+    boxes_touch,
+    joint_boxes,
+    region_boxes,
+)
 from pose.tracking.occlusion_search import OcclusionSearch
 from pose.tracking.person_state import greedy_pairs
 

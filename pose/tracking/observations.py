@@ -18,6 +18,7 @@ from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonState, lengths, m
 MAX_DUPLICATE_DISTANCE = 0.15
 # The same for a pose that was found with the other one masked, because such people do stand close together.
 MAX_MASKED_DUPLICATE_DISTANCE = 0.05
+MIN_DETECTION_IOU = 0.35  # minimum IoU of a detection and the box around the joints of the same person
 MIN_SIZE_PX = 1e-6
 MIN_COVERED_FRACTION = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
 
@@ -66,6 +67,12 @@ class Observations:
         boxes = np.concatenate([self.boxes, other.boxes])
         return Observations(self.tracks + other.tracks, self.keypoints + other.keypoints, boxes)
 
+    def replaced(self, row: int, other: "Observations") -> "Observations":
+        """Return these observations with the only one of `other` in a row."""
+        order = np.arange(len(self))
+        order[row] = len(self)
+        return self.join(other).select(order)
+
     @cached_property
     def sizes(self) -> F32:
         """Longer side (P,) of each box, px."""
@@ -83,11 +90,15 @@ class Observations:
         larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), MIN_SIZE_PX)
         return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
 
+    def are_close(self, row: int, other: int) -> bool:
+        """Return whether two poses are nearly equal; they show the same body unless one person is behind the other."""
+        return self._distances[row][other] < MAX_DUPLICATE_DISTANCE
+
     def are_duplicates(self, row: int, other: int) -> bool:
         """Return whether the poses with indices `row` and `other` are nearly equal and therefore show the same body."""
-        distance = self._distances[row][other]
-        if distance >= MAX_DUPLICATE_DISTANCE:
+        if not self.are_close(row, other):
             return False
+        distance = self._distances[row][other]
         a, b = self.tracks[row], self.tracks[other]
         return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
 
@@ -97,11 +108,22 @@ class Observations:
         return any(self.are_duplicates(last, row) for row in range(last))
 
 
-def duplicates(observations: Observations) -> NDArray[np.bool_]:
-    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry."""
+def duplicates(observations: Observations, boxes: F32 | None = None) -> NDArray[np.bool_]:
+    """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry.
+
+    Nearly equal poses of a person and the one in front are one body if fewer than two of the detections `boxes` (N, 4)
+    show them.
+    """
     found: list[bool] = []
+    shown = None if boxes is None else crops.box_iou(joint_boxes(observations.keypoints), boxes) > MIN_DETECTION_IOU
     for row in range(len(observations)):
-        found.append(any(observations.are_duplicates(row, other) for other in range(row) if not found[other]))
+        same = False
+        for other in range(row):
+            one = shown is not None and (shown[row] | shown[other]).sum() < 2
+            same |= not found[other] and (
+                observations.are_duplicates(row, other) or (one and observations.are_close(row, other))
+            )
+        found.append(same)
     return np.array(found, bool)
 
 

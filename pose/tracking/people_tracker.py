@@ -13,22 +13,25 @@ import numpy as np
 from pose.networks import crops
 from pose.networks.estimators.ensemble import FurtherNetworks
 from pose.structures.keypoint_sigma import score_sigma, with_distance
+from pose.structures.region_filter import RegionFilter
 from pose.structures.stages import Detector, Estimator
 from pose.structures.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 from pose.tracking.config import TrackingConfig
 from pose.tracking.cuts import CutDetector
-from pose.tracking.detection_schedule import DetectionSchedule
+from pose.tracking.detection_schedule import CROWD, DetectionSchedule
 from pose.tracking.following import TrackFollower
 from pose.tracking.id_swaps import IdSwapDetector
 from pose.tracking.identities import UNASSIGNED, Identities
 from pose.tracking.initiation import TrackInitiation
 from pose.tracking.lost_tracks import LostTracks
 from pose.tracking.networks import PeopleNetworks
-from pose.tracking.observations import Observations, PersonTrack, duplicates
+from pose.tracking.observations import Observations, PersonTrack, duplicates, region_boxes
 from pose.tracking.occlusion_search import OcclusionSearch
 from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
 from pose.tracking.untracked import count_untracked
 from pose.utils.times import StageTimes
+
+MAX_WAITING_S = 0.5  # s for which a track without a pose waits at its detection
 
 
 class PeopleTracker:
@@ -92,6 +95,10 @@ class PeopleTracker:
         if boxes is not None:
             self._follower.refine_regions(self._tracks, boxes)
         found = self._follower.observe(image, self._tracks)
+        waiting: list[PersonTrack] = []
+        crowd = boxes is not None and self._networks.boxes_only and len(self._tracks) >= CROWD
+        if boxes is not None and crowd:
+            found, boxes, waiting = self._returned(found, boxes, image, time)
         drifted = self._follower.find_drifted(found, image, time)
         if boxes is None and (drifted or self._follower.is_doubtful(found)):
             detect, boxes = True, self._networks.detect(image)
@@ -102,11 +109,33 @@ class PeopleTracker:
         if boxes is not None:
             found = self._initiation.add_detected(found, boxes, image)
             found = self._initiation.add_overlooked(found, self._lost.tracks, image, time)
-        found = self._assign_ids(found.select(~duplicates(found)), image, time)
-        self._tracks, self._boxes = found.tracks, found.boxes
+        detected = boxes.xyxy if boxes is not None and crowd else None
+        found = self._assign_ids(found.select(~duplicates(found, detected)), image, time)
+        known = [track.id for track in found.tracks]
+        waiting = [track for track in waiting if track.id not in known]
+        self._tracks, self._boxes = found.tracks + waiting, np.concatenate([found.boxes, region_boxes(waiting)])
         self._update_states(found, image, time)
         self._schedule.record_frame(self._tracks, detect, time)
         return _people(found, boxes, index, time, cut)
+
+    def _returned(
+        self, found: Observations, boxes: Boxes, image: U8, time: float
+    ) -> tuple[Observations, Boxes, list[PersonTrack]]:
+        """Return drifted tracks to their detections.
+
+        Returns:
+            People without tracks that stay drifted, detections without theirs, and these tracks, which wait there.
+        """
+        found, stray = self._follower.return_to_detections(found, boxes, image, time)
+        waiting = []
+        for row, column in stray.items():
+            track = found.tracks[row]
+            if track.state is not None and time - track.state.time < MAX_WAITING_S:
+                track.region, track.region_filter = self._networks.regions(boxes[[column]]), RegionFilter()
+                waiting.append((track, column))
+        taken = [column for _, column in waiting]
+        found = found.select(np.array([row not in stray for row in range(len(found))], bool))
+        return found, boxes[[n for n in range(len(boxes)) if n not in taken]], [track for track, _ in waiting]
 
     def _reset(self) -> None:
         """Remove all people, for a new scene."""

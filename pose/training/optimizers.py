@@ -26,9 +26,10 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-    if config.name == "muon":
+    if inner:
         return MuonAdamW(inner, groups, config)
-    return _ADAMS[config.name](groups, lr=config.lr, betas=config.betas, eps=config.eps)
+    name = "adamw" if config.name == "muon" else config.name  # a network without matrices, such as convolutions
+    return _ADAMS[name](groups, lr=config.lr, betas=config.betas, eps=config.eps)
 
 
 class MuonAdamW(Optimizer):

@@ -35,9 +35,9 @@ from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy, check_server, names_file
-from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
+from pose.video.source import TIME_TOLERANCE, LateFrame, RepairedTimeline, Sound, Source, Span, VideoInfo
 from pose.video.trailer import is_cut_off
-from pose.video.upright import StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
+from pose.video.upright import LateRGB, StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -217,7 +217,15 @@ class StreamSource(Source):
 
     def __iter__(self) -> Iterator[Frame]:
         decoding = self._claim_pass()
-        return self.replay() if decoding is None else self._first_pass(decoding)
+        return self.replay() if decoding is None else self._recorded_pass(decoding)
+
+    def late_frames(self) -> Iterator[LateFrame]:
+        """See `Source.late_frames`."""
+        decoding = None if self._recording is not None else self._claim_pass()
+        if decoding is None:
+            return super().late_frames()
+        shown = self._first_pass(decoding, LateRGB(self._layout))
+        return (LateFrame(image, index, time) for index, (image, time) in enumerate(shown))
 
     def _claim_pass(self) -> DecodingPass | None:
         """Return the open container to the first caller, which must read and close it; None to later callers."""
@@ -225,17 +233,24 @@ class StreamSource(Source):
             decoding, self._opened = self._opened, None
         return decoding
 
-    def _first_pass(self, decoding: DecodingPass) -> Iterator[Frame]:
-        count = 0
+    def _recorded_pass(self, decoding: DecodingPass) -> Iterator[Frame]:
         try:
-            for frame in self._frames(decoding, self._first_frames, UprightRGB(self._layout), self.problems):
+            for index, (image, time) in enumerate(self._first_pass(decoding, UprightRGB(self._layout))):
+                frame = Frame(image, index, time)
                 if self._recording is not None:
                     self._recording.write(frame)
                 yield frame
-                count += 1
         finally:
             if self._recording is not None:
                 self._recording.finish()
+
+    def _first_pass(
+        self, decoding: DecodingPass, upright: UprightConverter[UprightImage]
+    ) -> Iterator[tuple[UprightImage, float]]:
+        count = 0
+        for shown in self._upright_frames(decoding, self._first_frames, upright, self.problems):
+            yield shown
+            count += 1
         if count == 0 and not self.closed:
             where = "" if self._span == Span() else f" between {self._span.start:g} s and {self._span.end:g} s"
             raise PoseError(f"cannot read {self.name}: no frames found{where}")
@@ -320,6 +335,7 @@ class StreamSource(Source):
         for frame in frames:
             if self.closed:
                 break
+            decoding.stream.codec_context.skip_frame = "NONREF" if self.thinned else "DEFAULT"
             if backlog.drops(decoding.waited):
                 self.left_out += 1
                 continue

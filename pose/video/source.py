@@ -4,12 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 from typing import Self
 
-from pose.structures.types import Frame
+from pose.structures.types import U8, Frame
 from pose.video.container import Target
 from pose.video.planes import PlanarFrame, Planes
+from pose.video.upright import LateImage
 
 TIME_TOLERANCE = 1e-6  # s; borders of a clip are typed as decimals and compared with binary fractions
 MIN_STEP_S = 1e-3  # s by which a time stamp that does not increase is moved after its predecessor
@@ -68,6 +70,15 @@ class Sound:
     span: Span  # part of the source that the frames cover
 
 
+@dataclass(frozen=True, slots=True)
+class LateFrame:
+    """A frame whose image is converted when it is needed."""
+
+    image: LateImage
+    index: int  # as in `Frame`
+    time: float  # as in `Frame`, s
+
+
 class Source(ABC):
     """A sequence of frames. Iterate over it once; `replay()` reads the same frames again, and `with` closes it.
 
@@ -85,10 +96,17 @@ class Source(ABC):
     arrived: float | None = None
     left_out: int = 0  # number of frames of a live source that were dropped because they were outdated
     closed: bool = False  # whether `close()` was called
+    # Whether frames on which no others depend may be left out from now on, which saves up to half of the decoding.
+    thinned: bool = False
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
         """Yield the frames once, in order, with strictly increasing times."""
+
+    def late_frames(self) -> Iterator[LateFrame]:
+        """Yield the frames like iteration, without the images' conversion where it can wait."""
+        for frame in self:
+            yield LateFrame(LateImage(frame.size, partial(_same, frame.image)), frame.index, frame.time)
 
     @abstractmethod
     def replay(self) -> Iterator[Frame]:
@@ -114,6 +132,10 @@ class Source(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _same(image: U8) -> U8:
+    return image
 
 
 class RepairedTimeline:

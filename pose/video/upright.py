@@ -1,8 +1,10 @@
 """Conversion of decoded frames of any format to upright RGB arrays, or YUV planes, of one size."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
@@ -74,7 +76,7 @@ class StreamLayout:
         return (height, width) if self.orientation[0] else (width, height)
 
 
-UprightImage = TypeVar("UprightImage", U8, Planes)
+UprightImage = TypeVar("UprightImage", U8, Planes, "LateImage")
 
 
 class UprightConverter(ABC, Generic[UprightImage]):
@@ -109,6 +111,26 @@ class UprightRGB(UprightConverter[U8]):
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
         return oriented(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.orientation)
+
+
+@dataclass(frozen=True, slots=True)
+class LateImage:
+    """An image that is converted to RGB when it is needed."""
+
+    size: tuple[int, int]  # (width, height) in px
+    read: Callable[[], U8]  # function that returns the upright (H, W, 3) uint8 RGB image
+
+
+class LateRGB(UprightConverter[LateImage]):
+    """Converter that leaves the conversion to RGB to the reader, for frames of which many are dropped."""
+
+    def __init__(self, layout: StreamLayout) -> None:
+        super().__init__(layout)
+        self._rgb = UprightRGB(layout)
+
+    def __call__(self, frame: "av.VideoFrame") -> LateImage:
+        self.resized += not self.fits(frame)
+        return LateImage(self._layout.size, partial(self._rgb, frame))
 
 
 class UprightPlanes(UprightConverter[Planes]):

@@ -28,6 +28,7 @@ from pose.world.contacts import find_contacts, ground_below
 from pose.world.corrections import Corrections
 from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
+from pose.world.floor import ANKLE_HEIGHT
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
@@ -251,6 +252,8 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps) -> Clean
     raised = 0.0
     on_floor = ground.sizes[number].on_floor > 0.5
     given = number in steps.corrections.floors
+    if own_floor is None and world.floor_known:  # too few frames to see which foot stands
+        own_floor = world.floor + float(placed[:, ANKLES, 1].min()) - ANKLE_HEIGHT
     if own_floor is not None and (given or on_floor or abs(own_floor - world.floor) <= FLOOR.max_step_m):
         raised = world.floor - own_floor
         placed[..., 1] += raised

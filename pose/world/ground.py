@@ -14,7 +14,7 @@ from pose.world.rules import FLOOR, GRAVITY
 from pose.world.scene.evidence import evidence_of
 from pose.world.scene.lines import NO_LINES, LineEvidence
 from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
-from pose.world.scene.solve import SolvedScene, solve
+from pose.world.scene.solve import CANDIDATES, SolvedScene, solve
 from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 from pose.world.work import Work, resized
@@ -44,6 +44,7 @@ def find_world(
     camera_known: bool = True,
     given: Mapping[int, tuple[float, float]] | None = None,
     lines: LineEvidence = NO_LINES,
+    candidates: int = CANDIDATES,
 ) -> Ground:
     """Estimate vertical, floor, focal length and body sizes from all people of a run.
 
@@ -58,20 +59,25 @@ def find_world(
             it differs clearly from the assumed one. The world then refers to people at that focal length.
         given: Time in s at which a person stands on something, and its height above the floor in m, by track id.
         lines: Line segments of the background.
+        candidates: Number of candidates of `solve`.
     """
     evidence = {number: evidence_of(work) for number, work in works.items()}
     trusted = [n for n in works if n not in doubtful] or list(works)
     chosen = sorted(trusted, key=lambda n: -evidence[n].seconds)[:_MAX_SOLVED]
     up = None if up is None else up / np.linalg.norm(up)
     people = [evidence[n] for n in chosen]
-    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up, lines)
+    solution = solve(people, 0.0 if camera_known else FOCAL_SIGMA, up, lines, candidates=candidates)
     if not camera_known and not solution.focal_differs:
-        solution = replace(solve(people, 0.0, up, lines), up_sigma=solution.up_sigma, focal_sigma=solution.focal_sigma)
+        solution = replace(
+            solve(people, 0.0, up, lines, candidates=candidates),
+            up_sigma=solution.up_sigma,
+            focal_sigma=solution.focal_sigma,
+        )
     world = _world(solution, people, up, lines)
     sizes = dict(zip(chosen, solution.people, strict=True))
     for n in evidence.keys() - sizes.keys():
         alone = evidence[n] if n in trusted else replace(evidence[n], feet=np.zeros((0, 3)), axes=np.zeros((0, 3)))
-        sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up).people[-1]
+        sizes[n] = solve([*people[: _MAX_SOLVED // 4], alone], 0.0, world.up, candidates=candidates).people[-1]
     given = {n: floor for n, floor in (given or {}).items() if n in works}
     levels = {n: _own_floor(work, sizes[n], world, given.get(n)) for n, work in works.items()}
     floors = {n: level for n, level in levels.items() if level is not None}

@@ -4,7 +4,7 @@
               given height
 2. depth      filters the distance of single frames, and gives its uncertainty
 3. smoothing  applies the One-Euro filter, and restores the bone lengths
-4. world      estimates gravity and floor, and follows changes of the estimate slowly
+4. world      estimates gravity, focal length, floor and sizes together, and follows changes of the estimate slowly
 5. contacts   finds foot contacts with hysteresis thresholds
 
 Gaps are not filled and feet are not corrected, because both need future frames. Memory is bounded: people who have left
@@ -23,7 +23,7 @@ from pose.structures.camera import Camera
 from pose.structures.refine import assembled
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.smooth import OneEuro
-from pose.structures.types import F64, SENSORS, FrameResult, Placed, Poses3D
+from pose.structures.types import F64, SENSORS, CameraView, FrameResult, Placed, Poses3D
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.clean import Steps
 from pose.world.depth import estimate_pelvis
@@ -31,12 +31,13 @@ from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
 from pose.world.height import scale_to, scaled_stature, stature
-from pose.world.live_ground import LiveGround
+from pose.world.live_ground import LiveGround, LivePeople
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.live_rules import LIVE
 from pose.world.measured import MeasuredPose
 from pose.world.person import Person
-from pose.world.rules import DEPTH, GAPS, SIZE, SMOOTH
+from pose.world.rules import DEPTH, FLOOR, GAPS, SIZE, SMOOTH
+from pose.world.scene.lines import FrameLines, LineEvidence
 
 _MIN_RATIOS, _MAX_RATIOS = 5, 150  # measurements in depth images from which the size follows
 _MEASURED_SHARE = 0.015  # standard deviation of a height from depth images, relative
@@ -56,15 +57,25 @@ class _Live:
     # Ratios of the distance in depth images and that of the whole body at the lifted size.
     ratios: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RATIOS))
     factor: float = 1.0  # on the lifted size
+    known: bool = False  # whether the height was given or measured
 
 
 class LiveWorld:
     """Transformation of the people of each frame to the world, for a camera that does not translate."""
 
-    def __init__(self, camera: Camera, steps: Steps | None = None) -> None:
-        """Start without people."""
+    def __init__(
+        self, camera: Camera, steps: Steps | None = None, *, measured: bool = False, background: bool = False
+    ) -> None:
+        """Start without people.
+
+        Args:
+            camera: Camera of the frames.
+            steps: Steps to run, and known properties of camera and people.
+            measured: Whether several cameras measure the people, whose sizes and distances are therefore kept.
+            background: Whether the scene is solved in a thread; otherwise some frames take tenths of a second longer.
+        """
         self._camera, self._steps = camera, steps or Steps()
-        self._ground = LiveGround(self._steps.up)
+        self._ground = LiveGround(self._steps.up, camera_known=camera.known, measured=measured, background=background)
         pelvis = np.arange(17)[:, None] == 0
         self._cut_offs = (
             np.where(pelvis, SMOOTH.live_root_cutoff_hz, SMOOTH.live_cutoff_hz),
@@ -107,7 +118,19 @@ class LiveWorld:
         joints, root = joints @ view.rotation, root @ view.rotation
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
-        raised = self._ground.update(ids, joints, root, time)
+        self._add_lines(result, view)
+        seen, depths = person.scores[:, ANKLES] > FLOOR.min_score, [(measured or {}).get(n) for n in ids]
+        sizes = [
+            _MEASURED_SHARE * (one is not None or len(live.ratios) >= _MIN_RATIOS)
+            for one, live in zip(depths, lives, strict=True)
+        ]
+        heights, given = [one.height for one in lives], [one.known for one in lives]
+        raised = self._ground.update(LivePeople(ids, joints, root, seen, lengths, heights, given, sizes), time)
+        joints, root = self._ground.sized(ids, joints, root)
+        body, pelvis = self._ground.sized(ids, lifted - lifted[:, :1], lifted[:, 0])
+        lifted = body + pelvis[:, None]
+        self.heights = {n: self._height(n, one) for n, one in zip(ids, lives, strict=True)}
+        spread = self._distance_sigmas(ids, lives, depths, spread, root)
         ankles = joints[:, ANKLES] + root[:, None]
         root = root + np.array(raised).reshape(-1, 1) * self.world.up
         camera = joints + root[:, None]
@@ -117,12 +140,38 @@ class LiveWorld:
         for row, one in enumerate(lives):
             _, contacts[row] = one.contacts.update(ankles[row], heights[row], time)
             one.last = time
-        self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
         placed_result = _result(
-            result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved
-        )
+            result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved,
+            self._ground.focal,
+        )  # fmt: skip
         return placed_result if measured is None else _with_sources(placed_result, measured, skeleton)
+
+    def _add_lines(self, result: FrameResult, view: View) -> None:
+        """Give the line segments of a frame to the scene, and keep the focal length of a camera that turns."""
+        if view is not IDENTITY_VIEW:
+            self._ground.fix_focal()
+        segments = result.people.segments
+        if segments is not None and len(segments):
+            lines = FrameLines.of(result.time, segments, self._camera)
+            turns = np.tile(view.rotation.T, (len(lines.ends), 1, 1))
+            self._ground.add_lines(LineEvidence(lines.ends / view.zoom, lines.sigmas, turns))
+
+    def _height(self, number: int, one: _Live) -> tuple[float, float]:
+        """Return the height of a person and its standard deviation, m."""
+        return self._ground.height(number, one.height) or (one.height, one.height_sigma)
+
+    def _distance_sigmas(
+        self, ids: list[int], lives: list[_Live], measured: Sequence[MeasuredPose | None], spread: F64, root: F64
+    ) -> F64:
+        """Return sigmas (P,) mm of distances from those of the filter, with those of body size and focal length."""
+        lens = 0.0 if self._camera.known else DEPTH.assumed_focal_sigma_share
+        shares = []
+        for number, one, seen in zip(ids, lives, measured, strict=True):
+            found = self._ground.distance_sigma(number)
+            own = math.hypot(one.height_sigma / one.height, lens) if found is None else found
+            shares.append(0.0 if seen is not None else own)
+        return np.hypot(spread, 1000 * np.array(shares) * _lengths(root))
 
     def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""
@@ -164,7 +213,7 @@ class LiveWorld:
             by_depth = wanted is None and len(live.ratios) >= _MIN_RATIOS
             if by_depth:
                 wanted = scaled_stature(own_height, float(np.median(live.ratios)))
-            live.height = own_height if wanted is None else wanted
+            live.height, live.known = own_height if wanted is None else wanted, wanted is not None
             live.factor = 1.0 if wanted is None else scale_to(wanted, own_height)
             factors.append(live.factor)
             unsettled = LIVE.unsettled_share / math.sqrt(1 + live.bones.seconds)
@@ -181,9 +230,8 @@ class LiveWorld:
     def _at_depth(
         self, person: Person, lives: list[_Live], elapsed: list[float], measured: Sequence[MeasuredPose | None]
     ) -> tuple[F64, F64]:
-        """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm with those of body size and focal length."""
+        """Return roots (P, 3) m after step 2 (depth), and sigmas (P,) mm of the filtered distances."""
         estimate = estimate_pelvis(person)
-        lens = 0.0 if self._camera.known else DEPTH.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, (one, seen) in enumerate(zip(lives, measured, strict=True)):
             own, variance = float(estimate.depth[row]), float(estimate.variance[row])
@@ -197,8 +245,7 @@ class LiveWorld:
                 )
             one.depth.update(own, variance, elapsed[row])
             depth[row] = max(one.depth.depth, LIVE.min_depth_m)
-            size = 0.0 if seen is not None else math.hypot(one.height_sigma / one.height, lens)
-            spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
+            spread[row] = 1000 * math.sqrt(max(one.depth.variance, 0.0))
         return estimate.positions(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
@@ -253,6 +300,7 @@ def _result(
     spread: F64,
     contacts: F64,
     moved: F64,
+    focal: float,
 ) -> FrameResult:
     """Return the result of the frame with cleaned poses and world positions in float32; NaN for people without 3D."""
     n = len(result.poses)
@@ -269,4 +317,5 @@ def _result(
     )  # fmt: skip
     poses = result.poses
     cleaned = Poses3D(per_person(joints), per_person(root), poses.sigma, poses.swapped, poses.ahead)
-    return FrameResult(result.people, cleaned, where)
+    view = None if focal == 1.0 else CameraView(np.eye(3), focal, math.nan)
+    return FrameResult(result.people, cleaned, where, view)

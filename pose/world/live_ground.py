@@ -1,115 +1,228 @@
-"""Live estimate of gravity and floor, updated repeatedly from past frames and displayed with smoothing.
+"""Live estimate of the scene, updated repeatedly from past frames and displayed with smoothing.
 
-The estimate changes over time. The displayed world follows it slowly, without jumps, and rotates about the feet, which
-therefore keep their position on the screen.
+The estimate changes over time. The displayed world and the sizes of people follow it slowly, without jumps. The world
+rotates about the feet, which therefore keep their position on the screen.
 """
 
 import math
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pose.structures.types import F64
-from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
+from pose.structures.types import F64, Flags
 from pose.world.frame import UNKNOWN, World, rotation_of
-from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
+from pose.world.gravity import ANKLES, find_gravity, given_gravity
+from pose.world.ground import Ground
+from pose.world.height import scale_to
 from pose.world.live_rules import LIVE
-from pose.world.rules import FLOOR
+from pose.world.live_scene import SceneSolver, StoredPerson, StoredPose, floor_under, joined_lines
+from pose.world.moving import refocused
+from pose.world.rules import FLOOR, SIZE
+from pose.world.scene.lines import LineEvidence
+from pose.world.size import PersonSize
+from pose.world.work import Work, resized
 
 _MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied
+_MAX_LINE_FRAMES = 12
+_MIN_SCALE = 0.1  # of bodies and distances; degenerate 3D gives less
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Recent poses and positions of one person."""
+    """One person."""
 
-    poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)  # time (s)
+    stored: StoredPerson = field(default_factory=StoredPerson)
     last: float = 0.0  # time of the last frame of the person, s
     target_shift: float = 0.0  # shift along the displayed vertical that puts the person on the common floor, m
     shift: float = 0.0  # current shift of the person, m
     has_target: bool = False  # whether `target_shift` has been computed
+    size: PersonSize | None = None  # estimated size
+    log_scale: float = 0.0  # logarithm of the current factor of the body
+    log_far: float = 0.0  # logarithm of the current factor of the distance
+
+    def target_logs(self) -> tuple[float, float]:
+        """Return the logarithms of the estimated factors of body and distance."""
+        if self.size is None:
+            return 0.0, 0.0
+        height = self.stored.height if self.stored.height_given else self.size.height
+        scale = max(scale_to(height, self.stored.height), _MIN_SCALE)
+        far = 1.0 if self.stored.size_sigma else max(self.size.distance_scale, _MIN_SCALE)
+        return math.log(scale), math.log(far)
+
+
+@dataclass(frozen=True, slots=True)
+class LivePeople:
+    """People of one frame at the lifted size, in the axes of the camera's first frame, for P people."""
+
+    ids: list[int]
+    joints: F64  # (P, 17, 3) m relative to the pelvis
+    root: F64  # (P, 3) m
+    feet_seen: Flags  # (P, 2)
+    bones: F64  # (P, 16) m
+    heights: list[float]  # m
+    given: list[bool]  # whether the height was given or measured
+    size_sigmas: list[float]  # as in `Work`
 
 
 class LiveGround:
-    """Estimate of the world of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
+    """Estimate of the scene of one camera, from all recently seen people; `found_by` is 'unknown' at first."""
 
-    def __init__(self, up: F64 | None) -> None:
-        """Start without people; `up` (3,) is opposite to gravity in camera axes, None estimates it."""
-        self._given = up is not None
+    def __init__(self, up: F64 | None, *, camera_known: bool, measured: bool = False, background: bool = False) -> None:
+        """Start without people.
+
+        Args:
+            up: (3,) vector opposite to gravity in camera axes; None estimates it.
+            camera_known: Whether the focal length is known.
+            measured: Whether several cameras measure sizes and distances.
+            background: Whether to solve in a thread.
+        """
+        self._measured = measured
+        self._solver = SceneSolver(up, measured=measured, background=background)
+        self._focal_known = camera_known or measured
         self._found = given_gravity(up) if up is not None else find_gravity([])
-        self._found_at = 0.0
+        self._given, self._found_at = up is not None, 0.0
         self._up = self._found.up.copy()
-        self._common = 0.0  # m, height of the common floor along the estimated vertical
+        self._log_focal = 0.0  # logarithm of the displayed focal length relative to the assumed one
+        self._lines: list[LineEvidence] = []
         self._feet: F64 | None = None  # (3,) m, a point of the displayed floor, camera axes
         self._goal: F64 | None = None  # (3,) m, target of `_feet`
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
-        self._due = self._level_due = -np.inf
+        self._due = self._soon = self._level_due = -np.inf
         self._first_time: float | None = None
         self._rotation = self._found.rotation
         self.world = self._found  # world to display, after the last frame
 
-    def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
+    @property
+    def focal(self) -> float:
+        """Displayed focal length relative to the assumed one."""
+        return math.exp(self._log_focal)
+
+    def fix_focal(self) -> None:
+        """Keep the assumed focal length from now on: the camera turns, which measures its own."""
+        self._focal_known = True
+
+    def add_lines(self, lines: LineEvidence) -> None:
+        """Add the line segments of a frame; a static camera sees the same ones again."""
+        new = lines.without(self._lines)
+        if len(self._lines) < _MAX_LINE_FRAMES and len(new):
+            self._lines.append(new)
+
+    def update(self, people: LivePeople, time: float) -> list[float]:
         """Add the people of the next frame, and return the smooth upward shifts in m that put them on the floor."""
         # Shifts approach 0 for people too far above or below the floor.
+        ids = people.ids
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
         if len(ids) and self._first_time is None:
             self._first_time = time
         for row, number in enumerate(ids):
             one = self._people.setdefault(number, _Seen())
-            if not one.poses or time - one.poses[-1][0] >= LIVE.store_interval_s - 1e-6:
-                one.poses.append((time, joints[row].copy(), root[row].copy()))
-                while one.poses[0][0] < time - LIVE.memory_s:
-                    one.poses.popleft()
+            stored = one.stored
+            stored.bones, stored.height, stored.height_given = people.bones[row], people.heights[row], people.given[row]
+            stored.size_sigma = people.size_sigmas[row]
+            if not stored.poses or time - stored.poses[-1].time >= LIVE.store_interval_s - 1e-6:
+                pose = StoredPose(time, people.joints[row].copy(), people.root[row].copy(), people.feet_seen[row])
+                stored.poses.append(pose)
+                while stored.poses[0].time < time - LIVE.memory_s:
+                    stored.poses.popleft()
             one.last = time
         new = any(not self._people[number].has_target for number in ids)
-        if ids and (new or time >= self._due):
-            self._estimate(time)
+        if ids and (time >= self._due or (new and time >= self._soon)) and not self._solver.busy:
+            self._start(ids, time)
+        found = self._solver.take()
+        if found is not None:
+            self._due, self._soon = (max(due, time + self._solver.pause) for due in (self._due, self._soon))
+            self._use(found, time)
         if ids and (new or time >= self._level_due):
             self._level(ids, time)
         return self._move(ids, elapsed)
 
-    def _estimate(self, time: float) -> None:
-        """Estimate the world again from the stored poses."""
+    def sized(self, ids: list[int], joints: F64, root: F64) -> tuple[F64, F64]:
+        """Return joints (P, 17, 3) and root (P, 3) m of the last frame at the displayed sizes and focal length."""
+        if self._measured or not ids:
+            return joints, root
+        if self._log_focal:
+            joints, root = refocused(joints, root, np.full(len(ids), self.focal))
+        people = [self._people[number] for number in ids]
+        scale = np.exp([one.log_scale for one in people])
+        return joints * scale[:, None, None], root * np.exp([one.log_far for one in people])[:, None]
+
+    def height(self, number: int, own: float) -> tuple[float, float] | None:
+        """Return the displayed height of a person of lifted height `own`, and its sigma, m; None while unknown."""
+        one = self._people[number]
+        if one.size is None or one.stored.height_given:
+            return None
+        fixed = SIZE.ankle_height_m + SIZE.crown_height_m
+        return fixed + math.exp(one.log_scale) * (own - fixed), (one.size.interval[1] - one.size.interval[0]) / 2
+
+    def distance_sigma(self, number: int) -> float | None:
+        """Return the standard deviation of the logarithm of a person's distance scale; None while unknown."""
+        size = self._people[number].size
+        return None if size is None else size.distance_sigma
+
+    def _start(self, now: list[int], time: float) -> None:
+        """Start to estimate the scene again from the stored poses."""
         self._forget(time)
         assert self._first_time is not None
         self._due = time + min(max(time - self._first_time, LIVE.first_update_s), LIVE.update_interval_s)
-        people = {number: _motion_since(person) for number, person in self._people.items() if person.poses}
-        if not self._given:
-            gravity = find_gravity(list(people.values()))
-            before = self._found.sigma_degrees * (1 + (time - self._found_at) / LIVE.memory_s)
-            if gravity.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or gravity.sigma_degrees <= before):
-                self._found, self._found_at = gravity, time
-        floors = [self._floor(person) for person in people.values()]
-        self._common = common_floor(floors, [float(len(person.times)) for person in people.values()])
-        feet = [person.joints[:, ANKLES] + person.root[:, None] for person in people.values()]
+        self._soon = time + LIVE.new_person_interval_s
+        people = {number: one.stored for number, one in self._people.items() if one.stored.poses}
+        before = None
+        if not self._given and self._found.found_by != UNKNOWN:
+            aged = self._found.sigma_degrees * (1 + (time - self._found_at) / LIVE.memory_s)
+            before = World(self._found.rotation, 0.0, self._found.found_by, aged)
+        self._solver.start(people, now, joined_lines(self._lines), self._focal_known, before)
+
+    def _use(self, found: Ground, time: float) -> None:
+        """Use a new solution as the target of the display."""
+        if not np.array_equal(found.world.rotation, self._found.rotation):
+            self._found_at = time
+        self._found = found.world
+        for number, size in found.sizes.items():
+            if number in self._people:
+                self._people[number].size = size
+        works = [self._work(one) for one in self._people.values() if one.stored.poses]
+        if not self._found.floor_known:
+            floor = float(np.median([floor_under(work, self._found.rotation) for work in works]))
+            self._found = replace(self._found, floor=floor)
+        feet = [work.joints[:, ANKLES] + work.root[:, None] for work in works]
         middle, up = np.mean([ankles.reshape(-1, 3).mean(axis=0) for ankles in feet], axis=0), self._found.up
-        self._goal = middle + (self._common - middle @ up) * up
+        self._goal = middle + (self._found.floor - middle @ up) * up
+        if self._feet is None:
+            self._feet = self._goal
+        self._level_due = -np.inf
+
+    def _work(self, one: _Seen) -> Work:
+        """Return the stored poses of a person at the estimated size and focal length."""
+        work = one.stored.work(-np.inf, 1.0 if self._measured else self._found.focal)
+        return work if one.size is None else resized(work, one.size)
 
     def _level(self, ids: list[int], time: float) -> None:
-        """Update the shift of the people `ids` that places their recent feet on the common floor."""
+        """Update the shift of the people `ids` that places their recent feet on the common floor, as displayed."""
         self._level_due = time + LIVE.floor_update_interval_s
         for number in ids:
             one = self._people[number]
-            off = self._common - self._floor(_motion_since(one, time - LIVE.floor_window_s))
-            one.target_shift = off if abs(off) <= FLOOR.max_step_m else 0.0
-            if not one.has_target:
-                one.has_target, one.shift = True, one.target_shift
+            if not one.has_target and (self._measured or one.size is not None):
+                one.has_target, one.shift = True, np.nan
+                one.log_scale, one.log_far = one.target_logs()
+            work = one.stored.work(time - LIVE.floor_window_s, self.focal)
+            work = replace(work, joints=math.exp(one.log_scale) * work.joints, root=math.exp(one.log_far) * work.root)
+            off = self._displayed_floor - floor_under(work, self._rotation)
+            on_floor = one.size is not None and one.size.on_floor > 0.5
+            one.target_shift = off if on_floor or abs(off) <= FLOOR.max_step_m else 0.0
+            if math.isnan(one.shift):
+                one.shift = one.target_shift
 
-    def _floor(self, one: BodyMotion) -> float:
-        """Return the height of the floor under a person along the estimated vertical, m."""
-        ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
-        floor = own_floor(ankles, one.times)
-        return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
+    @property
+    def _displayed_floor(self) -> float:
+        return 0.0 if self._feet is None else float(self._up @ self._feet)
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
         """Move the displayed world towards the estimate, and return the upward shifts in m of the people `ids`."""
         if self._goal is not None:
-            share = -math.expm1(-elapsed / LIVE.blend_s)
-            if self._feet is None:
-                self._feet = self._goal
+            share, near = (-math.expm1(-elapsed / seconds) for seconds in (LIVE.blend_s, LIVE.shift_blend_s))
+            assert self._feet is not None
             self._feet = self._feet + share * (self._goal - self._feet)
             apart = self._found.up - self._up
             off = math.degrees(math.sqrt(apart @ apart))
@@ -117,29 +230,29 @@ class LiveGround:
                 self._up = self._up + share * apart
                 self._up /= math.sqrt(self._up @ self._up)
                 self._rotation = rotation_of(self._up)
+            self._log_focal += share * (math.log(self._found.focal) - self._log_focal)
             sigma = self._found.sigma_degrees
             self.world = World(
                 self._rotation,
-                float(self._up @ self._feet),
+                self._displayed_floor,
                 self._found.found_by,
                 math.hypot(sigma, off) if off > 0.1 else sigma,
+                focal=self.focal,
+                second_degrees=self._found.second_degrees,
+                focal_sigma=self._found.focal_sigma,
             )
             for person in self._people.values():
-                person.shift += share * (person.target_shift - person.shift)
+                person.shift += near * (person.target_shift - person.shift)
+                scale, far = person.target_logs()
+                person.log_scale += share * (scale - person.log_scale)
+                person.log_far += share * (far - person.log_far)
         return [self._people[number].shift for number in ids]
 
     def _forget(self, time: float) -> None:
         """Remove old poses, and surplus people who have left."""
         kept = {n: one for n, one in self._people.items() if one.last >= time - LIVE.memory_s}
         for one in kept.values():
-            while one.poses and one.poses[0][0] < time - LIVE.memory_s:
-                one.poses.popleft()
+            while one.stored.poses and one.stored.poses[0].time < time - LIVE.memory_s:
+                one.stored.poses.popleft()
         latest = sorted(kept, key=lambda n: kept[n].last)[-LIVE.max_people :]
         self._people = {n: kept[n] for n in latest}
-
-
-def _motion_since(one: _Seen, since: float = -np.inf) -> BodyMotion:
-    """Return the stored poses of a person from `since` s on; at least the last pose."""
-    kept = [pose for pose in one.poses if pose[0] >= since] or [one.poses[-1]]
-    times, joints, root = zip(*kept, strict=True)
-    return BodyMotion(np.array(joints), np.array(root), np.array(times))

@@ -23,10 +23,12 @@ class LiveRules:
     memory_s: float = 60.0  # time for which poses are stored
     max_people: int = 16  # maximum number of people whose poses are stored
     update_interval_s: float = 3.0  # interval between two estimates of the world frame
+    new_person_interval_s: float = 0.5  # minimum interval between two estimates while people enter
     first_update_s: float = 0.25  # time of the first estimate of the world frame
-    floor_update_interval_s: float = 0.5  # interval between two estimates of the floor under each person
-    floor_window_s: float = 5.0  # duration of the motion from which the floor under a person is estimated
-    blend_s: float = 1.0  # time constant with which the displayed world frame follows the estimate
+    floor_update_interval_s: float = 0.2  # interval between two estimates of the floor under each person
+    floor_window_s: float = 1.0  # duration of the motion from which the floor under a person is estimated
+    blend_s: float = 1.0  # time constant with which the displayed world frame and sizes follow the estimate
+    shift_blend_s: float = 0.25  # time constant with which people follow the floor
     forget_s: float = 2.0  # time without detections after which a person is forgotten
     # Minimum duration of samples of standing feet for a decision whether the camera translates
     # (`pose.world.live_footing`).

@@ -18,13 +18,17 @@ def unzoomed(person: Person, path: CameraPath, turned: bool = False) -> Person:
     # Lifted distances and rays assume the focal length of the intrinsics. Where `path` has twice this focal length, the
     # person is twice as far away, and on another ray. A pose keeps its orientation relative to the ray.
     zooms = path.zooms[path.rows(person.times)]
-    root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
-    rays = person.rays / zooms[:, None, None]
-    if not turned:
-        return replace(person, root=root, rays=rays)
-    turn = ray_frames(root) @ np.swapaxes(ray_frames(person.root), -1, -2)
-    joints = np.einsum("tij,tkj->tki", turn, person.joints)
-    return replace(person, joints=joints, root=root, rays=rays)
+    joints, root = refocused(person.joints, person.root, zooms)
+    return replace(
+        person, joints=joints if turned else person.joints, root=root, rays=person.rays / zooms[:, None, None]
+    )
+
+
+def refocused(joints: F64, root: F64, zooms: F64) -> tuple[F64, F64]:
+    """Return joints (T, 17, 3) and root (T, 3) m at focal lengths (T,) relative to those of the lifting."""
+    there = root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
+    turn = ray_frames(there) @ np.swapaxes(ray_frames(root), -1, -2)
+    return np.einsum("tij,tkj->tki", turn, joints), there
 
 
 def to_static(person: Person, path: CameraPath) -> Person:

@@ -44,6 +44,7 @@ def path_from_feet(path: CameraPath, scenes: Iterable[Scene], samples: Iterable[
     """
     rows = np.concatenate([np.zeros((0, 6)), *samples])
     positions, distance, sigma, shares = np.zeros((len(path.times), 3)), 0.0, 0.0, []
+    sigmas = np.zeros(len(path.times))
     for scene in scenes:
         frames, world = path.scenes == scene.number, scene.ground.world
         times = path.times[frames]
@@ -56,16 +57,18 @@ def path_from_feet(path: CameraPath, scenes: Iterable[Scene], samples: Iterable[
         places = _integral(grid, velocities)
         level = np.column_stack([np.interp(times, grid, places[:, axis]) for axis in range(2)])
         positions[frames] = np.insert(level, 1, 0.0, axis=1) @ world.rotation / scene.ground.path_scale
-        length = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
+        steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
         coarse = max(1.0, float(np.median(own[:, 3])) / _FINE_S)  # few samples per stance
         speeds = np.where(seen, min(coarse * _SIGMA_MPS, _UNSEEN_SIGMA_MPS), _UNSEEN_SIGMA_MPS)
-        random = float(np.sqrt((speeds**2).mean() * np.ptp(grid) * _CORRELATION_S))
-        distance, sigma = distance + length, max(sigma, float(np.hypot(random, _SCALE_SIGMA * length)))
+        random = np.sqrt(_CORRELATION_S * np.cumsum(np.diff(grid) * (speeds[1:] ** 2 + speeds[:-1] ** 2) / 2))
+        grown = np.append(0.0, np.hypot(random, _SCALE_SIGMA * np.cumsum(steps)))  # m, since the start of the scene
+        sigmas[frames] = np.interp(times, grid, grown) / scene.ground.path_scale
+        distance, sigma = distance + float(steps.sum()), max(sigma, float(grown[-1]))
     if not distance:
         return None
     seconds = np.array(shares)
     share = float(np.average(seconds[:, 1], weights=np.maximum(seconds[:, 0], 1e-6)))
-    return PeoplePath(replace(path, positions=positions), distance, sigma, share)
+    return PeoplePath(replace(path, positions=positions, position_sigmas=sigmas), distance, sigma, share)
 
 
 def _velocities(samples: F64, grid: F64) -> tuple[F64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

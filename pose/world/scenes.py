@@ -70,7 +70,8 @@ class SceneWorlds:
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
             factors[numbers == number] = scene.ground.path_scale
-        return replace(path, positions=factors[:, None] * path.positions)
+        sigmas = None if path.position_sigmas is None else factors * path.position_sigmas
+        return replace(path, positions=factors[:, None] * path.positions, position_sigmas=sigmas)
 
 
 def find_scenes(

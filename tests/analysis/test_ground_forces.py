@@ -10,7 +10,7 @@ from stick_figures import motion, run, standing, walk
 
 from benchmarks.forces import saved
 from pose.body.gait import OFF_SHIFT_S, STRIKE_SHIFT_S
-from pose.body.ground_forces import DOUBLE_SUPPORT, GRAVITY, _even_steps, ground_forces
+from pose.body.ground_forces import DOUBLE_SUPPORT, GRAVITY, _bouts, ground_forces
 from pose.body.tracks import open_selection
 from pose.export import export
 from pose.export.opensim_setup import MASS
@@ -53,6 +53,22 @@ def test_only_straight_walks_on_the_floor_have_forces():
         assert not found.forces.any()
 
 
+def test_a_pause_between_two_walks_does_not_disturb_them():
+    walker, _ = walk(seconds=5)
+    alone = ground_forces(walker, walker.times)
+    pause = np.repeat(walker.joints[-1:], 1800, axis=0)
+    there = walker.joints[-1, 0] - walker.joints[0, 0]
+    times = np.arange(len(walker.times) * 2 + 1800) / 30
+    together = motion(times, np.concatenate([walker.joints, pause, walker.joints + there]))
+    found = ground_forces(together, times)
+    count = len(walker.times)
+    assert not found.known[count : count + 1800].any()
+    for rows in (slice(0, count), slice(count + 1800, None)):
+        both = found.known[rows] & alone.known
+        assert both.sum() > 0.8 * alone.known.sum()
+        np.testing.assert_allclose(found.forces[rows][both], alone.forces[both], atol=0.1)
+
+
 def test_the_times_of_steps_are_evened_without_their_outliers():
     """A strike 0.15 s late moves no step by more than a hundredth of a second; a rhythm that changes is kept."""
     starts = np.cumsum(0.5 + 0.002 * np.arange(14))
@@ -61,7 +77,7 @@ def test_the_times_of_steps_are_evened_without_their_outliers():
     offs = {side: [t + 2 * 0.513 * DOUBLE_SUPPORT for t in starts[1 - at :: 2]] for at, side in enumerate(sides)}
     strikes["left"][3] += 0.15
     gait = SimpleNamespace(strikes=strikes, offs=offs, strides=[SimpleNamespace(duration=1.026)])
-    first, found = _even_steps(gait)
+    ((first, found),) = _bouts(gait)
     assert first == 0
     np.testing.assert_allclose(found, starts, atol=0.012)
 

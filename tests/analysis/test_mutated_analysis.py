@@ -58,7 +58,7 @@ def analysed(path: Path) -> list[Metric]:
     return metrics
 
 
-@quick_and_long(10, 3000)
+@quick_and_long(10, 1000)
 def test_mutated_results_are_analysed_or_rejected(arrays, tmp_path, examples):
     path = tmp_path / "poses.npz"
 

@@ -50,3 +50,12 @@ def call(weights_setting, command_line) -> Command:
 def fast_networks(monkeypatch) -> None:
     """The preset fast is the default in this process: the commands are the same, and load and run one network less."""
     monkeypatch.setattr("pose.config.default_preset", lambda device: "fast")
+
+
+@pytest.fixture
+def clips(tmp_path) -> list[str]:
+    """Two files that are no videos."""
+    paths = [tmp_path / "left.mp4", tmp_path / "right.mp4"]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"no video %d" % number)
+    return list(map(str, paths))

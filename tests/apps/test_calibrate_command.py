@@ -11,14 +11,6 @@ from pose.errors import PoseError, UsageError
 from pose.functions import several
 
 
-@pytest.fixture
-def clips(tmp_path):
-    paths = [tmp_path / "left.mp4", tmp_path / "right.mp4"]
-    for number, path in enumerate(paths):
-        path.write_bytes(b"no video %d" % number)
-    return list(map(str, paths))
-
-
 @pytest.mark.parametrize(
     ("more", "status", "message"),
     [

@@ -3,10 +3,12 @@
 import contextlib
 import importlib
 import io
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -38,6 +40,12 @@ for module, function, *words in CALLS:
 
 
 def told(*words: str) -> str:
+    """What the command prints; each call is made once at a width of the terminal."""
+    return _told(words, os.environ.get("COLUMNS"))
+
+
+@cache
+def _told(words: tuple[str, ...], columns: str | None) -> str:
     module, function = SCRIPTS[words[0]].split(":")
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:

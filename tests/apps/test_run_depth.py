@@ -8,6 +8,8 @@ import pytest
 from command_errors import error_line
 from pose_apps.run import main
 
+from pose import Pipeline
+
 
 @pytest.fixture
 def depth(tmp_path):
@@ -29,11 +31,14 @@ def test_depth_images_set_camera_and_distance(depth, shared, tmp_path, capsys):
     camera["intrinsic_matrix"][6:8] = [(size[0] - 1) / 2, (size[1] - 1) / 2]
     (depth / "intrinsic.json").write_text(json.dumps(camera))
     out = tmp_path / "out"
-    assert main([str(clip), "--end", "1", "--depth", str(depth), "--out", str(out), "--no-overlay"]) == 0
+    words = ["--depth", str(depth), "--out", str(out), "--no-overlay", "--cache", str(tmp_path / "cache")]
+    assert main([str(clip), "--end", "1", *words]) == 0
     assert "depth images: 1 people measured, no floor seen" in " ".join(capsys.readouterr().out.split())
     with np.load(out / "poses.npz", allow_pickle=False) as result:
         # The surface is at 4.0 m, the pelvis 0.05 to 0.15 m behind it; the distance of the body's size has some weight.
         assert np.median(result["root_sigma"]) < 60
+        same = Pipeline(lazy=True).process(clip, depth=depth, end=1, cache=tmp_path / "cache")
+        np.testing.assert_array_equal(same.table.root, result["root"])
     info = json.loads((out / "poses.json").read_text())
     (person,) = info["world"]["people"]
     assert 0 < person["height_sigma"] < 0.1 * person["height"]

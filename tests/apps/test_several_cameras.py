@@ -18,14 +18,6 @@ from pose.results import load_poses
 from pose.world.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
 
 
-@pytest.fixture
-def clips(tmp_path):
-    paths = [tmp_path / "left.mp4", tmp_path / "right.mp4"]
-    for number, path in enumerate(paths):
-        path.write_bytes(b"no video %d" % number)
-    return list(map(str, paths))
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -480,7 +480,9 @@ def test_a_result_plays_to_another_program_until_it_is_stopped(projects):
     async def ask(request):
         body = {"link": "osc", "address": f"127.0.0.1:{port}"}
         started = await request("POST", of(projects, "/results/first/send"), json=body)
-        data = await asyncio.to_thread(receiver.recv, 65536)
+        data = b""
+        while not data:  # an empty datagram asks whether anything listens
+            data = await asyncio.to_thread(receiver.recv, 65536)
         return started[0], data, (await request("POST", "/api/v1/send/stop", json={}))[0]
 
     with receiver:

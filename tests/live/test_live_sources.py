@@ -19,7 +19,7 @@ from pose.live import LiveLoop, PushedFrames, open_live
 from pose.live import sources as module
 from pose.live.sources import Played, Reconnecting
 from pose.structures.types import Frame
-from pose.video import Source, VideoInfo
+from pose.video import Source, VideoInfo, open_source, upright
 
 
 class FakeSource(Source):
@@ -211,3 +211,27 @@ def test_pushed_images_keep_their_times_and_indices():
     captured = read(source)
     np.testing.assert_allclose([item.frame.time for item in captured], [0, 0.1, 0.2])
     assert [item.at for item in captured] == [100.0, 100.1, 100.2]
+
+
+def test_frames_that_are_dropped_are_neither_converted_nor_all_decoded(tmp_path, monkeypatch):
+    """Most of the frames of a fast file never reach the networks."""
+    path, count = tmp_path / "fast.mp4", 40
+    with av.open(path, "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"bf": "3", "b-pyramid": "none"})
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in [*range(count), None]:
+            image = None if number is None else np.full((48, 64, 3), 5 * number, np.uint8)
+            container.mux(stream.encode(None if image is None else av.VideoFrame.from_ndarray(image, format="rgb24")))
+    read = []
+    rgb = upright.UprightRGB.__call__
+    monkeypatch.setattr(upright.UprightRGB, "__call__", lambda self, frame: read.append(frame.pts) or rgb(self, frame))
+    with open_source(path) as source:
+        late = list(source.late_frames())
+        assert not read
+        assert late[30].image.read().mean() == pytest.approx(150, abs=5)
+        assert len(read) == 1
+    with open_source(path) as whole, open_source(path) as source:
+        source.thinned = True
+        times = [frame.time for frame in source]
+        assert len(times) < 0.7 * count
+        assert set(times) < {frame.time for frame in whole}

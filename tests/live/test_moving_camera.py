@@ -97,7 +97,8 @@ def test_person_is_static_in_the_world_during_a_pan():
     assert "camera turns, compensated" in status.line()
     here = np.array([live.result.placed.joints[0] for live in results[40:]])
     there = np.array([live.result.placed.joints[0] for live in stood[40:]])
-    assert np.abs(here - there).max() < 0.03
+    assert np.abs(here - there).max() < 0.1  # two estimates of size and distance
+    assert np.abs(here[-20:] - here[-1]).max() < 0.03
     camera = results[-1].result.poses
     np.testing.assert_allclose(camera.root[0], ROOT[0] @ to_matrix(np.radians(np.array([0, 0.4 * 79, 0]))), atol=0.1)
 

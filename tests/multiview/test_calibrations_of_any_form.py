@@ -48,7 +48,7 @@ def text_of(form: str, matrix: np.ndarray, lens: list[float], turn: np.ndarray, 
     )
 
 
-@quick_and_long(60, 5000)
+@quick_and_long(60, 2000)
 def test_a_camera_of_any_form_projects_as_opencv_does_or_is_refused(tmp_path, examples):
     def check(data: st.DataObject) -> None:
         form = data.draw(st.sampled_from(["json", "toml", "yml"]))

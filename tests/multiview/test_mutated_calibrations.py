@@ -51,7 +51,7 @@ def stereo(path) -> bytes:
     return path.read_bytes()
 
 
-@quick_and_long(50, 20_000)
+@quick_and_long(50, 4000)
 def test_calibration_values_of_any_type_are_read_or_rejected(tmp_path, examples):
     def check(data: st.DataObject) -> None:
         path = tmp_path / "a.json"
@@ -62,7 +62,7 @@ def test_calibration_values_of_any_type_are_read_or_rejected(tmp_path, examples)
 
 
 @pytest.mark.parametrize("suffix", ["json", "toml", "yml", "xml", "xcp", "txt"])
-@quick_and_long(30, 5_000)
+@quick_and_long(30, 2000)
 def test_damaged_calibration_files_are_read_or_rejected(tmp_path, suffix, examples):
     path = tmp_path / f"a.{suffix}"
     qualisys = written((0, 0, 639, 479), names=("21001", "21002")).encode()

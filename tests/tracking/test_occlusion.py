@@ -90,6 +90,9 @@ def test_duplicate_poses_are_merged_unless_one_is_occluded():
     assert duplicates(seen([front, back], poses)).tolist() == [False, True]
     back.occluders = [front]
     assert duplicates(seen([front, back], poses)).tolist() == [False, False]
+    one, two = (seen([front, back], [body(x), body(x + 10)]).boxes for x in (100, 105))
+    assert duplicates(seen([front, back], poses), one[:1]).tolist() == [False, True]  # one detection
+    assert duplicates(seen([front, back], poses), two).tolist() == [False, False]
     assert duplicates(seen([front, back], [body(100), body(103)])).tolist() == [False, True]
 
 

@@ -3,9 +3,7 @@
 import av
 import numpy as np
 import pytest
-from pose_detectors.blazepose import BlazePoseDetector
 
-from pose.networks.estimators.blazepose import BlazePose
 from pose.structures.types import Boxes
 from pose.tracking.config import TrackingConfig
 from pose.tracking.people_tracker import PeopleTracker
@@ -28,16 +26,6 @@ class CountingDetector:
         self.runs += 1
         found = self.detector.detect(images)
         return [Boxes(boxes.xyxy, boxes.scores) for boxes in found] if self.boxes_only else found
-
-
-@pytest.fixture(scope="module")
-def blazepose_detector(weights_dir):
-    return BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
-
-
-@pytest.fixture(scope="module")
-def blazepose(weights_dir):
-    return BlazePose(model=weights_dir / "blazepose-landmark-full.tflite")
 
 
 @pytest.fixture(scope="module")

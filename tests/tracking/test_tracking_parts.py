@@ -92,6 +92,19 @@ def test_duplicate_track_is_searched_behind_the_other():
     assert parts.follower.confirm(found, drifted, None, alone, FRAME).tracks == [front]
 
 
+def test_drifted_track_returns_to_the_detection_that_continues_it():
+    """The region of the person at 470 has moved to the neighbour; where no pose fits the detection, the track waits."""
+    parts, image = Parts(), picture([FRONT, 470.0])
+    for shown, stays in ((image, {}), (picture([FRONT]), {1: 1})):
+        front, drifted = parts.track(FRONT), parts.track(470.0, image)
+        drifted.region = region(FRONT)
+        found = parts.follower.observe(shown, [front, drifted])
+        assert places(found) == pytest.approx([FRONT, FRONT], abs=1)
+        found, stray = parts.follower.return_to_detections(found, boxes_at(FRONT, 470.0), shown, FRAME)
+        assert stray == stays
+        assert places(found) == pytest.approx([FRONT, FRONT if stays else 470.0], abs=25)
+
+
 def test_track_without_presence_ends_unless_confirmed():
     parts, image = Parts(min_presence=1.1), picture([FRONT])
     found = parts.follower.observe(image, [parts.track(FRONT)])
@@ -155,14 +168,22 @@ def test_overlooked_person_is_found_by_masked_search():
     assert len(parts.initiation.add_overlooked(known, [], image, MASKED_DETECTION_INTERVAL_S)) == 2
 
 
-def due(schedule, tracks, times, images):
+def due(schedule, tracks, times, images, boxes=NO_BOXES):
     """The times at which a pass is due, each with `images` there."""
     found = []
     for time, image in zip(times, images, strict=True):
-        if schedule.is_due(image, tracks, NO_BOXES, time):
+        if schedule.is_due(image, tracks, boxes, time):
             found.append(round(time, 3))
         schedule.record_frame(tracks, detected=bool(found) and found[-1] == round(time, 3), time=time)
     return found
+
+
+def test_detector_runs_on_every_frame_of_a_crowd_in_touch():
+    times, images = np.arange(0, 0.3, 0.05), [picture([FRONT])] * 6
+    people = boxes_at(100, 130, 400, 600)
+    for count, passes in ((4, times), (3, [0])):
+        schedule, tracks = DetectionSchedule(10.0, 1.0), [PersonTrack(region(x)) for x in (100, 130, 400, 600)[:count]]
+        assert due(schedule, tracks, times, images, people.xyxy[:count]) == pytest.approx(passes)
 
 
 def test_detector_runs_during_contact_and_after_a_loss():

@@ -78,7 +78,8 @@ def test_sixty_damaged_folders_are_read_or_refused_in_one_line(tmp_path):
         folder = tmp_path / str(seed)
         write_images(folder / "depth", ["000000.png", "000001.png"])
         (folder / "intrinsic.json").write_text(json.dumps(CAMERA))
-        (folder / "odometry.csv").write_text("timestamp, frame\n10.5, 0\n10.6, 1\n")
+        rows = [f"10.{at}, {at}, 0.1, 1.4, 0, 0, 0, 0, 1" for at in (5, 6)]
+        (folder / "odometry.csv").write_text("\n".join(["timestamp, frame, x, y, z, qx, qy, qz, qw", *rows]))
         rng = np.random.default_rng(seed)
         victim = folder / ["depth/000000.png", "intrinsic.json", "odometry.csv"][seed % 3]
         content = bytearray(victim.read_bytes())

@@ -137,6 +137,7 @@ def test_files_contain_the_camera_position(walk, tmp_path):
     table = load_poses(tmp_path / "poses.npz")
     np.testing.assert_allclose(table.camera_position, views, atol=1e-4)
     np.testing.assert_allclose(table.view(7).position, views[7], atol=1e-4)
+    assert np.isnan(table.camera_position_sigma).all()  # the background measured it
     assert table.run.motion.motion.distance == 2.0
     # The documented formula, but for what raised people onto the floor.
     world = table.world_info.world
@@ -145,6 +146,7 @@ def test_files_contain_the_camera_position(walk, tmp_path):
     assert np.abs(points[..., [0, 2]] - table.placed.joints[..., [0, 2]]).max() < 1e-3
     text = json.loads((tmp_path / "poses.json").read_text())
     np.testing.assert_allclose(text["frames"][9]["camera"]["position"], views[9], atol=1e-3)
+    assert text["frames"][9]["camera"]["position_sigma"] is None
 
 
 @pytest.fixture

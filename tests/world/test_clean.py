@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from walker import FPS, seen_person, standing, walking
+from walker import ANKLES, FPS, seen_person, standing, walking
 
 from benchmarks.world import bone_variation, jitter
 from pose.structures.refine import assembled, lengths_of
@@ -131,6 +131,14 @@ def test_people_share_a_floor_unless_one_is_raised():
     assert abs(soles[1] - soles[2]) < 0.02
     assert soles[3] - soles[1] > 0.4
     assert people[3].raised == 0
+
+
+def test_person_in_one_frame_stands_on_the_floor_of_the_others():
+    """A size that is wrong would lift the person, and one frame does not show which foot stands."""
+    lone = seen_person(standing(0.04), distance=9.0, height=1.6)
+    tall = replace(lone, joints=0.8 * lone.joints)
+    _, cleaned = clean({1: seen_person(walking(2.0), height=1.6), 2: tall})
+    assert cleaned[2].placed[0, ANKLES, 1].min() == pytest.approx(0.08, abs=0.01)
 
 
 def test_no_people_give_an_empty_world():

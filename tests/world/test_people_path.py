@@ -52,6 +52,11 @@ def test_uncertainty_grows_where_no_feet_are_in_view(walkers):
         whole = path_from_feet(path, run.scenes, run.foot_velocities)
     assert part.sigma > 2 * whole.sigma
     assert part.seen < 0.8
+    every, early = whole.path.position_sigmas, part.path.position_sigmas
+    assert (np.diff(early) >= 0).all()
+    np.testing.assert_allclose(early[path.times < 0.5], every[path.times < 0.5], atol=0.02)
+    assert early[-1] > 2 * every[-1] > 0
+    assert part.path.view(path.times[-1]).position_sigma == early[-1]
 
 
 def test_without_standing_feet_there_is_no_path(walkers):

@@ -331,19 +331,21 @@ class Studio:
         if name not in EXPORTS:
             raise UsageError(f"format: unknown value {shown(name, 40)!r}; known: {', '.join(EXPORTS)}")
         stem = project.id.rpartition("-")[0]
-        with tempfile.TemporaryDirectory(prefix="pose-studio-") as folder:
-            written = await self._written(project, name, poses, Path(folder), stem, request.query)
+        folder = tempfile.TemporaryDirectory(prefix="pose-studio-")
+        try:
+            written = await self._written(project, name, poses, Path(folder.name), stem, request.query)
             if len(written) == 1:
                 target = written[0]
             else:
-                target = Path(folder) / f"{stem}-{name}.zip"
+                target = Path(folder.name) / f"{stem}-{name}.zip"
                 await asyncio.to_thread(_zip, written, target)
-            headers = {"Content-Disposition": f'attachment; filename="{target.name}"'}
-            if "show" in request.query and target.suffix == ".html":  # a page without access to this server
-                headers = {"Content-Disposition": "inline", "Content-Security-Policy": SHOWN_POLICY}
-            response = web.FileResponse(target, headers=headers)
-            await response.prepare(request)
-            return response
+        except BaseException:
+            folder.cleanup()
+            raise
+        headers = {"Content-Disposition": f'attachment; filename="{target.name}"'}
+        if "show" in request.query and target.suffix == ".html":  # a page without access to this server
+            headers = {"Content-Disposition": "inline", "Content-Security-Policy": SHOWN_POLICY}
+        return _TemporaryFile(target, folder, headers)
 
     async def _send(self, request: web.Request) -> web.Response:
         """Play a result in real time to other programs, in place of what is sent at the moment."""
@@ -409,6 +411,20 @@ class Studio:
                     raise UsageError("compare: give two people, and clips that are processed")
             await self._exporter.ask(request)
         return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+class _TemporaryFile(web.FileResponse):
+    """A file whose folder is deleted when the file is sent."""
+
+    def __init__(self, path: Path, folder: "tempfile.TemporaryDirectory[str]", headers: Mapping[str, str]) -> None:
+        super().__init__(path, headers=headers)
+        self._folder = folder
+
+    async def prepare(self, request: web.BaseRequest) -> Any:
+        try:
+            return await super().prepare(request)
+        finally:
+            await asyncio.to_thread(self._folder.cleanup)
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:

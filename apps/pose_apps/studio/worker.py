@@ -93,7 +93,7 @@ class StudioWorker:
                 _draw(source, recorded, Path(request["overlay"]), self._loaded(request["preset"]))
             else:
                 write_results(recorded.results, recorded.info, {"npz": target}, complete=source.cut_short is None)
-            problems = [*recorded.problems, *([source.cut_short] if source.cut_short else [])]
+            problems = recorded.problems if request["edits"]["edits"] else _known(source.cut_short)
         return {"problems": problems, "seconds": time.perf_counter() - begun}
 
     def _run_cameras(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class StudioWorker:
                 edits=parse_edits(request["edits"]),
             ) as run,
         ):  # fmt: skip
-            problems = [*(problem for camera in run.track() for problem in camera.problems), *run.problems]
+            problems = [problem for camera in run.track() for problem in camera.problems]
             run.fuse()
             if request.get("overlay"):
                 from pose_apps.cameras.command import draw_cameras
@@ -126,7 +126,8 @@ class StudioWorker:
                 draw_cameras([videos[index] for index in run.scene.kept], run, Path(request["overlay"]), _quiet())
             else:
                 write_results(run.results, run.info, {"npz": Path(request["target"])}, complete=run.cut_short is None)
-            problems += [*run.scene.rig.notes, *([run.cut_short] if run.cut_short else [])]
+            problems += [*run.scene.rig.notes, *_known(run.cut_short)]
+            problems = run.problems if request["edits"]["edits"] else problems  # the first result said the others
         return {"problems": problems, "seconds": time.perf_counter() - begun}
 
 
@@ -160,6 +161,10 @@ def _draw(source: Any, recorded: Any, target: Path, pipeline: Pipeline) -> None:
 
     doubtful = recorded.info.doubtful if recorded.info.world is None else recorded.info.world.doubtful
     draw_overlay(source, recorded.results, recorded.info, target, _quiet(), pipeline.times, INSETS[0], False, doubtful)
+
+
+def _known(problem: str | None) -> list[str]:
+    return [] if problem is None else [problem]
 
 
 def _quiet() -> RunContext:

@@ -1,6 +1,6 @@
 """Orientations of sensors on body segments over time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -85,6 +85,15 @@ class ImuRecording:
         count = int((end - start) * rate + 1e-6) + 1
         times: F64 = start + np.arange(count) / rate
         return times
+
+    def stretched(self, rate: float, about: float) -> "ImuRecording":
+        """Return the recording by a clock that runs faster by `rate` and agrees at the time `about` in s."""
+        if rate == 0:
+            return self
+        return replace(
+            self,
+            sensors=tuple(replace(one, times=one.times + rate * (one.times - about)) for one in self.sensors),
+        )
 
     def orientations(self, times: F64) -> dict[str, F64]:
         """Return the orientation (T, 4) of each sensor at `times` (T,) s, by segment."""

@@ -51,6 +51,11 @@ _PLANE_SIGMA, _DEPTH_SIGMA = np.radians(6.0), np.radians(20.0)
 _STANDING_SIGMA, _UP_SIGMA, _LEVEL_SIGMA = np.radians(4.0), np.radians(3.0), np.radians(20.0)
 _OUTLIER = 3.0  # Cauchy scale in standard deviations
 _SHIFTS, _OUTLIER_SHIFT = 3, np.radians(20.0)  # refinements of the offset, and Cauchy scale of their residuals
+_MIN_DRIFT_S, _MAX_DRIFT, _DRIFT_SIGMAS = (
+    60.0,
+    1e-3,
+    3.0,
+)  # shortest video, largest rate, and its least ratio to its sigma
 _MAX_FRAMES = 600  # in the calibration
 _CORRELATED_S = 1.0  # for which errors of lifted directions last
 _HEADING_S = 1.5  # standard deviation of the weights over time of a sensor's heading
@@ -135,22 +140,42 @@ def worn_sensors(
     _, best, correlation = found[wearer]
     same = [wearer, *_further_tracks(recording, people, wearer, best)]
     motion = _joined([people[number] for number in same])
+    drift = 0.0
     for _ in range(_SHIFTS if offset is None else 0):
-        best += _shift(measured_directions(recording, motion, motion.times, best, up), motion)
+        change, rate = _clock(measured_directions(recording, motion, motion.times, best, up), motion)
+        recording = recording.stretched(rate, float(motion.times.mean()) - best)
+        best, drift = best + change, drift + rate
     directions = measured_directions(recording, motion, times, best, up)
     segments = tuple(one.segment for one in recording.sensors if one.segment in ENDS)
-    return WornSensors(tuple(same), best, correlation, segments, directions)
+    return WornSensors(tuple(same), best, correlation, segments, directions, drift)
 
 
-def _shift(measured: BoneDirections, motion: VideoMotion) -> float:
-    """Return the time in s to add to the sensors' times, so that directions agree best with the video."""
+def _clock(measured: BoneDirections, motion: VideoMotion) -> tuple[float, float]:
+    """Return the time in s to add to the sensors' times, at the mean time of the video, so that directions agree best.
+
+    The second number is the change of it per second, 0 unless the video is long enough to show it.
+    """
     usable = (motion.seen & np.isfinite(measured.sigma[:, measured.sensors]).all(axis=1))[:, None]
     directions = measured.directions[:, measured.sensors]
     speed = np.gradient(directions, motion.times, axis=0)
     off = motion.directions[:, measured.sensors] - directions
     square = dot(off, off) / _OUTLIER_SHIFT**2
     weight = usable / (1 + square)
-    return float(-(weight * dot(speed, off)).sum() / max((weight * dot(speed, speed)).sum(), 1e-9))
+    pull, moved = (-(weight * dot(speed, off)).sum(axis=1), (weight * dot(speed, speed)).sum(axis=1))
+    shift = float(pull.sum() / max(moved.sum(), 1e-9))
+    span = float(np.ptp(motion.times[moved > 0])) if (moved > 0).any() else 0.0
+    if span < _MIN_DRIFT_S:
+        return shift, 0.0
+    terms = np.stack([np.ones(len(moved)), motion.times - motion.times.mean()], axis=1)
+    inverse_information = np.linalg.inv(np.einsum("t,ti,tj->ij", moved, terms, terms) + 1e-9 * np.eye(2))
+    both = inverse_information @ (pull @ terms)
+    # Errors of neighbouring frames are alike, so the uncertainty comes from blocks of time (a sandwich estimator).
+    block = ((motion.times - motion.times[0]) / _CORRELATED_S).astype(int)
+    rest = (pull - moved * (terms @ both))[:, None] * terms
+    sums = np.stack([np.bincount(block, rest[:, column]) for column in range(2)], axis=1)
+    spread = float(np.sqrt((inverse_information @ (sums.T @ sums) @ inverse_information)[1, 1]))
+    certain = _DRIFT_SIGMAS * spread < abs(both[1]) < _MAX_DRIFT
+    return (float(both[0]), float(both[1])) if certain else (shift, 0.0)
 
 
 def _further_tracks(

@@ -66,10 +66,11 @@ class WornSensors:
 
     Attributes:
         people: Track ids of the person, the first for all.
-        offset: Time in s to add to the sensors' times.
+        offset: Time in s to add to the sensors' times; with a drift, at the middle of the video.
         correlation: Correlation of the angular speeds at this offset.
         segments: Names of the segments with a sensor that moves a bone.
         directions: Measured directions of bones.
+        drift: Rate by which the sensors' clock must run faster to agree; 0 if the video does not show one.
     """
 
     people: tuple[int, ...]
@@ -77,6 +78,7 @@ class WornSensors:
     correlation: float
     segments: tuple[str, ...]
     directions: BoneDirections
+    drift: float = 0.0
 
     @property
     def line(self) -> str:
@@ -84,6 +86,7 @@ class WornSensors:
         return (
             f"inertial sensors: {len(self.segments)} on person {self.people[0]}, "
             f"offset {self.offset:+.3f} s (correlation {self.correlation:.2f})"
+            + (f", clock {1e6 * self.drift:+.0f} ppm" if self.drift else "")
         )
 
 

@@ -35,7 +35,7 @@ class Placing:
         self._seeing = sorted(calibration.cameras)
         camera = Camera(first.matrix, True, first.size)
         used = None if steps is None else replace(steps, depth=False, bones=False, smooth=False, heights={})
-        self._world = None if used is None else LiveWorld(camera, used)
+        self._world = None if used is None else LiveWorld(camera, used, measured=True)
 
     def result(
         self, now: Sequence[CurrentPose], shown: DisplayedCamera, index: int, time: float, skeleton: Skeleton

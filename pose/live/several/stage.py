@@ -131,7 +131,7 @@ class FusionStage:
         if self._steps is None:
             return result, None
         if self._alone is None:
-            self._alone = LiveWorld(_camera_of(live), self._steps)
+            self._alone = LiveWorld(_camera_of(live), self._steps, background=True)
         placed = self._alone.place(result, live.skeleton)
         return placed, WorldInfo(self._alone.world, self._alone.heights)
 

@@ -204,7 +204,6 @@ class DualBlock(nn.Module):
         super().__init__()
         self.spatial = nn.ModuleList(SpatialBlock(config) for _ in layers)
         self.temporal = nn.ModuleList(Block(config, layer) for layer in layers)
-        self.attention = layers[0]  # whose capabilities decide whether tokens get the time
         self.fusion = nn.Linear(2 * config.dim, 2)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
@@ -213,14 +212,19 @@ class DualBlock(nn.Module):
 
         def over_time(block: nn.Module, x_BTJC: Tensor) -> Tensor:
             y: Tensor = block(x_BTJC.transpose(1, 2).flatten(0, 1), each)
-            return y.unflatten(0, (-1, JOINTS)).transpose(1, 2)
+            return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
 
         streams = (
             over_time(self.temporal[0], self.spatial[0](x)),
             cast(Tensor, self.spatial[1](over_time(self.temporal[1], x))),
         )
-        weights = self.fusion(torch.cat(streams, dim=-1)).softmax(dim=-1)
+        weights: Tensor = self.fusion(torch.cat(streams, dim=-1)).softmax(dim=-1)
         return weights[..., :1] * streams[0] + weights[..., 1:] * streams[1]
+
+    @property
+    def attention(self) -> Attention:
+        """Attention over time of the first stream, whose capabilities are those of both."""
+        return cast(Block, self.temporal[0]).attention
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
         for block in self.temporal:

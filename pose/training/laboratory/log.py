@@ -34,7 +34,7 @@ class Record:
     results: Mapping[str, float | None]  # results by name
     # Half of the 95 % intervals of results of a single trial, over its sequences.
     half_widths: Mapping[str, float] = field(default_factory=dict)
-    # Commit and versions of the packages; empty in logs of earlier versions.
+    # Commit and versions of the packages; in rows of earlier versions, the commit that added the row to this project.
     made_with: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -119,15 +119,15 @@ class Pretraining(nn.Module):
 
 def is_causal(model: LifterConfig) -> bool:
     """Return whether the output for a frame is independent of later frames."""
-    return model.streaming or (model.model != "transformer" and not model.model.startswith("bi"))
+    return model.streaming or (model.model not in ("transformer", "convolution") and not model.model.startswith("bi"))
 
 
 def check_objective(model: LifterConfig, name: str) -> None:
     """Check that a lifter supports an objective."""
     if model.attention_options.get("distribution") == "hard":
         raise ValueError(f"objective {name}: hard attention needs the lifting loss of each sequence")
-    if model.tokens == "joints" or model.adaptive_depth:
-        what = "tokens: joints" if model.tokens == "joints" else "adaptive_depth"
+    if model.tokens in ("joints", "dual") or model.adaptive_depth:
+        what = "adaptive_depth" if model.adaptive_depth else f"tokens: {model.tokens}"
         raise ValueError(f"objective {name}: {what} is not supported in pre-training")
     attends = model.model == "transformer" and model.attention == "softmax" and model.shared_maps == 1
     if model.residual == "reversible" and (name == "any-order" or (name == "next" and not is_causal(model))):

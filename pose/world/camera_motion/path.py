@@ -28,13 +28,16 @@ class CameraPath:
     sigmas: F64  # (F,) rad, standard deviation of the rotation; NaN if the view is unknown
     scenes: NDArray[np.int64]  # (F,) number of the scene, counted from 0
     positions: F64 | None = None  # (F, 3) m, camera centre in the axes of the first frame; None without translation
+    position_sigmas: F64 | None = None  # (F,) standard deviation of the positions; None if unknown
     metric: bool = False  # whether positions are in m as measured, so that people do not scale them
 
     def view(self, time: float) -> CameraView:
         """Return the view of the frame at `time` (s)."""
         row = int(self.rows(np.array([time]))[0])
         position = None if self.positions is None else self.positions[row]
-        return CameraView(self.rotations[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), position)
+        sigma = np.nan if self.position_sigmas is None else float(self.position_sigmas[row])
+        turned = float(np.degrees(self.sigmas[row]))
+        return CameraView(self.rotations[row], float(self.zooms[row]), turned, position, sigma)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
         """Return a copy in which views in time spans [begin, end) s are unknown: identity, zoom 1, position 0."""
@@ -44,7 +47,7 @@ class CameraPath:
             positions = None if path.positions is None else np.where(rows[:, None], 0.0, path.positions)
             path = CameraPath(
                 path.times, np.where(rows[:, None, None], np.eye(3), path.rotations), np.where(rows, 1.0, path.zooms),
-                np.where(rows, np.nan, path.sigmas), path.scenes, positions, path.metric,
+                np.where(rows, np.nan, path.sigmas), path.scenes, positions, path.position_sigmas, path.metric,
             )  # fmt: skip
         return path
 

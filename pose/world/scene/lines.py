@@ -16,7 +16,7 @@ from pose.structures.types import F32, F64
 from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.scene.segments import STEADY_TIMES_S, reduction
 
-_MIN_SEGMENTS = 6  # of a scene
+MIN_SEGMENTS = 6  # of a scene
 _MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
 _SAME = 0.005  # distance of the ends of one segment in two frames of a static camera, relative to the longer side
@@ -59,6 +59,13 @@ class LineEvidence:
 
     def __len__(self) -> int:
         return len(self.ends)
+
+    def without(self, others: "Sequence[LineEvidence]") -> "LineEvidence":
+        """Return the lines that frames with the same orientation of the camera do not have."""
+        known = [one.ends for one in others if np.array_equal(one.rotations[:1], self.rotations[:1])]
+        apart = np.abs(self.ends[:, None] - np.concatenate([self.ends[:0], *known])).max(axis=(2, 3), initial=0.0)
+        new = (apart > _SAME).all(axis=1)
+        return LineEvidence(self.ends[new], self.sigmas[new], self.rotations[new])
 
     def log_likelihood(self, ups: F64, focals: F64, headings: F64) -> F64:
         """Return the logarithm (B,) of the likelihood of verticals (B, 3), focal lengths (B,) and headings (B,) rad.
@@ -129,7 +136,7 @@ def select_lines(
             chosen.append((time, _new(ends, np.concatenate([ends[:0], *same]), _SAME * max(camera.size))))
         while coming and time >= coming[-1] - 1e-6:
             coming.pop()
-    most = max(_MAX_LINES // max(len(chosen), 1), _MIN_SEGMENTS)  # the longest ones come first
+    most = max(_MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
     return tuple(FrameLines.of(time, ends[:most], camera) for time, ends in chosen)
 
 
@@ -171,6 +178,6 @@ def evidence_from(
         rows = rows[usable]
         ends = [one.ends / path.zooms[row] for one, row in zip(own, rows, strict=True)]
         rotations = [np.tile(path.rotations[row], (len(one.ends), 1, 1)) for one, row in zip(own, rows, strict=True)]
-    if sum(map(len, ends)) < _MIN_SEGMENTS:
+    if sum(map(len, ends)) < MIN_SEGMENTS:
         return NO_LINES
     return LineEvidence(np.concatenate(ends), np.concatenate([one.sigmas for one in own]), np.concatenate(rotations))

@@ -19,7 +19,7 @@ from pose.world.scene.model import FOCAL, HEADING, HEIGHT, PITCH, ROLL, SceneMod
 from pose.world.scene.types import PersonEvidence
 from pose.world.size import PersonSize
 
-_CANDIDATES = 400
+CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step
 _MIN_EFFECTIVE = 0.5  # fraction of the candidates that stay effective in a step
 _START_SIGMA = np.radians(20.0)  # of the vertical about the mean direction of bodies
@@ -59,6 +59,7 @@ def solve(
     up: F64 | None = None,
     lines: LineEvidence = NO_LINES,
     seed: int = 0,
+    candidates: int = CANDIDATES,
 ) -> SolvedScene:
     """Estimate a scene from the evidence of its people.
 
@@ -68,22 +69,23 @@ def solve(
         up: (3,) vertical, if it is known.
         lines: Line segments of the background.
         seed: Seed of the candidates; the same evidence gives the same result.
+        candidates: Number of candidates; fewer take less time, and their spread is less accurate.
     """
     scene = SceneModel(people, focal_sigma, up, lines)
     rng = np.random.default_rng(seed)
-    candidates = _sampled(scene, _starts(scene, rng), rng)
-    ups = scene.ups(candidates)
+    found = _sampled(scene, _starts(scene, rng, candidates), rng)
+    ups = scene.ups(found)
     # The most probable of several solutions: the mean of the candidates near the best one.
-    highest = candidates[scene.log_posterior(candidates).argmax()]
+    highest = found[scene.log_posterior(found).argmax()]
     near = np.linalg.norm(ups - scene.ups(highest[None]), axis=1) < _MODE_RAD
-    centre, best = candidates[near].mean(axis=0), ups[near].mean(axis=0)
+    centre, best = found[near].mean(axis=0), ups[near].mean(axis=0)
     best /= np.linalg.norm(best)
     if up is None:
         centre[PITCH], centre[ROLL] = np.arcsin(np.clip(best[2], -1, 1)), np.arctan2(-best[0], -best[1])
-    sigmas = candidates.std(axis=0)
+    sigmas = found.std(axis=0)
     centre = _refined(scene, centre, sigmas)
     # The scale has two modes if a person may be a child: its median lies between them, its maximum in one.
-    median = float(np.median(candidates[:, HEIGHT]))
+    median = float(np.median(found[:, HEIGHT]))
     if abs(median - centre[HEIGHT]) > _MAX_SKEW * sigmas[HEIGHT]:
         sigmas[HEIGHT], centre[HEIGHT] = 0.0, median
         centre = _refined(scene, centre, sigmas)
@@ -91,9 +93,9 @@ def solve(
     angles = np.arccos(np.clip(ups @ best, -1, 1))
     return SolvedScene(
         best, 0.0 if up is not None else _with_common(float(np.sqrt((angles**2).mean() / 2)), model.COMMON_TILT_SIGMA),
-        math.exp(centre[FOCAL]), _with_common(float(candidates[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA),
-        float(model.camera_heights(centre[None])[0]), 0.0 if up is not None else _second(scene.ups(candidates), best),
-        _sizes(scene, centre, candidates, rng),
+        math.exp(centre[FOCAL]), _with_common(float(found[:, FOCAL].std()), model.COMMON_FOCAL_SIGMA),
+        float(model.camera_heights(centre[None])[0]), 0.0 if up is not None else _second(scene.ups(found), best),
+        _sizes(scene, centre, found, rng),
     )  # fmt: skip
 
 
@@ -179,14 +181,14 @@ def _normalised(logs: F64) -> F64:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _starts(scene: SceneModel, rng: np.random.Generator) -> F64:
+def _starts(scene: SceneModel, rng: np.random.Generator, count: int) -> F64:
     """Draw the first candidates: verticals about the mean body, the rest from the prior."""
     x, y, z = scene.start.tolist()
     pitch, roll = math.asin(max(-1.0, min(1.0, z))), math.atan2(-x, -y)
     centre = np.array([pitch, roll, 0.0, model.HEIGHT_MEAN, model.BIAS_MEAN, 0.0])
-    starts = centre + _start_sigmas(scene) * rng.standard_normal((_CANDIDATES, model.SIZE))
+    starts = centre + _start_sigmas(scene) * rng.standard_normal((count, model.SIZE))
     if len(scene.lines):
-        starts[:, HEADING] = rng.uniform(-_QUARTER / 2, _QUARTER / 2, _CANDIDATES)
+        starts[:, HEADING] = rng.uniform(-_QUARTER / 2, _QUARTER / 2, count)
     return np.asarray(starts)
 
 

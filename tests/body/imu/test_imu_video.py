@@ -1,6 +1,7 @@
 """Sensors beside a video: the wearer, directions of bones in camera axes, and the fit with them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,28 @@ def test_fit_turns_shanks_to_what_the_sensors_measure_and_bridges_hidden_frames(
     assert errors[1][1] < 1.5 * errors[1][0] + 2 < errors[0][1]
     assert (fitted.sigma[hidden][:, 3] < 60).all()
     assert fitted.root[hidden, 2].min() > 3
+
+
+@pytest.mark.parametrize("drift", [0.0, 3e-4])
+def test_drift_of_the_clock_is_found_in_a_long_video(drift):
+    recording, *_ = walk(0.4, seconds=90.0, faster=0.001)
+    motion = solve_imus(recording, rate=RATE)
+    turn = multiply(from_matrix(np.diag([1.0, -1, -1])), about(np.array([0, 1.0, 0]), np.array(0.8)))
+    joints = rotate(turn, motion.joints - motion.joints[:, :1].mean(axis=0)) + np.array([0, 0, 4.0])
+    shanks = [
+        replace(sensor, times=sensor.times * (1 - drift))
+        for sensor in recording.sensors
+        if sensor.segment.endswith("shank")
+    ]
+    noisy = joints + np.random.default_rng(0).normal(0, 0.01, joints.shape)
+    times = motion.times + OFFSET
+    people = {1: VideoMotion(times, noisy, np.ones(len(times), bool))}
+    worn = worn_sensors(ImuRecording.of(shanks, "walk"), people, times)
+    assert worn.drift == pytest.approx(drift, abs=2e-5)
+    assert ("ppm" in worn.line) == (drift > 0)
+    off = worn.directions.directions[:, SHANKS] - unit(joints[:, [3, 6]] - joints[:, [2, 5]])
+    ends = np.degrees(np.linalg.norm(off, axis=-1)).mean(axis=1)
+    assert max(ends[:60].mean(), ends[-60:].mean()) < 3
 
 
 def test_too_few_frames_with_the_wearer_are_refused(truth):

@@ -420,7 +420,6 @@ def test_a_phone_sends_a_video_and_several_cameras_give_one_result(launch, video
             page.click("#several-cameras")
             page.locator("#clips li", has_text="2 cameras").locator("button", has_text="Open").click()
             page.wait_for_selector("#people label")
-            assert page.locator("#tools").is_hidden()
             show(page, 0.5)
             for camera in ("2", "1"):
                 page.select_option("#camera-choice", camera)
@@ -430,7 +429,25 @@ def test_a_phone_sends_a_video_and_several_cameras_give_one_result(launch, video
                 width, height = page.evaluate("studio.clip.size")
                 shown = np.array(page.evaluate("studio.clip.at(studio.frame).map((row) => row.points)"))
                 assert ((shown > 0) & (shown < [width, height])).mean() > 0.9
+            page.select_option("#camera-choice", "2")
+            page.wait_for_function("() => studio.clip.camera === 2 && studio.clip.at(studio.frame)")
+            use(page, "rename", name="Anna")
+            wrist = page.evaluate(
+                "() => studio.clip.at(studio.frame)[0].points[studio.clip.meta.skeleton.names.indexOf('left_wrist')]"
+            )
+            drag(page, wrist, (wrist[0] + 60, wrist[1] - 60))
+            assert page.evaluate("studio.clip.camera") == 2
+            state = page.evaluate("studio.project")
         (project,) = (one for one in ask(address, token, "/projects") if one["cameras"] == 2)
+        assert [edit["person"]["camera"] for edit in state["edits"]] == [2, 2]
+        here, out = folder / project["id"], tmp_path / "out"
+        call = [str(here / "clip.mp4"), str(here / "camera2.mp4"), "--config", "fast", "--no-overlay", "--quiet"]
+        call += ["--edits", str(here / "edits.json"), "--cache", str(folder / ".cache")]
+        assert main([*call, "--out", str(out)]) == 0
+        assert (out / "poses.npz").read_bytes() == (here / f"{state['result']}.npz").read_bytes()
+        corrected, first = load(out / "poses.npz"), load(here / "first.npz")
+        assert corrected.table.run.settings["names"] == {"1": "Anna"}
+        assert not np.array_equal(corrected.joints(), first.joints(), equal_nan=True)
         wanted = np.linalg.norm(
             np.diff(load(folder / project["id"] / "first.npz").joints()[:, :, [1, 4]], axis=2), axis=-1
         )

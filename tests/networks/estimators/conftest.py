@@ -1,18 +1,5 @@
 import av
 import pytest
-from pose_detectors.blazepose import BlazePoseDetector
-
-from pose.networks.estimators.blazepose import BlazePose
-
-
-@pytest.fixture(scope="session")
-def blazepose_detector(weights_dir):
-    return BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
-
-
-@pytest.fixture(scope="session")
-def blazepose(weights_dir):
-    return BlazePose(model=weights_dir / "blazepose-landmark-full.tflite")
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ export class Beside {
     this.overlay.show(people, [], null);
     this.scene.trails = trails(clip, frame);
     this.scene.cameraHeight = clip.meta.world ? clip.meta.floor : null;
-    this.scene.show(people.map(({ id, stage, sigma }) => ({ id, stage, sigma })), clip.meta.drawing, 1000 * clip.times[frame]);
+    this.scene.show(people.map(({ id, stage, sigma }) => ({ id, stage, sigma, name: clip.nameOf(id) })), clip.meta.drawing, 1000 * clip.times[frame]);
     element("other-time").value = frame;
     element("other-clock").textContent = `${clip.times[frame].toFixed(2)} s`;
   }

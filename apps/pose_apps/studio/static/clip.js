@@ -144,6 +144,10 @@ export class Clip {
     return portion.people.map((person) => new Row(person, frame - portion.first, this.meta.parts));
   }
 
+  nameOf(person) {
+    return this.people.find(({ id }) => id === person)?.name;
+  }
+
   // The place of a person in a frame, in the words of an edit; null if the person is not seen there.
   placeAt(frame, person) {
     const centre = this.at(frame)?.find(({ id }) => id === person)?.centre;

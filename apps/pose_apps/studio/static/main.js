@@ -46,8 +46,9 @@ class Studio {
     this.wanted = new URLSearchParams(location.hash.slice(1)).get("project");
   }
 
-  fail(error) {
+  fail(error, kind = "error") {
     element("message").textContent = error.message;
+    element("message").dataset.kind = kind;
     element("message").hidden = false;
   }
 
@@ -71,7 +72,7 @@ class Studio {
     element("camera-note").hidden = project.cameras === 1;
     await this.show(project.edits);
     if (project.problem) {
-      this.fail(new Error(project.problem));
+      this.fail(new Error(project.problem), "note");
     }
     element("take").open = false;
     this.describe();
@@ -264,7 +265,7 @@ class Studio {
     element("events").replaceChildren(new Option(`${events.length} events`, ""), ...events.map(({ name, side, time }) => (
       new Option(`${time.toFixed(2)} s ${side} ${name}`.replace("  ", " "), time))));
     element("camera-line").hidden = clip.meta.cameras.length === 0;
-    keep("camera-choice", clip.meta.cameras.map(({ name }, row) => new Option(name, row + 1)));
+    keep("camera-choice", clip.meta.cameras.map(({ number }, row) => new Option(number, row + 1)));
     const angles = [...new Set(clip.meta.angles.map((name) => name.replace(/^(left|right)_/, "")))];
     keep("angle", angles.map((name) => new Option(name.replaceAll("_", " "), name)));
   }
@@ -292,7 +293,7 @@ class Studio {
       const ghosts = this.before?.at(frame) ?? [];
       const joint = clip.meta.skeleton.names.indexOf(element("joint").value);
       this.overlay.show(people, this.draft.length ? ghosts : [], { person: this.person, joint });
-      const shown = people.map((row) => ({ id: row.id, stage: row.stage, sigma: row.sigma }));
+      const shown = people.map((row) => ({ id: row.id, stage: row.stage, sigma: row.sigma, name: clip.nameOf(row.id) }));
       this.scene.trails = trails(clip, frame);
       this.scene.cameraHeight = clip.meta.world ? clip.meta.floor : null;
       this.scene.show(shown, clip.meta.drawing, 1000 * clip.times[frame]);

@@ -17,7 +17,7 @@ function button(text, action) {
 export class Queue {
   // open(project), changed(projects), failed(error).
   constructor({ open, changed, failed }) {
-    Object.assign(this, { open, changed, failed, sending: new Map(), chosen: [], projects: [], presets: {} });
+    Object.assign(this, { open, changed, failed, sending: new Map(), line: Promise.resolve(), chosen: [], projects: [], presets: {} });
     element("files").addEventListener("change", (event) => {
       this.take([...event.target.files]);
       event.target.value = "";
@@ -94,17 +94,19 @@ export class Queue {
     }
   }
 
-  // Shows the progress of a file.
+  // Sends a file after those before it, and shows its progress.
   async sent(file, send) {
     const show = (share) => {
-      this.sending.set(file.name, share);
+      this.sending.set(file, share);
       this.draw();
     };
-    show(0);
+    show(null);
+    const sent = this.line.then(() => send(show));
+    this.line = sent.catch(() => {});
     try {
-      return await send(show);
+      return await sent;
     } finally {
-      this.sending.delete(file.name);
+      this.sending.delete(file);
       this.poll();
     }
   }
@@ -163,7 +165,8 @@ export class Queue {
 
   draw() {
     const focused = document.activeElement?.dataset?.key;
-    const sent = [...this.sending].map(([name, share]) => this.item(name, `sending, ${Math.round(100 * share)} %`, share));
+    const sent = [...this.sending].map(([{ name }, share]) => (
+      this.item(name, share === null ? "waiting to be sent" : `sending, ${Math.round(100 * share)} %`, share)));
     const items = [...this.projects].reverse().map((project) => {
       const { id, state, problem, progress } = project;
       const name = project.cameras > 1 ? `${project.name} (${project.cameras} cameras)` : project.name;

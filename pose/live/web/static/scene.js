@@ -274,12 +274,12 @@ export class Scene {
     }));
   }
 
-  drawName(camera, { id, stage }) {
+  drawName(camera, { id, stage, name }) {
     const head = stage[this.hello.head];
     const place = this.project(camera, [head[0], head[1], head[2] + 0.28]);
     if (place !== null) {
       const size = Math.max(13, 0.032 * Math.min(this.canvas.width, this.canvas.height));
-      pill(this.context, String(id), place[0], Math.max(place[1], 0.75 * size), size, personColour(this.hello.colours, id));
+      pill(this.context, name ?? String(id), place[0], Math.max(place[1], 0.75 * size), size, personColour(this.hello.colours, id));
     }
   }
 }

@@ -81,10 +81,9 @@ def _errors(network: LifterNetwork, condition: str, settings: LaboratorySettings
                 parts[name].append(measure(joints, batch.joints[batch.valid]))
         for name, errors in parts.items():
             of_body[name][body.group] = float(np.concatenate(errors).mean())
-    results = {}
+    results: dict[str, float] = {}
     for name, errors_by_body in of_body.items():
-        key = f"{condition}{name}"
-        results |= _means(key, errors_by_body)
+        results |= _means(f"{condition}{name}", errors_by_body)
     return results
 
 
