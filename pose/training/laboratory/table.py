@@ -103,9 +103,11 @@ def _by_seed(records: RecordsByCondition, key: str) -> dict[str, dict[str, float
 
 
 def _by_body(records: RecordsByCondition, key: str) -> dict[str, dict[str, float]]:
-    """Return the means over seeds of the results `key@LABORATORY SUBJECT` of each condition by body."""
+    """Return the means over common seeds of the results `key@LABORATORY SUBJECT` of each condition by body."""
+    common = set.intersection(*({record.seed for record in some} for some in records.values()))
     found = {}
-    for name, some in records.items():
+    for name, all_seeds in records.items():
+        some = [record for record in all_seeds if record.seed in common]
         bodies = {result for record in some for result in record.results if f"{key}@" in result and " " in result}
         values = {body: [record.results.get(body) for record in some] for body in sorted(bodies)}
         known = {body: [value for value in each if value is not None] for body, each in values.items()}

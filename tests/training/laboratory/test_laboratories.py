@@ -60,7 +60,7 @@ def test_networks_are_compared_by_seed_and_by_body():
 
     records = {
         "one": [record("one", 0, [10.0, 20.0]), record("one", 1, [30.0, 40.0])],
-        "other": [record("other", 0, [12.0, 26.0]), record("other", 1, [32.0, 46.0])],
+        "other": [record("other", 0, [12.0, 26.0]), record("other", 1, [32.0, 46.0]), record("other", 2, [99.0, 99.0])],
     }
     titles, _, first, second = format_table(experiment, records).splitlines()
     assert titles.endswith("paired over seeds | exact 2D: difference to one, paired over bodies |")
