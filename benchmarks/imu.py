@@ -59,7 +59,9 @@ def errors(clip: Clip, number: int, lifter: Lifter, segments: list[str], standin
     if ((batch.scores[0] > 0.05).any(axis=1) & ~hidden).sum() < 2 * FPS:
         return None
     camera = Camera(batch.intrinsics[0], True, (int(batch.image_size[0, 0]), int(batch.image_size[0, 1])))
-    recording = simulate(fast[:, :17], segments, np.random.default_rng(1000 + number), standing=standing, clock=CLOCK_S)
+    recording = simulate(
+        fast[:, :17], segments, np.random.default_rng(1000 + number), standing=standing, clock=CLOCK_S, hinged=True
+    )
     true = batch.joints[0].astype(np.float64)
     rows = []
     for scores in (batch.scores[0], np.where(hidden[:, None], 0, batch.scores[0])):

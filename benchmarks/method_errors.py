@@ -166,6 +166,13 @@ def metric_rows(values: Values) -> list[dict[str, str]]:
     return rows
 
 
+def merged(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows of the table with those measured now in place of earlier ones."""
+    with METRIC_ERRORS.open(encoding="utf-8", newline="") as file:
+        earlier = {row["metric"]: row for row in csv.DictReader(file)}
+    return [row for _, row in sorted((earlier | {row["metric"]: row for row in rows}).items())]
+
+
 def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
     """The table of the page."""
     lines = ["| metric | sd | values, people | held out: inside |", "|---|---|---|---|"]
@@ -178,8 +185,22 @@ def metric_lines(rows: list[dict[str, str]], held_out: Values) -> list[str]:
             for error, spread in zip(errors, held_out["observations", name, person], strict=True)
         ]
         shown = f"{100 * sd:.3g} %" if row["relative"] == "1" else row["sd"]
-        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {sum(inside)} of {len(inside)} |")
+        covered = f"{sum(inside)} of {len(inside)}" if inside else "earlier measurement"
+        lines.append(f"| {name} | {shown} | {row['values']}, {row['people']} | {covered} |")
     return lines
+
+
+def metric_section(rows: list[dict[str, str]], held_out: Values) -> list[str]:
+    """The section of the page."""
+    return [
+        "## Metrics",
+        "",
+        "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
+        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
+        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
+        "",
+        *metric_lines(rows, held_out),
+    ]
 
 
 def add_joints(one: Seen, values: Values) -> None:
@@ -313,13 +334,7 @@ def page(
         + ", ".join(f"{100 * share:.0f} % ({kind})" for kind, share in covered.items())
         + " of the recorded values.",
         "",
-        "## Metrics",
-        "",
-        "Standard deviation of the error of a metric of one walk, exercise or jump (the bound of 95 % of the errors, "
-        "divided by 1.96; of the person with the widest) with known body height, in the metric's unit or in percent of "
-        "its value; and how many recorded values of the people held out the 95 % intervals contain.",
-        "",
-        *metric_lines(metrics, held_out),
+        *metric_section(metrics, held_out),
         "",
         "## Joints",
         "",
@@ -378,6 +393,9 @@ def main() -> None:
         parser.add_argument(f"--{source}", type=Path)
     parser.add_argument("--jumps", type=lambda text: [Path(one) for one in text.split(",")])
     parser.add_argument("--read", type=lambda text: [Path(one) for one in text.split(",")])
+    parser.add_argument(
+        "--only-metrics", action="store_true", help="with --read: leave the tables of angles and joints"
+    )
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--views", type=int, default=4)
@@ -387,9 +405,15 @@ def main() -> None:
         return
     if options.read:
         kept, held_out, counts = read(options.read)
-        rows, metrics = error_rows(kept), metric_rows(kept)
-        write_table(METHOD_ERRORS, rows)
+        rows, metrics = error_rows(kept), merged(metric_rows(kept))
         write_table(METRIC_ERRORS, metrics)
+        if options.only_metrics:
+            head, _, tail = options.page.read_text(encoding="utf-8").partition("## Joints")
+            section = "\n".join(metric_section(metrics, held_out))
+            text = f"{head.partition('## Metrics')[0].rstrip()}\n\n{section}\n\n## Joints{tail}"
+            options.page.write_text(text, encoding="utf-8")
+            return
+        write_table(METHOD_ERRORS, rows)
         options.page.write_text(page(rows, metrics, kept, held_out, counts), encoding="utf-8")
         return
     clips = [trial.clip for trial in gait_trials(options.gait)] if options.gait else []

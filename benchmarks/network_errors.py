@@ -45,7 +45,7 @@ class Series:
     def at(self, rng: np.random.Generator, times: F64) -> tuple[F32, F32]:
         """Return errors (K, 17, 2) and scores (K, 17) at times (K,), from a random moment on, to and fro, or mirrored.
 
-        A series that is mirrored has left and right exchanged.
+        A series that is mirrored has left and right swapped.
         """
         length = float(self.times[-1])
         folded = np.abs((times - times[0] + rng.uniform(0, 2 * length)) % (2 * length) - length)

@@ -56,7 +56,6 @@ OTHERS = {
     "Thunder": "--estimator movenet-thunder",
     "full, mirrored": "--estimator blazepose --mirrored-crops",
     "heavy": "--estimator blazepose-heavy",
-    "full and Thunder": "--estimator blazepose --ensemble movenet-thunder",
     "full and Thunder, 10 Hz": "--estimator blazepose --ensemble movenet-thunder --keypoint-rate 10",
     "heavy and Thunder": "--estimator blazepose-heavy --ensemble movenet-thunder",
 }

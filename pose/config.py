@@ -283,6 +283,16 @@ def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
     return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
+def for_each_camera(config: PipelineConfig, count: int) -> PipelineConfig:
+    """Return `config` with the threads for the networks of each of `count` recorded cameras.
+
+    They do not depend on the free memory, since networks round differently with other numbers of threads.
+    """
+    from pose.utils.device import resolve_device
+
+    return with_threads(config, min(count, available_cores()) if resolve_device(config.device) == "cpu" else 1)
+
+
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose import analysis
-from pose.config import PipelineConfig, WorldConfig, with_threads
+from pose.config import PipelineConfig, WorldConfig, for_each_camera
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.export.result import Result, load
@@ -362,7 +362,7 @@ def several(
     heights = height if height is None or isinstance(height, Mapping) else {None: height}
     setup = known_setup(paths, cameras, offsets=offsets, heights=heights)
     workers = camera_workers(len(paths), "auto" if pipeline is None else pipeline.config.device)
-    pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
+    pipeline = pipeline or Pipeline(for_each_camera(PipelineConfig(), len(paths)))
     with RecordedCameras(paths, pipeline, setup, workers=workers, edits=given_edits(edits)) as recorded:
         for problem in [*(each for camera in recorded.track() for each in camera.problems), *recorded.problems]:
             warnings.warn(problem, PoseWarning, stacklevel=2)

@@ -15,6 +15,7 @@ from pose.structures.types import F64
 RATE = 60.0  # Hz
 STANDING_S, TURNING_S = 1.0, 0.5
 _UP = np.array([0.0, 0.0, 1.0])
+_STRAIGHT = 0.25  # bend at which the knee's axis counts as much as that of the pelvis
 _EARTH_FROM_WORLD = from_axes(np.array([1.0, 0, 0]), _UP, np.array([0.0, -1.0, 0.0]))  # y up to z up
 
 
@@ -28,6 +29,7 @@ def simulate(
     drift: tuple[float, float] = (0.5, 2.0),
     disturbed: float = 0.5,
     clock: float = 0.0,
+    hinged: bool = False,
 ) -> ImuRecording:
     """Return a recording of sensors on some segments.
 
@@ -40,11 +42,12 @@ def simulate(
         drift: Lowest and highest drift of the heading, degrees/min.
         disturbed: Probability of a magnetic disturbance.
         clock: Time in s of the first sample of `points`.
+        hinged: Whether shanks turn about themselves as the axis of the knee does; otherwise as the pelvis does.
     """
     times = clock + np.arange(len(points)) / RATE
     sensors = []
     for segment in segments:
-        q = orientation(points, segment)
+        q = orientation(points, segment, hinged)
         noise = vector(np.radians(tissue_degrees / 3**0.5) * smooth_noise(rng, len(q), 0.15))
         q, own = multiply(q, noise), times
         if standing:
@@ -65,13 +68,18 @@ def simulate(
     return ImuRecording.of(sensors, "simulated")
 
 
-def orientation(points: F64, segment: str) -> F64:
+def orientation(points: F64, segment: str, hinged: bool = False) -> F64:
     """Return the orientation (T, 4) of a segment: y against its bone, x to the left as the pelvis."""
     end = H36M17.index(ENDS[segment][-1])
     start = next(a for a, b in H36M17.edges if b == end)
     y = unit(points[:, start] - points[:, end])
     left = _left(points)
     x = unit(left - dot(left, y)[:, None] * y)
+    if hinged and segment.endswith("_shank"):  # the axis of the knee, as far as it bends
+        hip = H36M17.index(f"{segment.split('_')[0]}_hip")
+        bend = cross(unit(points[:, start] - points[:, hip]), y)
+        bend *= np.sign(dot(bend, x))[:, None]
+        x = unit(bend + _STRAIGHT * x)
     return from_axes(x, y, cross(x, y))
 
 

@@ -1,11 +1,15 @@
 """Calibration without the cameras that do not fit the others."""
 
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
 
 from pose.errors import PoseError
 from pose.multiview.calibrate import Known
 from pose.multiview.clocks import ClockHint
+from pose.multiview.identities import merge_tracks
 from pose.multiview.linking import MisfitError
 from pose.multiview.rig import MAX_GOOD_RESIDUAL, Rig, find_rig
 from pose.multiview.types import ViewCamera, ViewTrack, relative_cameras
@@ -70,6 +74,47 @@ def find_fitting_rig(
                 notes.append(f"{wrong}; it is left out, as the others fit better without it")
                 rig, kept = better, without
         return Fitting(replace(rig, notes=[*notes, *rig.notes]), kept)
+
+
+class Calibrations:
+    """Keeps the last calibration, for runs with the same tracks, such as those that only change names or heights."""
+
+    def __init__(self) -> None:
+        self._key = b""
+        self._found: Fitting | None = None
+
+    def find(
+        self,
+        tracks: Sequence[ViewTrack],
+        initial_cameras: Sequence[ViewCamera],
+        names: Sequence[str],
+        known: Known,
+        hints: Sequence[ClockHint] = (),
+    ) -> Fitting:
+        """Find a rig as `find_fitting_rig` does; the same input is calibrated once."""
+        key = _digest(tracks, initial_cameras, (names, known, hints))
+        if self._found is None or key != self._key:
+            found = find_fitting_rig(tracks, initial_cameras, names, known, hints)
+            self._key, self._found = key, replace(found, rig=replace(found.rig, people=[]))  # frees the tracks
+            return found
+        kept, rig = self._found.kept, self._found.rig
+        own = [replace(track, camera=kept.index(track.camera)) for track in tracks if track.camera in kept]
+        rows = {(track.camera, track.number): row for row, track in enumerate(own)}
+        people = [merge_tracks(own, [rows[pair] for pair in pairs]) for pairs in rig.tracks]
+        return replace(self._found, rig=replace(rig, people=people))
+
+
+def _digest(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera], others: object) -> bytes:
+    """Return a hash of what a calibration depends on."""
+    total = hashlib.sha256(repr(others).encode())
+    parts: list[ViewTrack | ViewCamera] = [*tracks, *cameras]
+    for one in parts:
+        for entry in fields(one):
+            value = getattr(one, entry.name)
+            total.update(
+                np.ascontiguousarray(value).tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            )
+    return total.digest()
 
 
 def _fit(found_with: Callable[[list[int]], Rig], indices: list[int]) -> Rig | None:

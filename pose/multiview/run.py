@@ -14,6 +14,7 @@ import numpy as np
 from pose.errors import PoseError, UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
 from pose.multiview.collect import collect_tracks
+from pose.multiview.fitting import Calibrations
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
 from pose.multiview.types import ViewTrack
@@ -88,6 +89,7 @@ class RecordedCameras:
         folder: Path | None = None,
         workers: int = 1,
         edits: Sequence[Edit] = (),
+        calibrations: Calibrations | None = None,
     ) -> None:
         """Take note of what is to be done.
 
@@ -101,10 +103,12 @@ class RecordedCameras:
             folder: Folder for temporary files; None for the system's temporary folder.
             workers: Number of threads, each of which processes one camera at a time.
             edits: Corrections by a user. With a cache of the 2D, only 3D and cameras are computed.
+            calibrations: Keeps the calibration for further runs; None keeps none.
         """
         self.videos, self.names, self._setup = videos, camera_names(videos), setup
         self._pipeline, self._cache, self.stop = pipeline, cache, stop or threading.Event()
         self._progress, self._folder, self._workers, self._edits = progress, folder, workers, edits
+        self._calibrations = calibrations
         self._stack = ExitStack()
         self.cameras: list[CameraResults] = []
 
@@ -153,7 +157,8 @@ class RecordedCameras:
             PoseError: If the cameras cannot be calibrated.
         """
         plans = {camera.index: camera.plan for camera in self.cameras if camera.plan is not None}
-        self.scene = find_scene([camera.run for camera in self.cameras], self.names, self._setup, plans)
+        runs = [camera.run for camera in self.cameras]
+        self.scene = find_scene(runs, self.names, self._setup, plans, self._calibrations)
         size = self.scene.rig.cameras[0].size
         videos = [self.videos[index] for index in self.scene.kept]
         info = self._pipeline.run_info(", ".join(videos), self.scene.line.fps, size)

@@ -16,7 +16,7 @@ from pose.multiview.corrections import (
     vertical_of,
     without_deleted,
 )
-from pose.multiview.fitting import find_fitting_rig
+from pose.multiview.fitting import Calibrations, find_fitting_rig
 from pose.multiview.motions import (
     ADULT_LOG_SIGMA,
     FusedTimes,
@@ -88,7 +88,13 @@ class RigScene:
     corrections: Corrections = field(default_factory=Corrections)  # what these edits say, by id of the person
 
 
-def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given, edits: Plans | None = None) -> RigScene:
+def find_scene(
+    runs: Sequence[CameraRun],
+    names: Sequence[str],
+    given: Given,
+    edits: Plans | None = None,
+    calibrations: Calibrations | None = None,
+) -> RigScene:
     """Find cameras and the motion of all people, at the given scale.
 
     Args:
@@ -96,6 +102,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given, ed
         names: Names of the cameras.
         given: What is known about the cameras.
         edits: Edits by a user, by index of the camera.
+        calibrations: Keeps the calibration for further runs; None keeps none.
 
     Raises:
         PoseError: If the cameras cannot be calibrated.
@@ -111,7 +118,8 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given, ed
     calibrated = given.cameras is not None
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
     hints = clock_hints([first_run.wave for first_run in runs], [first_run.recorded for first_run in runs])
-    found = find_fitting_rig([track for run in runs for track in run.tracks], initial_cameras, names, known, hints)
+    find = find_fitting_rig if calibrations is None else calibrations.find
+    found = find([track for run in runs for track in run.tracks], initial_cameras, names, known, hints)
     rig, kept = replace(found.rig, notes=[*given.notes, *found.rig.notes]), found.kept
     if given.distance is not None:
         *pair, metres = given.distance

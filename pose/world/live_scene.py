@@ -76,7 +76,7 @@ class SceneSolver:
         self._up, self._measured, self._background = up, measured, background
         self._thread: threading.Thread | None = None
         self._found: Ground | None = None
-        self._seconds = 0.0  # duration of the last solution in a thread
+        self._seconds = 0.0  # processor time of the last solution in a thread
 
     @property
     def pause(self) -> float:
@@ -109,9 +109,9 @@ class SceneSolver:
         works = {number: people[number].work() for number in chosen}
 
         def work() -> None:
-            begin = time.monotonic()
+            begin = time.thread_time()
             self._found = self._solved(works, lines, focal_known, before)
-            self._seconds = time.monotonic() - begin if self._background else 0.0
+            self._seconds = time.thread_time() - begin if self._background else 0.0
 
         if not self._background:
             work()

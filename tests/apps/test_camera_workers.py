@@ -8,7 +8,7 @@ import pytest
 from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
-from pose.config import PipelineConfig, with_threads
+from pose.config import PipelineConfig, for_each_camera
 from pose.errors import PoseError
 from pose.functions import several
 from pose.multiview import run as run_module
@@ -86,14 +86,14 @@ def test_duplicate_camera_videos_are_rejected(clips, pipeline, tmp_path):
 
 @pytest.mark.parametrize(
     ("cores", "megabytes", "workers", "threads"),
-    [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
+    [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2), (4, 100.0, 1, 1)],
 )
 def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
     for module in ("pose.multiview.run", "pose.config"):
         monkeypatch.setattr(f"{module}.available_cores", lambda: cores)
     monkeypatch.setattr("pose.multiview.run.available_megabytes", lambda: megabytes)
     assert camera_workers(3, "cpu") == workers
-    assert with_threads(PipelineConfig(threads=2), workers).threads == threads
+    assert for_each_camera(PipelineConfig(threads=2), 3).threads == threads  # whatever the memory
 
 
 def test_gpu_uses_one_camera_worker(monkeypatch):

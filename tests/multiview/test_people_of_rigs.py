@@ -9,6 +9,7 @@ import scenes
 
 from pose.multiview.calibrate import Known
 from pose.multiview.corrections import vertical_of
+from pose.multiview.fitting import Calibrations
 from pose.multiview.motions import stature_of
 from pose.multiview.rig import find_rig
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
@@ -143,3 +144,19 @@ def test_edits_of_any_camera_change_people_and_world(monkeypatch, filmed):
     found = vertical_of(plain.rig, {1: plan_of(drawn=[ends])}, leaning)
     normal = np.cross(*(np.column_stack([camera.unproject(ends), np.ones(2)]) @ camera.rotation))
     assert abs(found @ normal / np.linalg.norm(normal)) < 0.01  # the line is vertical now
+
+
+def test_the_same_tracks_are_calibrated_once(filmed, monkeypatch):
+    views, tracks = filmed
+    cameras, known, calls = scenes.exact(views), Known(poses=True, clocks=True), []
+    rig = find_rig(tracks, cameras, NAMES, known)
+    monkeypatch.setattr("pose.multiview.fitting.find_rig", lambda *args: calls.append(args) or rig)
+    calibrations = Calibrations()
+    first, again = (calibrations.find(tracks, cameras, NAMES, known) for _ in range(2))
+    assert len(calls) == 1
+    for one, other in zip(first.rig.people, again.rig.people, strict=True):
+        assert one.keys() == other.keys()
+        assert all(np.array_equal(one[camera].keypoints, other[camera].keypoints) for camera in one)
+    moved = [*tracks[:-1], replace(tracks[-1], keypoints=tracks[-1].keypoints + np.float32(0.1))]
+    calibrations.find(moved, cameras, NAMES, known)
+    assert len(calls) == 2

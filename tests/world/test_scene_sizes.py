@@ -203,3 +203,10 @@ def test_a_vertical_at_a_found_focal_length_keeps_the_uncertainty_from_before(be
     first = Ground(World(np.eye(3), 0.0, before, sigma, focal=1.2), {}, {})
     world = refound(first, Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {})).world
     assert (world.sigma_degrees, world.focal, world.found_by) == (expected, 1.2, "lines")
+
+
+def test_evidence_that_is_not_a_number_decides_nothing():
+    broken = replace(person(0, 5), centres=np.full((4, 3), np.nan))
+    found = solve([broken], 0.0)
+    assert np.isfinite(found.up).all()
+    assert math.degrees(found.up_sigma) > 15

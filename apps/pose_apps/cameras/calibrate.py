@@ -66,13 +66,15 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     target = target / CAMERAS_FILE if target.is_dir() else target
     check_target(target, videos, overwrite=config.overwrite)
-    from pose.config import with_threads
+    from pose.config import for_each_camera
     from pose.multiview.run import camera_workers
 
     workers = camera_workers(len(videos), networks.device)
     setup = setup_of(videos, config, config.height, refine=True)
     with open_cache_of(config.cache, config.cache_size) as cache, ExitStack() as stack:
-        pipeline = make_pipeline(with_threads(networks, workers), config.cache, quiet=config.quiet, loaded=loaded)
+        pipeline = make_pipeline(
+            for_each_camera(networks, len(videos)), config.cache, quiet=config.quiet, loaded=loaded
+        )
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)
         interrupts = stack.enter_context(Interrupts(context.handles_interrupts))
         tallies = defaultdict[str, Tally](Tally)

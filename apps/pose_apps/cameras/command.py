@@ -61,11 +61,11 @@ def run_several(
     check_several(config)
     chosen = camera_videos(videos, cameras.cameras)
     config = replace(config, out=config.out or str(joint_folder(videos)))
-    from pose.config import with_threads
+    from pose.config import for_each_camera
     from pose.multiview.run import camera_workers  # loads NumPy
 
     workers = camera_workers(len(chosen), pipeline_config.device)
-    threads = with_threads(pipeline_config, workers)
+    threads = for_each_camera(pipeline_config, len(chosen))
     networks = partial(make_pipeline, threads, config.cache, quiet=config.quiet, loaded=loaded)
     with open_cache_of(config.cache, config.cache_size) as cache:
         context = RunContext(partial(with_progress_bar, quiet=config.quiet), warn, cache)

@@ -75,8 +75,9 @@ class Jobs:
         self._task: asyncio.Task[dict[str, Any]] | None = None
         self.progress: dict[str, dict[str, Any]] = {}  # by id of the project
         self.solver, self._runner = WorkerProcess(), WorkerProcess()
-        self._copier, self._copying = WorkerProcess(), asyncio.Lock()
-        self._prepared: set[str] = set()  # ids of projects whose videos are copied, or were
+        self._copier, self._copies = WorkerProcess(), False
+        self._uncopied: list[Project] = []  # projects whose videos may need copies, the next one last
+        self._copied: set[str] = set()  # ids of projects that need no further copy
         self._background: set[asyncio.Task[None]] = set()
 
     def warm(self, worker: WorkerProcess, preset: str = "") -> None:
@@ -91,18 +92,24 @@ class Jobs:
     def prepare(self, project: Project) -> None:
         """Get ready for the page of a project: load what corrections need, and copy its videos."""
         self.warm(self.solver, project.preset)
-        if project.id not in self._prepared:
-            self._prepared.add(project.id)
-            self._in_background(self._copy(project))
+        if project.id not in self._copied:
+            self._uncopied = [one for one in self._uncopied if one is not project] + [project]
+            if not self._copies:
+                self._copies = True
+                self._in_background(self._copy())
 
-    async def _copy(self, project: Project) -> None:
-        """Copy the videos that the page cannot play, or in which it finds frames slowly; one project after another."""
-        async with self._copying:
+    async def _copy(self) -> None:
+        """Copy videos that need it (`pose_apps.studio.preview`), those of the project that was opened last first."""
+        while self._uncopied:
+            project = self._uncopied.pop()
+            self._copied.add(project.id)
             for number, clip in enumerate(project.clips, 1):
                 if not (target := project.preview(number)).is_file():
                     with suppress(PoseError):  # the page plays the video as it is
                         await self._copier.ask({"do": "preview", "video": str(clip), "target": str(target)})
-            await self._copier.stop()
+            if not self._uncopied:
+                await self._copier.stop()
+        self._copies = False
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         self._background.add(task := asyncio.create_task(work))

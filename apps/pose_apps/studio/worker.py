@@ -17,8 +17,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.config import WorldConfig, load_preset
+from pose.config import WorldConfig, for_each_camera, load_preset
 from pose.errors import PoseError
+from pose.multiview.fitting import Calibrations
 from pose.pipeline import Pipeline
 from pose.structures.camera import Camera
 from pose.utils.shown import in_brief
@@ -27,7 +28,7 @@ from pose_apps.support.world import steps_of
 
 MAX_ANALYSED = 20_000  # maximum number of frames whose events are found when a clip is opened
 MAX_EVENTS = 5000  # maximum number of events of the analysis
-LOW_PRIORITY = 15  # of copies of videos, as for `nice`
+LOW_PRIORITY = 5  # of copies of videos, as for `nice`
 REPORT_INTERVAL_S = 0.2  # minimum time between two reports of progress, s
 Report = Callable[[Mapping[str, Any]], None]
 
@@ -37,6 +38,7 @@ class StudioWorker:
 
     def __init__(self) -> None:
         self._pipeline: tuple[str, Pipeline] | None = None
+        self._calibrations = Calibrations()
 
     def process(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         """Run a video or write files, as `request["do"]` says; return the answer."""
@@ -98,7 +100,6 @@ class StudioWorker:
 
     def _run_cameras(self, request: Mapping[str, Any], report: Report) -> dict[str, Any]:
         """Run the videos of several cameras that filmed the same moment."""
-        from pose.config import with_threads
         from pose.multiview.run import RecordedCameras, camera_workers, known_setup
         from pose.results.cache import open_cache
         from pose.results.edits import parse_edits
@@ -108,14 +109,14 @@ class StudioWorker:
         begun, videos, height = time.perf_counter(), request["videos"], request.get("height")
         setup = known_setup(videos, None, heights=None if height is None else {None: float(height)})
         workers = camera_workers(len(videos), "auto")
-        pipeline = Pipeline(with_threads(load_preset(request["preset"]), workers), lazy=True)
+        pipeline = Pipeline(for_each_camera(load_preset(request["preset"]), len(videos)), lazy=True)
         progress, frames, total = _reporter(report, begun), itertools.count(1), _frames_of(videos)
         watched = counted(lambda count, of: progress(next(frames), total))
         with (
             open_cache(request["cache"]) as cache,
             RecordedCameras(
                 videos, pipeline, setup, cache=cache, progress=watched, workers=workers,
-                edits=parse_edits(request["edits"]),
+                edits=parse_edits(request["edits"]), calibrations=self._calibrations,
             ) as run,
         ):  # fmt: skip
             problems = [problem for camera in run.track() for problem in camera.problems]

@@ -60,6 +60,10 @@ _MAX_FRAMES = 600  # in the calibration
 _CORRELATED_S = 1.0  # for which errors of lifted directions last
 _HEADING_S = 1.5  # standard deviation of the weights over time of a sensor's heading
 _HEADING_SIGMA = np.radians(6.0)  # of a sensor's heading
+_MIN_BEND, _MIN_RATIO = (
+    np.radians(12.0),
+    6.0,
+)  # RMS of the bend of a hinge, and ratio of variances in and across its plane
 _NEAR_S = 0.05  # between frames with the person that count as the same
 _MIN_SEEN = 15  # frames that show the wearer
 _MIN_SCORE = 0.05  # of a detected keypoint
@@ -98,8 +102,10 @@ def find_worn(recording: ImuRecording, offset: float | None = None) -> FindWorn:
                 rows.setdefault(number, []).append((result.time, *row))
         people = {number: VideoMotion(*map(np.array, zip(*row, strict=True))) for number, row in rows.items()}
         worn = worn_sensors(recording, people, np.array(times), offset, run.up)
-        in_frames = np.einsum("tba,tsb->tsa", run.turns, worn.directions.directions)
-        return replace(worn, directions=replace(worn.directions, directions=in_frames))
+        measured, hinges = worn.directions, worn.directions.hinges
+        assert hinges is not None
+        in_frames, hinges = (np.einsum("tba,tsb->tsa", run.turns, one) for one in (measured.directions, hinges))
+        return replace(worn, directions=replace(measured, directions=in_frames, hinges=hinges))
 
     return found
 
@@ -229,6 +235,12 @@ def measured_directions(
         angles = _headings(used, own, in_earth[:, bones], planes[:, bones], motion.times[seen], at)
         return rotate(about(_EARTH_UP, angles), directions)
 
+    def headed(at: F64) -> F64:
+        q = recording.orientations(np.clip(at, first, last) - offset)
+        own = rotate(turned, mounted)
+        angles = _headings(used, own, in_earth[:, bones], planes[:, bones], motion.times[seen], at)
+        return multiply(about(_EARTH_UP, angles), np.stack([q[segment] for segment, _ in used], axis=1))
+
     directions = np.zeros((len(times), len(H36M17.edges), 3))
     sigma = np.full(directions.shape[:2], np.inf)
     inside = (times >= first) & (times <= last)
@@ -255,7 +267,36 @@ def measured_directions(
         directions[np.ix_(rows, free)] = rotate(to_camera, np.einsum("tca,tbc->tba", axes, found[:, free]))
         sigma[np.ix_(rows, free)] = spread[:, free]
     sensors = np.isin(np.arange(len(H36M17.edges)), bones)
-    return BoneDirections(times, directions, sigma, sensors)
+    hinges = np.zeros(directions.shape)
+    rows = np.flatnonzero(inside)
+    for place, (segment, bone) in enumerate(used):
+        parent = next((b for b, (_, end) in enumerate(H36M17.edges) if end == H36M17.edges[bone][0]), None)
+        if not segment.endswith("_shank") or parent is None:
+            continue
+        axis = _hinge(rotate(inverse(headed(motion.times[seen])[:, place]), in_earth[:, parent]), mounted[place])
+        if axis is not None:
+            hinges[rows, parent] = rotate(to_camera, rotate(headed(times[rows])[:, place], axis))
+    return BoneDirections(times, directions, sigma, sensors, hinges)
+
+
+def _hinge(parent: F64, own: F64) -> F64 | None:
+    """Return the axis (3,) of the hinge between two bones, in the axes of the sensor on the second one.
+
+    Args:
+        parent: (N, 3) directions of the first bone by the video, in these axes.
+        own: (3,) direction of the second bone.
+    """
+    across = np.stack([unit(cross(own, np.eye(3)[np.abs(own).argmin()])), np.zeros(3)])
+    across[1] = cross(own, across[0])
+    flat, weight = parent @ across.T, np.ones(len(parent))
+    values, vectors = np.zeros(2), np.eye(2)
+    for _ in range(_STEPS):
+        values, vectors = np.linalg.eigh(np.einsum("n,ni,nj->ij", weight, flat, flat) / weight.sum())
+        weight = 1 / (1 + (flat @ vectors[:, 0] / _PLANE_SIGMA) ** 2)
+    if values[1] < max(_MIN_BEND**2, _MIN_RATIO * values[0]):
+        return None
+    result: F64 = across.T @ vectors[:, 0]
+    return result
 
 
 def _bones() -> list[tuple[str, int]]:

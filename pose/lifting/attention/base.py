@@ -66,13 +66,10 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
     Returns:
         Two (B, T, head_dim/2) tensors: the cosines and the sines.
     """
-    omega_K = torch.logspace(
-        math.log10(2 * math.pi * SLOWEST_HZ),
-        math.log10(2 * math.pi * FASTEST_HZ),
-        head_dim // 2,
-        dtype=torch.float64,
-        device=times_BT.device,
-    )
+    # No torch.logspace: exporters compute it in single precision, an error that grows with the time.
+    steps, ratio = max(head_dim // 2 - 1, 1), FASTEST_HZ / SLOWEST_HZ
+    omegas = [2 * math.pi * SLOWEST_HZ * ratio ** (k / steps) for k in range(head_dim // 2)]
+    omega_K = torch.tensor(omegas, dtype=torch.float64, device=times_BT.device)
     angles_BTK = times_BT.to(torch.float64)[..., None] * omega_K
     return angles_BTK.cos().to(dtype), angles_BTK.sin().to(dtype)
 

@@ -17,6 +17,7 @@ from pose.structures.stages import LifterStage
 from pose.structures.types import F64, I64, Flags
 
 _CAUCHY_SCALE = 3.0  # scale of the Cauchy loss in standard deviations
+_HINGE_SIGMA = np.radians(5.0)  # of a bone across the axis of the joint at its end
 _HIDDEN_SPREAD = 8.0  # factor on the corrections' standard deviations where the person is not detected
 _RADIUS_68 = 1.14  # variance of an axis of two, times this and two: square of the radius with 68 %
 
@@ -38,12 +39,15 @@ class BoneDirections:
         directions: (T, B, 3) unit vectors from the first to the second joint of each bone, in camera axes.
         sigma: (T, B) rad, standard deviation about each axis across the bone; inf where nothing was measured.
         sensors: (B,) whether a sensor is on the bone; directions of others follow from these.
+        hinges: (T, B, 3) axes of the joint at the end of a bone, across which the bone lies, in camera axes; 0 where
+            unknown. None without.
     """
 
     times: F64
     directions: F64
     sigma: F64
     sensors: Flags
+    hinges: F64 | None = None
 
     def joints_at(self, times: F64) -> Flags:
         """Return the joints (K, 17) at the end of a bone that a sensor measures at times (K,) s."""
@@ -57,7 +61,9 @@ class BoneDirections:
         rows, near = nearest(self.times, times, 0.1)
         known = near[:, None] & (self.sensors | hidden[:, None])
         precision = np.where(known & np.isfinite(self.sigma[rows]), self.sigma[rows], np.inf) ** -2.0
-        return BoneTarget(self.directions[rows], precision, np.where(hidden, _HIDDEN_SPREAD, 1.0))
+        hinges = np.zeros((len(times), *self.directions.shape[1:])) if self.hinges is None else self.hinges[rows]
+        spread = np.where(hidden, _HIDDEN_SPREAD, 1.0)
+        return BoneTarget(self.directions[rows], precision, spread, hinges * near[:, None, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +123,15 @@ class BoneTarget:
     directions: F64  # (K, B, 3)
     precision: F64  # (K, B) 1/rad^2; 0 where nothing was measured
     spread: F64  # (K,) factors on the standard deviations of the corrections
+    hinges: F64  # (K, B, 3) axes of hinges; 0 where unknown
 
     def cost(self, bones: Bones, points: F64) -> float:
         """Return half the sum of the squared residuals at points (K, N, 3) m, with a Cauchy loss."""
         off = bones.measure(points)[1] - self.directions
         scale = _CAUCHY_SCALE**2
-        return float(0.5 * scale * np.log1p((off * off).sum(axis=-1) * self.precision / scale).sum())
+        lean = (bones.measure(points)[1] * self.hinges).sum(axis=-1) / _HINGE_SIGMA
+        squares = (off * off).sum(axis=-1) * self.precision, lean**2
+        return float(sum(0.5 * scale * np.log1p(square / scale).sum() for square in squares))
 
     def add(self, bones: Bones, frames: F64, right: F64, points: F64) -> None:
         """Add the residuals to the points' normal equations (K, N, 3, N, 3) and (K, N, 3), in place."""
@@ -131,7 +140,12 @@ class BoneTarget:
         weight = self.precision / (1 + (off * off).sum(axis=-1) * self.precision / _CAUCHY_SCALE**2)
         slope = (np.eye(3) - along[..., :, None] * along[..., None, :]) / np.maximum(length, 1e-2)[..., None, None]
         blocks = weight[..., None, None] * (slope @ slope)
-        bones.add_blocks(frames, right, blocks, weight[..., None] * (slope @ off[..., None])[..., 0])
+        pull = weight[..., None] * (slope @ off[..., None])[..., 0]
+        lean = (along * self.hinges).sum(axis=-1)
+        weight = _HINGE_SIGMA**-2 / (1 + (lean / _HINGE_SIGMA) ** 2 / _CAUCHY_SCALE**2)
+        across = (slope @ self.hinges[..., None])[..., 0]
+        blocks += weight[..., None, None] * across[..., :, None] * across[..., None, :]
+        bones.add_blocks(frames, right, blocks, pull + (weight * lean)[..., None] * across)
 
     def followed(self, bones: Bones, points: F64) -> F64:
         """Return points (K, N, 3) m whose measured bones have the measured directions, and unchanged lengths."""

@@ -56,6 +56,7 @@ FLOOR_SIGMA_M = 0.03  # of the ground under one person who stands on the floor
 RAISED_M, RAISED_SIGMA_M = 0.8, 0.8  # height of the ground under people who stand on something
 RAISED, UNRELATED = 0.08, 0.04  # probabilities of people on something, and of people who do not fit at all
 _LEVEL_ITERATIONS = 3
+_IMPOSSIBLE = -1e9  # logarithm of the density where it is not a number, as for people behind the camera
 _MAX_ELEMENTS = 16_000  # candidates x people x feet that are computed together, which limits the memory
 _UNRELATED_SIGMA_M = 4.0  # of the ground under people who do not fit
 
@@ -140,7 +141,8 @@ class SceneModel:
         """Return the logarithm (B,) of the unnormalised posterior density."""
         most = max(16, _MAX_ELEMENTS // max(self._feet.shape[0] * self._feet.shape[1], 1))
         parts = [self._log_posterior(candidates[at : at + most]) for at in range(0, len(candidates), most)]
-        return np.concatenate(parts)
+        result = np.concatenate(parts)
+        return np.where(np.isfinite(result), result, _IMPOSSIBLE)
 
     def _log_posterior(self, candidates: F64) -> F64:
         ups = self.ups(candidates)

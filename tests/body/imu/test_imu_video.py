@@ -24,6 +24,7 @@ from pose.structures.skeletons import H36M17
 MODELS = Path(__file__).parents[3] / "pose" / "models"
 RATE = 30.0
 OFFSET = 2.7
+THIGHS = [H36M17.edges.index((1, 2)), H36M17.edges.index((4, 5))]
 SHANKS = [H36M17.edges.index((2, 3)), H36M17.edges.index((5, 6))]
 
 
@@ -129,6 +130,36 @@ def test_fit_turns_shanks_to_what_the_sensors_measure_and_bridges_hidden_frames(
     assert errors[1][1] < 1.5 * errors[1][0] + 2 < errors[0][1]
     assert (fitted.sigma[hidden][:, 3] < 60).all()
     assert fitted.root[hidden, 2].min() > 3
+
+
+def test_axes_of_the_knees_turn_thighs_that_lean_along_the_line_of_sight(truth):
+    times, joints, recording = truth
+    turn = about(np.array([0, 1.0, 0]), np.array(-0.8))  # the walker is seen from the side
+    joints = rotate(turn, joints - joints.mean(axis=(0, 1))) + np.array([0, 0, 4.0])
+    wrong = joints.copy()
+    for hip, knee, ankle in ((1, 2, 3), (4, 5, 6)):
+        lean = about(np.array([1.0, 0, 0]), np.radians(12.0))
+        wrong[:, knee] = joints[:, hip] + rotate(lean, joints[:, knee] - joints[:, hip])
+        wrong[:, ankle] += wrong[:, knee] - joints[:, knee]
+    seen = np.ones(len(times), bool)
+    measured = measured_directions(recording, VideoMotion(times, joints, seen), times, OFFSET)
+    axes = measured.hinges[5:-5, THIGHS]
+    along = unit(joints[:, [2, 5]] - joints[:, [1, 4]])
+    assert np.abs(dot(axes, along[5:-5])).mean() < np.sin(np.radians(3))
+    matrix = np.array([[900.0, 0, 500], [0, 900.0, 500], [0, 0, 1]])
+    observed = Sequence2D(
+        project(joints, matrix).astype(np.float32), np.ones((len(times), 17), np.float32), times,
+        Camera(matrix, True, (1000, 1000)), "h36m17",
+    )  # fmt: skip
+    lifted = Sequence3D(
+        (wrong - wrong[:, :1]).astype(np.float32), wrong[:, 0].astype(np.float32),
+        np.full((len(times), 17), 60, np.float32), times,
+    )  # fmt: skip
+    errors = []
+    for given in (replace(measured, hinges=None), measured):
+        fitted = fit_motion(lifted, observed, None, given)
+        errors.append(degrees(unit(fitted.joints[:, [2, 5]] - fitted.joints[:, [1, 4]]).astype(float), along).mean())
+    assert errors[1] < 0.4 * errors[0]
 
 
 @pytest.mark.parametrize("drift", [0.0, 3e-4])
