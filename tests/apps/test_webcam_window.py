@@ -49,7 +49,7 @@ class Session:
 
 
 class Pipeline:
-    config, device, skeleton = PipelineConfig(lifter="stream"), "cpu", H36M17
+    config, device, skeleton, intrinsics = PipelineConfig(lifter="stream"), "cpu", H36M17, None
 
     def session(self, size):
         return Session()

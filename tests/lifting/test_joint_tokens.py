@@ -320,7 +320,7 @@ def test_higher_step_cost_reduces_steps():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"tokens": "words"}, "'words' is not one of frames, joints, hierarchical"),
+        ({"tokens": "words"}, "'words' is not one of frames, joints, "),
         ({"residual": "long"}, "'long' is not one of plain, highway, none"),
         ({"skeleton_mask": True}, "needs tokens: joints or hierarchical"),
         ({"tokens": "hierarchical", "depth": 1}, "a depth of at least 2"),

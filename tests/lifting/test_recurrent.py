@@ -171,7 +171,7 @@ def test_a_stream_exports_to_onnx(model, tmp_path, make_walk):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"model": "magic"}, "'magic' is not one of transformer, rnn"),
+        ({"model": "magic"}, "'magic' is not one of transformer, "),
         ({"model": "lstm", "attention": "local"}, "attention: only for transformers"),
         ({"model": "lstm", "heads": 2}, "heads: only for transformers"),
         ({"model": "gru", "norm": "none", "init": "t-fixup"}, "which model gru does not have"),

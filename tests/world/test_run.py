@@ -3,6 +3,7 @@
 import tracemalloc
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
 from pose.world.clean import clean
+from pose.world.ground import find_world
 from pose.world.run import PlacedRun, doubtful_tracks
 from pose.world.store import SeenPeople
 
@@ -129,7 +131,7 @@ class Again:
 def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
     """Three people one after another, then nine, each three seconds; few candidates, which take memory per person."""
     monkeypatch.setattr("pose.utils.row_file.MEMORY_BYTES", 0)
-    monkeypatch.setattr("pose.world.scene.solve._CANDIDATES", 16)
+    monkeypatch.setattr("pose.world.scenes.find_world", partial(find_world, candidates=16))
     results = results_of({1: (*filmed(walking(3.0), turn=90, distance=12)[:2], set(range(90)))})
 
     def peak(count):
