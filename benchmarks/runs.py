@@ -16,10 +16,13 @@ Result = dict[str, NDArray[Any]]
 
 def run(clip: Path, options: str, folder: Path, *, overlay: bool = False) -> tuple[Result, float, float]:
     """Run `pose-run` on a clip; return its result, its time and its processor time in s."""
-    fixed = ["--cache", "off", "--overlay" if overlay else "--no-overlay", "--quiet", "--formats", "npz", "--overwrite"]
+    formats = "npz,overlay" if overlay else "npz"
+    fixed = ["--cache", "off", "--quiet", "--formats", formats, "--overwrite"]
     words = [sys.executable, "-c", POSE_RUN, str(clip), *fixed, *options.split(), "--out", str(folder / "out")]
     before, start = processor_seconds(), time.perf_counter()
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seconds, processor = time.perf_counter() - start, processor_seconds() - before
+    if overlay != (folder / "out" / "overlay.mp4").exists():
+        raise RuntimeError("the overlay was not written as asked")
     with np.load(folder / "out" / "poses.npz") as arrays:
         return dict(arrays), seconds, processor
