@@ -207,7 +207,7 @@ def update_page(page: Path, experiments: Mapping[str, Experiment], folder: Path)
     text = page.read_text(encoding="utf-8")
     pattern = re.compile(r"<!-- pose-lab: ([\w-]+) -->\n.*?" + re.escape(END), re.DOTALL)
     names = [match[1] for match in pattern.finditer(text)]
-    if not names:
+    if not names and TOTAL not in text:
         raise UsageError(f"{page}: contains no {BEGIN.format('NAME')} ... {END}")
     for name in names:
         if name not in experiments:
