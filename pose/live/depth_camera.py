@@ -100,7 +100,7 @@ class DepthCamera:
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """See `pose.live.sources.LiveSource.frames`."""
-        begin, first = time.monotonic(), None
+        begin, first, last = time.monotonic(), None, -1.0
         index = 0
         while not (stop.is_set() or self._closed.is_set()):
             pair = self._next()
@@ -111,6 +111,9 @@ class DepthCamera:
                 continue
             first = pair.time if first is None else first
             at = pair.time - first
+            if at <= last:  # Open3D may give a frame twice
+                continue
+            last = at
             if self._is_bag and stop.wait(min(max(0.0, begin + at - time.monotonic()), _MAX_WAIT_S)):
                 return
             with self._lock:
