@@ -5,7 +5,10 @@ import json
 import numpy as np
 
 from pose.body.sensors import azure
+from pose.errors import PoseError
 from pose.structures.skeletons import H36M17
+from pose.video.depth import open_depth
+from tests.mutations import damaged, try_mutations
 
 FRAMES = 40
 TIMES = np.arange(FRAMES) / 30
@@ -164,3 +167,21 @@ def write_bvh(path, joints):
             row += [f"{value:.5f}" for value in local] + ["0", "0", "0"]
         lines.append(" ".join(row))
     path.write_text("\n".join(lines) + "\n")
+
+
+def check_damaged_depths(content, target):
+    """Sixty damaged copies of a file of depth images, written to `target`, are read or refused in one line."""
+    refused = []
+
+    def check(data):
+        target.write_bytes(damaged(data, content))
+        try:
+            depth = open_depth(target)
+            for at in range(len(depth.times)):
+                assert depth.read(at).dtype == np.float32
+        except PoseError as error:
+            refused.append(str(error))
+
+    try_mutations(check, 60)
+    assert len(refused) > 10
+    assert not any("\n" in one for one in refused)
