@@ -63,9 +63,7 @@ OTHERS = {
     "full": "--estimator blazepose",
     "lite": "--estimator blazepose-lite",
     "Thunder": "--estimator movenet-thunder",
-    "full, mirrored": "--estimator blazepose --mirrored-crops",
     "heavy": "--estimator blazepose-heavy",
-    "full and Thunder, 10 Hz": "--estimator blazepose --ensemble movenet-thunder --keypoint-rate 10",
     "heavy and Thunder": "--estimator blazepose-heavy --ensemble movenet-thunder",
 }
 TURNS = {

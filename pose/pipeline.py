@@ -309,7 +309,7 @@ class Pipeline:
                 yield from self.run(opened, stop=stop)
             return
         session = self.session(source.info.size, source.info.focal_35mm)
-        frames = prefetch(source, self.times, stop or threading.Event())
+        frames = prefetch(map(session.with_cut, source), self.times, stop or threading.Event())
         tracked = ahead(_tracked(session, frames), "track")
         with closing(ahead(_with_background(session, tracked), "background")) as people:
             yield from session.finished(people)
@@ -418,10 +418,10 @@ class Pipeline:
             return Result.of(stack.enter_context(run))
 
 
-def _tracked(session: Session, frames: Generator[Frame, None, None]) -> Iterator[TrackedFrame]:
+def _tracked(session: Session, frames: Generator[tuple[Frame, bool | None], None, None]) -> Iterator[TrackedFrame]:
     with closing(frames):
-        for frame in frames:
-            yield from session.tracked(frame)
+        for frame, cut in frames:
+            yield from session.tracked(frame, cut=cut)
     yield from session.tracked(None)
 
 

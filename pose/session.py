@@ -24,6 +24,7 @@ from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.tracking.config import TrackingConfig
 from pose.tracking.corrections import CorrectedFrames
+from pose.tracking.cuts import CutDetector
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.one_pass import OnePassPeople
@@ -91,6 +92,7 @@ class Session:
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[tuple[bool, bool], Overlay] = {}
+        self._cuts = CutDetector()
         self._between = BetweenSamples() if pipeline.config.keypoint_rate and not pipeline.live else None
         self._pipeline = pipeline
         self.camera = pipeline.camera(image_size, focal_35mm)
@@ -160,7 +162,14 @@ class Session:
             yield from self._between.push(result)
         yield from self._between.flush()
 
-    def tracked(self, frame: Frame | None) -> list[TrackedFrame]:
+    def with_cut(self, frame: Frame) -> tuple[Frame, bool | None]:
+        """Return the next frame, and whether it begins another scene; None where `tracked` finds this out.
+
+        Call it with every frame, in order; it may run in another thread.
+        """
+        return frame, None if self._between is None else self._cuts.is_cut(frame.image)
+
+    def tracked(self, frame: Frame | None, *, cut: bool | None = None) -> list[TrackedFrame]:
         """Detect and track people at the configured rate; return the frames that are final in 2D, oldest first.
 
         Offline, frames between samples are not complete (`People.sampled`) before `pose.lifting.between` fills them.
@@ -168,6 +177,7 @@ class Session:
 
         Args:
             frame: The next frame; None at the end of the stream.
+            cut: Whether it begins another scene; None if it is not known.
 
         Raises:
             UsageError: If the image size differs from that of the session, or the time does not increase.
@@ -178,7 +188,7 @@ class Session:
         if frame is not None:
             self._incoming.check(frame)
         with self._network_lock, self._times.measure("track"), shared_uploads():
-            frames = sampled.flush() if frame is None else sampled.push(frame)
+            frames = sampled.flush() if frame is None else sampled.push(frame, cut=cut)
             if self._corrected is not None:
                 frames = [one for each in frames for one in self._corrected.push(each)]
                 frames += self._corrected.flush() if frame is None else []
