@@ -27,9 +27,9 @@ WINDOW = 144  # approximate number of instants in a window, including margins
 MARGIN = 12  # instants at each end of a window that are solved, but not returned
 WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
-# Factor on sigma per median residual of the 2D in standard deviations, since 2D errors last for many frames, which the
-# solver assumes to be independent; its limits; and that of a person whom no two cameras see.
-INFLATION, MIN_INFLATION, MAX_INFLATION, ALONE = 1.05, 0.5, 3.0, 1.4
+# Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors of
+# cameras, and one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
+INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.47, 0.7, 1.4
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
 LIFTED_SHARE = 0.7  # share of the lifter's sigma for joints that only the lifter places in the trunk
@@ -200,8 +200,7 @@ def _inflation(solution: _Solution, cameras: CameraBatch) -> F64:
         (cameras_of > 1).sum(axis=(-2, -1)), 1
     )
     left = 1 - 1.5 / np.maximum(seen, 2)
-    factor = np.clip(INFLATION * median / np.sqrt(left), MIN_INFLATION, MAX_INFLATION)
-    return np.where(np.isfinite(median), factor, ALONE)
+    return np.where(np.isfinite(median), INFLATION + INFLATION_BY_RESIDUAL * median / np.sqrt(left), ALONE)
 
 
 def _fused(observed: Observed, cameras: CameraBatch, points: F64, variances: F64, inflation: F64) -> Fused:
