@@ -27,8 +27,8 @@ WINDOW = 144  # approximate number of instants in a window, including margins
 MARGIN = 12  # instants at each end of a window that are solved, but not returned
 WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
-# Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors of
-# cameras, and one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
+# Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors
+# of cameras, one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
 INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.47, 0.7, 1.4
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
