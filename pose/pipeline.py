@@ -310,7 +310,7 @@ class Pipeline:
             return
         session = self.session(source.info.size, source.info.focal_35mm)
         frames = prefetch(map(session.with_cut, source), self.times, stop or threading.Event())
-        tracked = ahead(_tracked(session, frames), "track")
+        tracked = ahead(_tracked(session, frames), "track", count=2)  # each has an image
         with closing(ahead(_with_background(session, tracked), "background")) as people:
             yield from session.finished(people)
 

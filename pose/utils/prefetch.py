@@ -31,8 +31,9 @@ def ahead(
     stop: threading.Event | None = None,
     reading: Callable[[], AbstractContextManager[None]] = nullcontext,
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    count: int = PREFETCHED_FRAMES,
 ) -> Generator[Item, None, None]:
-    """Yield items that a background thread takes up to `PREFETCHED_FRAMES` items ahead.
+    """Yield items that a background thread takes up to `count` items ahead.
 
     Args:
         items: The items; what the thread has not taken at the end is left there.
@@ -40,8 +41,9 @@ def ahead(
         stop: Event after which no further item is taken.
         reading: Returns the context in which the thread takes an item.
         waiting: Returns the context in which an item is awaited.
+        count: Maximum number of items that wait.
     """
-    ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
+    ready: queue.Queue[Item | BaseException | None] = queue.Queue(count)
     consumer_stopped = threading.Event()
 
     def put(item: Item | BaseException | None) -> None:
