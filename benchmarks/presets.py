@@ -59,7 +59,6 @@ REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-c
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
     "full, every frame": "--estimator blazepose --keypoint-rate 0",
-    "full, 30 Hz": "--estimator blazepose --keypoint-rate 30",
     "full": "--estimator blazepose",
     "lite": "--estimator blazepose-lite",
     "Thunder": "--estimator movenet-thunder",
