@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import av
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-SKIPPED = ("DEFAULT", "NONREF", "BIDIR")  # frames that FFmpeg does not decode, by `Source.thinning`
+# Frames that FFmpeg does not decode, by `Source.thinning`.
+SKIPPED: tuple[Literal["DEFAULT", "NONREF", "BIDIR"], ...] = ("DEFAULT", "NONREF", "BIDIR")
 FALLBACK_FPS = 25.0  # for streams without a declared rate, as in FFmpeg
 MAX_MISSING_END_S = 0.5  # s, maximum time from the end of the last frame to the declared end of a complete video
 MAX_MISSING_END_WITH_SOUND_S = 2.0  # s, the same for files with sound, which is often longer than the video
