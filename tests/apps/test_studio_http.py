@@ -16,7 +16,7 @@ import pytest
 from mutations import one_line
 from pose_apps.studio.command import main
 from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
-from pose_apps.studio.exports import Exports
+from pose_apps.studio.exports import ResultExporter
 from pose_apps.studio.jobs import Jobs
 from pose_apps.studio.preview import is_quick, write_preview
 from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
@@ -413,7 +413,7 @@ def test_a_report_is_shown_without_access_to_the_studio(projects, monkeypatch):
         (folder / "report.html").write_text("<script>1</script>")
         return [folder / "report.html"]
 
-    monkeypatch.setattr(Exports, "written", written)
+    monkeypatch.setattr(ResultExporter, "written", written)
 
     report = of(projects, "/results/first/exports/report?show=1")
     headers = served(projects, lambda request: request("GET", report, headers_only=True))
@@ -439,7 +439,7 @@ def test_blender_gets_the_characters(projects, tmp_path, monkeypatch):
         (folder / "x.glb").write_bytes(b"glTF")
         return [folder / "x.glb"]
 
-    monkeypatch.setattr(Exports, "written", written)
+    monkeypatch.setattr(ResultExporter, "written", written)
 
     async def ask(request):
         about = (await request("GET", "/api/v1"))[1]

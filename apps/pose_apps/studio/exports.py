@@ -26,7 +26,7 @@ SHOWN_POLICY = (
 
 
 @dataclass
-class Exports:
+class ResultExporter:
     """Writes results in other formats, in a process of its own."""
 
     projects: Projects
@@ -84,7 +84,7 @@ class Exports:
         return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
-class Player:
+class LivePlayer:
     """Plays one result at a time to other programs, in a process of its own."""
 
     def __init__(self) -> None:

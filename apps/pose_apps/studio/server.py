@@ -20,7 +20,7 @@ from pose.utils.json_types import check_type
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
 from pose_apps.studio import data
-from pose_apps.studio.exports import Exports, Player
+from pose_apps.studio.exports import LivePlayer, ResultExporter
 from pose_apps.studio.jobs import Jobs
 from pose_apps.studio.projects import (
     DONE,
@@ -64,7 +64,7 @@ class Studio:
     def __post_init__(self) -> None:
         self._guard = Guard(self.options.settings)
         self._jobs = Jobs(str(self.projects.folder / ".cache"))
-        self._exports, self._player = Exports(self.projects, self._jobs), Player()
+        self._exports, self._player = ResultExporter(self.projects, self._jobs), LivePlayer()
         self._uploads = Uploads(self.projects, self._jobs, self.options.max_gigabytes)
         self._phone = Phone(self._uploads, self._phone_page) if self.options.phone else None
         self._static = {entry.name: entry.read_bytes() for entry in (files("pose_apps.studio") / "static").iterdir()}

@@ -22,7 +22,7 @@ _MIN_RATIO = 6.0  # of variances in and across the plane of a hinge
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedBones:
     """S bones in N frames that show the person who wears the sensors."""
 
     times: F64  # (N,) s
@@ -39,7 +39,7 @@ class _Prior:
     shared: float  # number of frames that have one error
 
 
-def calibrate_mounting(observed: Observed, standing: F64, up: F64 | None) -> tuple[F64, F64]:
+def calibrate_mounting(observed: ObservedBones, standing: F64, up: F64 | None) -> tuple[F64, F64]:
     """Return the rotation (4,) from earth to camera, and the bones (S, 3) in the axes of their sensors.
 
     Args:
@@ -51,7 +51,7 @@ def calibrate_mounting(observed: Observed, standing: F64, up: F64 | None) -> tup
     shared = max(1.0, CORRELATED_S * len(times) / max(times[-1] - times[0], 1e-3))
     level_up, up_sigma = (_CAMERA_UP, _LEVEL_SIGMA) if up is None else (up, _UP_SIGMA)
     prior = _Prior(standing, level_up, up_sigma, max(1.0, shared / every))
-    observed = Observed(*(getattr(observed, name)[::every] for name in Observed.__slots__))
+    observed = ObservedBones(*(getattr(observed, name)[::every] for name in ObservedBones.__slots__))
     turned, seen = observed.turned, observed.directions
     best: tuple[float, F64, F64] = np.inf, np.zeros(4), np.zeros(3)
     level = from_matrix(np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]]))  # earth's z is the camera's -y
@@ -70,7 +70,7 @@ def calibrate_mounting(observed: Observed, standing: F64, up: F64 | None) -> tup
     return best[1], best[2]
 
 
-def _refined(to_camera: F64, mounted: F64, observed: Observed, prior: _Prior) -> tuple[F64, F64, float]:
+def _refined(to_camera: F64, mounted: F64, observed: ObservedBones, prior: _Prior) -> tuple[F64, F64, float]:
     """Refine a calibration by Gauss-Newton steps with Cauchy weights; also return its cost."""
     count, size = len(mounted), 3 + 3 * len(mounted)
     planes, standing, up_sigma = observed.planes, prior.standing, prior.up_sigma

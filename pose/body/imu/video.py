@@ -24,7 +24,7 @@ from pose.body.imu.mounting import (
     EARTH_UP,
     OUTLIER,
     PLANE_SIGMA,
-    Observed,
+    ObservedBones,
     calibrate_mounting,
     hinge_axis,
 )
@@ -217,7 +217,7 @@ def measured_directions(
     turned = np.stack([raw[segment] for segment, _ in used], axis=1)  # (N, S, 4)
     standing = _standing(recording, used)
     to_camera, mounted = calibrate_mounting(
-        Observed(motion.times[seen], turned, motion.directions[seen][:, bones], motion.planes[seen][:, bones]),
+        ObservedBones(motion.times[seen], turned, motion.directions[seen][:, bones], motion.planes[seen][:, bones]),
         standing,
         up,
     )
