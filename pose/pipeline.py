@@ -142,10 +142,12 @@ class Pipeline:
         first.config = replace(self.config, camera=FIXED_CAMERA)
         sets = min(count, available_cores()) if self.device == "cpu" and self._own_detector is None else 1
         config = with_threads(first.config, sets)
-        others = [
-            Pipeline(config, intrinsics=self._intrinsics, live=self.live, lazy=not self.live) for _ in range(sets - 1)
+        own = [first] if config == first.config else []
+        own += [
+            Pipeline(config, intrinsics=self._intrinsics, live=self.live, lazy=not self.live)
+            for _ in range(sets - len(own))
         ]
-        return [[first, *others][index % sets] for index in range(count)]
+        return [own[index % sets] for index in range(count)]
 
     @classmethod
     def from_preset(
