@@ -1,5 +1,6 @@
 """Shared fixtures. `shared` is the folder of real clips, weights and motion capture that lies beside the checkout."""
 
+import gc
 import os
 import signal
 import sys
@@ -38,6 +39,16 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(NOT_SHARED)
     return SHARED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Leave modules and tests, which live to the end, out of garbage collection: a twentieth of all time."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)
