@@ -4,9 +4,11 @@
 
 Two files are played at their own rate in a loop, as `pose-webcam --source A --source B --cameras FILE` does: by default
 the two views of two people at 60 frames/s and 1088 x 1920 px with their calibration. The first five seconds do not
-count. Latency is that from the time at which a frame is due to its fused people. A calibration from the people and the
-scene solver are part of the run. Times mean something on an idle machine only, so the load is printed, too.
+count. Latency is that from the time at which a frame is due to its fused people. Estimates of the clocks and the scene
+are part of the run. Times mean something on an idle machine only, so the load is printed, too.
 """
+
+import pose_apps.webcam  # noqa: F401, I001 - as in the command, before NumPy is imported
 
 import argparse
 import os
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, for_each_camera
 from pose.live import open_live
 from pose.live.several.loop import SeveralLoop
 from pose.pipeline import Pipeline
@@ -33,7 +35,7 @@ def main() -> None:
     folder = options.shared / "videos" / "two-people"
     sources = options.source or [str(folder / f"view-{name}.mp4") for name in "ab"]
     cameras = options.cameras if options.source else folder / "calibration.json"
-    pipeline = Pipeline(PipelineConfig(lifter="sliding"), live=True)
+    pipeline = Pipeline(for_each_camera(PipelineConfig(lifter="sliding"), len(sources)), live=True)
     opened = [open_live(source, loop=True) for source in sources]
     begin = time.monotonic()
     with SeveralLoop(pipeline, opened, world=True, cameras=cameras) as loop:

@@ -24,6 +24,7 @@ from pose.live.mailbox import Mailbox
 from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
 from pose.live.sources import Captured, LiveSource, Played, Reconnecting
+from pose.live.thinning import Thinning
 from pose.pipeline import Pipeline
 from pose.session import Session
 from pose.structures.types import FrameResult, People
@@ -34,9 +35,7 @@ from pose.world.measured import DepthImages
 BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine
 MAX_BACKLOG_BYTES = 1 << 27  # of the images of these frames, of which one always waits
 LIFTER_BACKLOG = 2
-# Every so many frames, a source leaves out frames that cost decoding if more than the second share is dropped anyway,
-# until less than the first share is.
-THINNING_FRAMES, MIN_DROPPED, MAX_DROPPED = 30, 0.2, 0.6
+MIN_STEP = 0.9  # of two frames for the networks, relative to the interval at `LiveLoop.max_fps`
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
 CAPTURE_JOIN_SECONDS = 0.5  # maximum wait for the capture thread, which may block on a dead camera
@@ -64,6 +63,7 @@ class LiveLoop(Loop):
         config: LiveConfig = DEFAULTS,
         *,
         backlog: int = BACKLOG,
+        counts: bool = True,
         world: Steps | bool | None = None,
         depth: DepthImages | None = None,
     ) -> None:
@@ -74,6 +74,7 @@ class LiveLoop(Loop):
             config: Settings of pose prediction: the prediction time, and how long occluded people are predicted. By
                 default, only occluded people are predicted.
             backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
+            counts: Whether to count repetitions.
             world: Settings of the world coordinates; True for the defaults, None or False for camera coordinates.
             depth: Depth images at the times of the source's images, which give sizes, distances and the vertical.
 
@@ -83,6 +84,7 @@ class LiveLoop(Loop):
         super().__init__()
         self.source: LiveSource = source
         self.config = config
+        self.max_fps = math.inf  # frames/s for the networks, at most; may change while the loop runs
         self.ahead = Horizon.parse(config.ahead, pipeline.config.lookahead)
         self._steps = Steps() if world is True else world or None
         self._depth = depth
@@ -97,7 +99,7 @@ class LiveLoop(Loop):
         self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
         self._stopping = threading.Event()
         self._paused = threading.Event()
-        self._counter = RepetitionCounter()
+        self._counter = RepetitionCounter() if counts else None
         self._refined: RefinedFrames | None = None  # frames of the current stream; None if its lifter does not refine
         self._frames_in = 0
         self._captured_at = math.nan  # when the newest frame was captured
@@ -203,20 +205,21 @@ class LiveLoop(Loop):
 
     def _capture(self) -> None:
         """Queue the images of the source, in the capture thread."""
-        arrived = dropped = 0
+        thinning, put_at = Thinning(), -math.inf
         for captured in self.source.frames(self._stopping):
             if self._stopping.is_set():
                 break
-            arrived += 1
-            if arrived % THINNING_FRAMES == 0 and isinstance(self.source, Played | Reconnecting):
-                share, dropped = (self._capture_queue.dropped - dropped) / THINNING_FRAMES, self._capture_queue.dropped
-                if not MIN_DROPPED < share < MAX_DROPPED:
-                    self.source.thin(share >= MAX_DROPPED)
             self._captured_at = monotonic()
+            if isinstance(self.source, Played | Reconnecting):
+                lag = self._captured_at - captured.at
+                self.source.thin(thinning.level(captured.at, lag, self._capture_queue.dropped))
             if self.paused:
                 continue
             with self._lock:  # frames that arrive while the loop stops are neither counted as captured nor as dropped
-                self._frames_in += self._capture_queue.put(captured)
+                if captured.at - put_at < MIN_STEP / self.max_fps:
+                    self._frames_in, self._capture_queue.dropped = self._frames_in + 1, self._capture_queue.dropped + 1
+                elif self._capture_queue.put(captured):
+                    self._frames_in, put_at = self._frames_in + 1, captured.at
 
     def _find_people(self) -> None:
         """Track people in the queued images, in the 2D thread. A new image size or pipeline begins a new stream."""
@@ -256,7 +259,7 @@ class LiveLoop(Loop):
                 world_text, motion = stream.world.status_text(info), stream.world.motion
             result = self._predict_for_display(result, captured.at)
             image, done, final = captured.frame.image, monotonic(), self._refined is None
-            counts = self._counter.add(result)
+            counts = {} if self._counter is None else self._counter.add(result)
             live = LiveResult(image, result, skeleton, captured.at, done, stream, info, motion, final, counts)
             with self._delivery_lock, self._lock:
                 self._people, self._world_text = here, world_text

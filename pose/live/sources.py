@@ -110,9 +110,9 @@ class Played:
                 return
             offset = last + 1 / self.fps
 
-    def thin(self, thinned: bool) -> None:
-        """See `Source.thinned`."""
-        self._source.thinned = thinned
+    def thin(self, level: int) -> None:
+        """See `Source.thinning`."""
+        self._source.thinning = level
 
     def close(self) -> None:
         """See `LiveSource.close`."""
@@ -160,10 +160,10 @@ class Reconnecting:
                     return
             self._reopen(stop)
 
-    def thin(self, thinned: bool) -> None:
-        """See `Source.thinned`."""
+    def thin(self, level: int) -> None:
+        """See `Source.thinning`."""
         if self._reading is not None:
-            self._reading.thinned = thinned
+            self._reading.thinning = level
 
     def _refresh(self) -> None:
         """Reconnect if the open source was not read for more than a second."""

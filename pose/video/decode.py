@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import chain, pairwise
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import av
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
+# Frames that FFmpeg does not decode, by `Source.thinning`.
+SKIPPED: tuple[Literal["DEFAULT", "NONREF", "BIDIR"], ...] = ("DEFAULT", "NONREF", "BIDIR")
 FALLBACK_FPS = 25.0  # for streams without a declared rate, as in FFmpeg
 MAX_MISSING_END_S = 0.5  # s, maximum time from the end of the last frame to the declared end of a complete video
 MAX_MISSING_END_WITH_SOUND_S = 2.0  # s, the same for files with sound, which is often longer than the video
@@ -221,10 +223,14 @@ class StreamSource(Source):
 
     def late_frames(self) -> Iterator[LateFrame]:
         """See `Source.late_frames`."""
-        decoding = None if self._recording is not None else self._claim_pass()
-        if decoding is None:
+        if self._recording is not None or self.closed:
             return super().late_frames()
-        shown = self._first_pass(decoding, LateRGB(self._layout))
+        decoding, late = self._claim_pass(), LateRGB(self._layout)
+        if decoding is not None:
+            shown = self._first_pass(decoding, late)
+        else:
+            decoding = self._reopen()
+            shown = self._upright_frames(decoding, iter(decoding), late, [])
         return (LateFrame(image, index, time) for index, (image, time) in enumerate(shown))
 
     def _claim_pass(self) -> DecodingPass | None:
@@ -335,7 +341,7 @@ class StreamSource(Source):
         for frame in frames:
             if self.closed:
                 break
-            decoding.stream.codec_context.skip_frame = "NONREF" if self.thinned else "DEFAULT"
+            decoding.stream.codec_context.skip_frame = SKIPPED[self.thinning]
             if backlog.drops(decoding.waited):
                 self.left_out += 1
                 continue

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from pose.structures.types import U8, Frame
@@ -96,8 +95,9 @@ class Source(ABC):
     arrived: float | None = None
     left_out: int = 0  # number of frames of a live source that were dropped because they were outdated
     closed: bool = False  # whether `close()` was called
-    # Whether frames on which no others depend may be left out from now on, which saves up to half of the decoding.
-    thinned: bool = False
+    # Frames that may be left out from now on, which saves decoding. 0: none, 1: those on which no others depend, about
+    # half; 2: all that are predicted from later frames, about three quarters.
+    thinning: int = 0
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
@@ -128,9 +128,7 @@ class Source(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

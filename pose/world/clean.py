@@ -33,7 +33,7 @@ from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
-from pose.world.ground import Ground, find_world, refound
+from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
@@ -140,15 +140,21 @@ def clean(
 ) -> tuple[World, dict[int, Cleaned]]:
     """Estimate the world of people by track id, and transform each person to it; without frames no gaps are filled."""
     steps = steps or Steps()
-    works = {number: prepare(number, person, frames, steps) for number, person in people.items()}
-    lines = evidence_from(steps.lines, [0.0], 0, steps.path)
-    found = find_world(works, steps.up, camera_known=steps.focal_known, lines=lines)
-    if found.world.focal != 1.0:
-        every = np.unique(np.concatenate([person.times for person in people.values()]))
-        steps = at_focal(steps, every if frames is None else frames, found.world.focal)
-        works = {number: prepare(number, person, frames, steps) for number, person in people.items()}
+    assumed = steps
+
+    def prepared(steps: Steps) -> tuple[dict[int, Work], Steps]:
+        return {number: prepare(number, person, frames, steps) for number, person in people.items()}, steps
+
+    def find(run: tuple[dict[int, Work], Steps]) -> Ground:
+        works, steps = run
         lines = evidence_from(steps.lines, [0.0], 0, steps.path)
-        found = refound(found, find_world(works, steps.up, lines=lines))
+        return find_world(works, steps.up, camera_known=steps.focal_known, lines=lines)
+
+    def turned(focal: float) -> tuple[dict[int, Work], Steps]:
+        every = np.unique(np.concatenate([person.times for person in people.values()]))
+        return prepared(at_focal(assumed, every if frames is None else frames, focal))
+
+    (works, steps), found = find_at_focal(prepared(steps), find, turned)
     return found.world, {number: put_on_floor(number, work, found, steps) for number, work in works.items()}
 
 

@@ -1,8 +1,9 @@
 """The common world of people: vertical, floor, focal length and body sizes in one estimate: `pose.world.scene`."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,34 @@ class Ground:
     # The path of a carried camera was scaled with people at their lifted size; `path_scale` is the geometric mean of
     # the scales of their distances.
     path_scale: float = 1.0
+
+    def refound(self, before: World) -> Self:
+        """Return this ground, at the focal length of the world `before`, with the uncertainties of the latter.
+
+        If the vertical was unknown before, it counts as the least certain one that is known.
+        """
+        world = replace(self.world, focal=before.focal, focal_sigma=before.focal_sigma)
+        if world.found_by not in (GIVEN, UNKNOWN):
+            was_known = before.found_by != UNKNOWN
+            world = replace(world, sigma_degrees=before.sigma_degrees if was_known else GRAVITY.max_sigma_degrees)
+        return replace(self, world=world)
+
+
+class FoundWorld(Protocol):
+    """Worlds of people, as those of one or of several scenes."""
+
+    @property
+    def world(self) -> World:
+        """World of all people, or of the first scene."""
+        ...
+
+    def refound(self, before: World) -> Self:
+        """See `Ground.refound`."""
+        ...
+
+
+Input = TypeVar("Input")
+Found = TypeVar("Found", bound=FoundWorld)
 
 
 def find_world(
@@ -96,16 +125,24 @@ def find_world(
     return Ground(world, floors, sizes, path_scale)
 
 
-def refound(before: Ground, after: Ground) -> Ground:
-    """Return the ground `after` at the focal length that `before` found, with the uncertainties of the latter.
+def find_at_focal(
+    people: Input, find: Callable[[Input], Found], at_focal: Callable[[float], Input]
+) -> tuple[Input, Found]:
+    """Find the world; if its focal length differs from the assumed one, find it again from the people at that length.
 
-    If the vertical was unknown before, it counts as the least certain one that is known.
+    Args:
+        people: People at the assumed focal length.
+        find: Function that finds the world of people.
+        at_focal: Function that returns the people at a focal length, relative to the assumed one, which is then known.
+
+    Returns:
+        People at the focal length of the world, and the world.
     """
-    world = replace(after.world, focal=before.world.focal, focal_sigma=before.world.focal_sigma)
-    if world.found_by not in (GIVEN, UNKNOWN):
-        was_known = before.world.found_by != UNKNOWN
-        world = replace(world, sigma_degrees=before.world.sigma_degrees if was_known else GRAVITY.max_sigma_degrees)
-    return replace(after, world=world)
+    first = find(people)
+    if first.world.focal == 1.0:
+        return people, first
+    people = at_focal(first.world.focal)
+    return people, find(people).refound(first.world)
 
 
 def _world(solution: SolvedScene, people: list[PersonEvidence], up: F64 | None, lines: LineEvidence) -> World:

@@ -16,7 +16,7 @@ from pose.structures.types import F64, Flags
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import UNKNOWN, World
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
-from pose.world.ground import Ground, find_world, refound
+from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.moving import refocused
 from pose.world.scene.lines import MIN_SEGMENTS, NO_LINES, LineEvidence
 from pose.world.work import Work
@@ -128,21 +128,23 @@ class SceneSolver:
         up = self._up
         if self._measured:
             return _measured(works, up, before)
-        found = find_world(works, up, camera_known=known, lines=lines, candidates=_CANDIDATES)
-        focal = found.world.focal
-        if focal != 1.0:
-            turned = {
+
+        def find(seen: tuple[Mapping[int, Work], LineEvidence, bool]) -> Ground:
+            return find_world(seen[0], up, camera_known=seen[2], lines=seen[1], candidates=_CANDIDATES)
+
+        def turned(focal: float) -> tuple[Mapping[int, Work], LineEvidence, bool]:
+            people = {
                 n: replace(one, joints=joints, root=root)
                 for n, one in works.items()
                 for joints, root in [refocused(one.joints, one.root, np.full(len(one.root), focal))]
             }
-            at_focal = replace(lines, ends=lines.ends / focal)
-            again = find_world(turned, up, lines=at_focal, candidates=_CANDIDATES)
-            works, found = turned, refound(found, again)
+            return people, replace(lines, ends=lines.ends / focal), True
+
+        (people, _, _), found = find_at_focal((works, lines, known), find, turned)
         if _replaces(found.world, before):
             return found
         assert before is not None
-        kept = find_world(works, before.up, candidates=_CANDIDATES)
+        kept = find_world(people, before.up, candidates=_CANDIDATES)
         world = replace(found.world, rotation=before.rotation, floor=kept.world.floor, found_by=before.found_by)
         return replace(kept, world=replace(world, sigma_degrees=before.sigma_degrees))
 

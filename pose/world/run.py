@@ -4,6 +4,7 @@ People are stored on disk; in memory is one person at a time, about 10 MB per mi
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from pose.utils.row_file import RowFile, Rows
 from pose.world.camera_motion.path import static_path
 from pose.world.clean import Steps, at_focal, prepare, put_on_floor
 from pose.world.corrections import up_from_lines
-from pose.world.ground import find_world, refound
+from pose.world.ground import find_at_focal, find_world
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.scene.lines import evidence_from
@@ -137,24 +138,28 @@ class PlacedRun:
     def _place(self, people: SeenPeople, steps: Steps, folder: Path | None) -> None:
         begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
         floors, drawn = steps.corrections.floors, steps.corrections.lines
-        with Works(folder) as first:
-            self._prepare(people, first, steps)
-            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
-            found = find_scenes(first, begins, steps.up, self.doubtful, steps.focal_known, floors, lines)
-            if found is not None and drawn and steps.up is None:
-                steps = replace(steps, up=up_from_lines(drawn, found.first.ground.world, steps.path))
-                found = find_scenes(first, begins, steps.up, self.doubtful, steps.focal_known, floors, lines)
-            ground = None if found is None else found.first.ground
-            if ground is None or ground.world.focal == 1.0:
-                self._put_on_floor(people, first, found, steps)
+        with ExitStack() as opened:
+
+            def prepared(steps: Steps) -> tuple[Works, Steps]:
+                works = opened.enter_context(Works(folder))
+                self._prepare(people, works, steps)
+                return works, steps
+
+            def find(run: tuple[Works, Steps]) -> SceneWorlds:
+                works, steps = run
+                lines = partial(evidence_from, steps.lines, begins, path=steps.path)
+                return find_scenes(works, begins, steps.up, self.doubtful, steps.focal_known, floors, lines)
+
+            works, _ = run = prepared(steps)
+            if not len(works):
+                self.world = find_world(works, steps.up).world
                 return
-        with Works(folder) as second:  # at the focal length that was found
-            steps = at_focal(steps, people.frames, ground.world.focal)
-            self._prepare(people, second, steps)
-            lines = partial(evidence_from, steps.lines, begins, path=steps.path)
-            again = find_scenes(second, begins, steps.up, self.doubtful, given=floors, lines=lines)
-            assert again is not None
-            self._put_on_floor(people, second, again.with_ground(lambda one: refound(ground, one)), steps)
+            if drawn and steps.up is None:
+                steps = replace(steps, up=up_from_lines(drawn, find(run).world, steps.path))
+                run = works, steps
+            assumed = steps
+            run, found = find_at_focal(run, find, lambda focal: prepared(at_focal(assumed, people.frames, focal)))
+            self._put_on_floor(people, run[0], found, run[1])
 
     def _prepare(self, people: SeenPeople, works: Works, steps: Steps) -> None:
         for number, person in people.items():
@@ -163,10 +168,7 @@ class PlacedRun:
             else:
                 self.unplaced.add(number)
 
-    def _put_on_floor(self, people: SeenPeople, works: Works, scene_worlds: SceneWorlds | None, steps: Steps) -> None:
-        if scene_worlds is None:
-            self.world = find_world(works, steps.up).world
-            return
+    def _put_on_floor(self, people: SeenPeople, works: Works, scene_worlds: SceneWorlds, steps: Steps) -> None:
         self.world, self.scenes = scene_worlds.first.ground.world, list(scene_worlds.scenes.values())
         self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
         if steps.path is not None:

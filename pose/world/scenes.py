@@ -7,6 +7,7 @@ and one floor. Headings and horizontal positions of two scenes remain unrelated,
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -45,9 +46,14 @@ class SceneWorlds:
         """Return the scene that contains `time` (s); there must be people in it."""
         return self.scenes[int(scene_numbers(self.begins, np.array([time]))[0])]
 
-    def with_ground(self, changed: Callable[[Ground], Ground]) -> "SceneWorlds":
-        """Return the worlds with a changed ground in each scene."""
-        scenes = {n: replace(one, ground=changed(one.ground)) for n, one in self.scenes.items()}
+    @property
+    def world(self) -> World:
+        """World of the first scene."""
+        return self.first.ground.world
+
+    def refound(self, before: World) -> Self:
+        """See `Ground.refound`."""
+        scenes = {n: replace(one, ground=one.ground.refound(before)) for n, one in self.scenes.items()}
         return replace(self, scenes=scenes, first=scenes[self.first.number])
 
     def aligned(self, path: CameraPath) -> CameraPath:
@@ -82,8 +88,8 @@ def find_scenes(
     camera_known: bool = True,
     given: Mapping[int, tuple[float, float]] | None = None,
     lines: Callable[[int], LineEvidence] = lambda scene: NO_LINES,
-) -> SceneWorlds | None:
-    """Estimate the world of each scene; return None without people.
+) -> SceneWorlds:
+    """Estimate the world of each scene with people, of at least one person.
 
     The focal length is estimated if it is not known and all people are in one scene. `lines` returns the line segments
     of a scene, by number.
@@ -109,8 +115,6 @@ def find_scenes(
     if known_floors:
         level = float(np.median(known_floors))
         scenes = {n: one if one.floor_known else _with_floor(one, level) for n, one in scenes.items()}
-    if not scenes:
-        return None
     first = min(scenes.values(), key=lambda one: (one.found_by == UNKNOWN, not one.floor_known, one.number))
     return SceneWorlds(np.asarray(begins, np.float64), scenes, first)
 

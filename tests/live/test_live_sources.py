@@ -18,6 +18,7 @@ from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, PushedFrames, open_live
 from pose.live import sources as module
 from pose.live.sources import Played, Reconnecting
+from pose.live.thinning import Thinning
 from pose.structures.types import Frame
 from pose.video import Source, VideoInfo, open_source, upright
 
@@ -226,12 +227,43 @@ def test_frames_that_are_dropped_are_neither_converted_nor_all_decoded(tmp_path,
     rgb = upright.UprightRGB.__call__
     monkeypatch.setattr(upright.UprightRGB, "__call__", lambda self, frame: read.append(frame.pts) or rgb(self, frame))
     with open_source(path) as source:
-        late = list(source.late_frames())
-        assert not read
-        assert late[30].image.read().mean() == pytest.approx(150, abs=5)
-        assert len(read) == 1
-    with open_source(path) as whole, open_source(path) as source:
-        source.thinned = True
-        times = [frame.time for frame in source]
-        assert len(times) < 0.7 * count
-        assert set(times) < {frame.time for frame in whole}
+        for _ in range(2):  # the second time, as in a loop
+            read.clear()
+            late = list(source.late_frames())
+            assert not read
+            assert late[30].image.read().mean() == pytest.approx(150, abs=5)
+            assert len(read) == 1
+    with open_source(path) as whole:
+        every = [frame.time for frame in whole]
+    for level, most in ((1, 0.7), (2, 0.4)):
+        with open_source(path) as source:
+            source.thinning = level
+            times = [frame.time for frame in source]
+            assert 0.2 * count < len(times) < most * count
+            assert set(times) < set(every)
+
+
+def level_after(seconds, taken, arriving, lag=0.0):
+    """The level of a source after so many seconds, with `arriving` frames/s at each level, of which `taken` are used.
+
+    lag: delay of the decoder by level, s.
+    """
+    thinning, dropped, level, now = Thinning(), 0.0, 0, 0.0
+    levels = []
+    while now < seconds:
+        now += 1 / arriving[level]
+        dropped += max(0.0, 1 - taken / arriving[level])
+        level = thinning.level(now, lag if level < 2 else 0.0, round(dropped))
+        levels.append(level)
+    return levels
+
+
+def test_frames_are_left_out_while_the_networks_drop_them():
+    assert level_after(5.0, taken=60, arriving=(60, 30, 15))[-1] == 0
+    assert level_after(5.0, taken=20, arriving=(60, 30, 15))[-1] == 1
+    assert level_after(5.0, taken=14, arriving=(60, 30, 15))[-1] == 2
+    assert level_after(5.0, taken=60, arriving=(60, 30, 15), lag=0.3)[-1] == 2, "the decoder is too slow"
+    # a codec that predicts nearly every frame from later ones
+    assert level_after(60.0, taken=10, arriving=(60, 30, 1))[-1] == 1
+    levels = level_after(120.0, taken=14.5, arriving=(60, 30, 15))
+    assert np.mean(np.array(levels) < 2) < 0.2, "more frames are rarely tried"

@@ -13,7 +13,7 @@ from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps, clean, prepare
 from pose.world.frame import World, up_of
 from pose.world.gravity import ANKLES
-from pose.world.ground import Ground, find_world, refound
+from pose.world.ground import Ground, find_world
 from pose.world.height import stature
 from pose.world.rules import GRAVITY
 from pose.world.scene.evidence import child_probability, evidence_of
@@ -201,7 +201,7 @@ def test_a_vertical_at_a_found_focal_length_keeps_the_uncertainty_from_before(be
     """It was NaN, which no JSON file can have, if the vertical was unknown before."""
     sigma = math.nan if before == "unknown" else 1.4
     first = Ground(World(np.eye(3), 0.0, before, sigma, focal=1.2), {}, {})
-    world = refound(first, Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {})).world
+    world = Ground(World(np.eye(3), 0.0, "lines", 0.6), {}, {}).refound(first.world).world
     assert (world.sigma_degrees, world.focal, world.found_by) == (expected, 1.2, "lines")
 
 

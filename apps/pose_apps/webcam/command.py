@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, for_each_camera
 from pose.errors import UsageError
 from pose.live.web.settings import WebOptions
 from pose_apps.support.command import parse_arguments, run_command
@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if config.demo:
         config = _of_demo_clip(config)
     check_several(config, pipeline_config)
+    if len(config.source) > 1:
+        pipeline_config = for_each_camera(pipeline_config, len(config.source))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also end gracefully on signals of the system
     interrupt_on_hangup()
     if not config.web:

@@ -4,11 +4,14 @@ For each source: source --> LiveLoop --(mailbox)--> fusion --(one mailbox each)-
 assignment of tracks to people run in separate threads.
 """
 
+import math
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Self
 
 from pose.config import LiveConfig
@@ -18,6 +21,7 @@ from pose.live.camera import gravity_text
 from pose.live.loop import JOIN_SECONDS, LiveLoop
 from pose.live.result import LiveResult, LiveStatus
 from pose.live.several.calibration import Calibration
+from pose.live.several.pacing import Pacing
 from pose.live.several.rigging import Rigging
 from pose.live.several.stage import FusionStage
 from pose.live.sources import LiveSource
@@ -30,6 +34,7 @@ from pose.world.clean import Steps
 
 BACKLOG = 8  # maximum number of results of a camera that wait for the fusion
 POLL_SECONDS = 0.2
+SWITCH_SECONDS = 0.0005  # after which Python switches threads; its default is 0.005 s
 
 
 class Sources:
@@ -88,7 +93,7 @@ class SeveralLoop(Loop):
         self.config, self.ahead = LiveConfig(bridge=0.0), None
         # A frame that waits for the networks is soon too old to be fused.
         self._loops = [
-            LiveLoop(own, source, self.config, backlog=1)
+            LiveLoop(own, source, self.config, backlog=1, counts=False)
             for own, source in zip(pipeline.for_cameras(len(sources)), sources, strict=True)
         ]
         self._wake, self._stopping = threading.Event(), threading.Event()
@@ -96,6 +101,7 @@ class SeveralLoop(Loop):
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
         self.rigging = Rigging(self._names, self._camera, given, height)
         self._stage = FusionStage(self.rigging, Steps() if world is True else world or None)
+        self._pacing = Pacing()
         self._people = 0
         self._world_text = ""  # state of gravity
         self._thread = threading.Thread(target=self._run, name="fusion", daemon=True)
@@ -194,6 +200,8 @@ class SeveralLoop(Loop):
 
     def _run(self) -> None:
         """Fuse results until all cameras have ended, in the fusion thread."""
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)  # a calibration, mostly Python, then delays the other threads less
         try:
             while not all(mailbox.closed for mailbox in self._mailboxes):
                 self._wake.wait(POLL_SECONDS)
@@ -208,6 +216,7 @@ class SeveralLoop(Loop):
                 with suppress(Exception):  # only the first error is reported
                     loop.stop()
         finally:
+            sys.setswitchinterval(interval)
             self._close_subscribers()
 
     def _stop(self, loop: LiveLoop) -> None:
@@ -242,6 +251,16 @@ class SeveralLoop(Loop):
                 raise error
         self._sources.notice = "; ".join(part for part in (*map(str, failed), self.rigging.message) if part)
         self._sources.fps = self._loops[self._stage.lead].source.fps
+        if self.calibration is not None and self._pacing.is_due(now := monotonic()):
+            self._pace(now)
+
+    def _pace(self, now: float) -> None:
+        """Limit the frame rates of the cameras that are not displayed."""
+        every, lead = [loop.status() for loop in self._loops], self._stage.lead
+        fastest = max(status.fps for index, status in enumerate(every) if index != lead)
+        limit = self._pacing.step(now, lead, every[lead], fastest)
+        for index, loop in enumerate(self._loops):
+            loop.max_fps = math.inf if index == lead else limit
 
     def _publish(self, live: LiveResult) -> None:
         with self._delivery_lock, self._lock:

@@ -210,7 +210,7 @@ def matched(
 def quality_text(calibration: Calibration) -> str:
     """Describe the number of cameras and, unless from a file, the largest errors of a calibration in one line."""
     measured = [accuracy for accuracy in calibration.accuracy.values() if math.isfinite(accuracy.residual)]
-    if not measured:
+    if not any(accuracy.rotation for accuracy in measured):
         return f"{len(calibration.cameras)} cameras, calibration given"
     turn, position = max(accuracy.rotation for accuracy in measured), max(accuracy.position for accuracy in measured)
     residual = max(accuracy.residual for accuracy in measured)
