@@ -48,6 +48,7 @@ class Checkout:
 
     folder: Path
     python: Path
+    options: tuple[str, ...] = ()  # of pose-run and pose-webcam
 
     def words(self, name: str) -> list[str]:
         return [str(self.python)] if name == "python" else [str(self.python.parent / name)]
@@ -63,6 +64,7 @@ def measure(checkout: Checkout, arguments: list[str], clip: Path) -> dict[str, f
     """Run a process in a new folder; its times, its peak memory, and the latencies of a live run."""
     with tempfile.TemporaryDirectory() as out:
         first, *others = (word.format(clip=clip, out=out) for word in arguments)
+        others += checkout.options if "{clip}" in arguments else ()
         begun = time.perf_counter()
         process = subprocess.Popen(
             [*checkout.words(first), *others],
@@ -91,6 +93,9 @@ def main() -> None:
     parser.add_argument("--base-python", type=Path, default=Path(sys.executable), help="Python of its environment")
     parser.add_argument("--new", type=Path, default=ROOT, help="the checkout with the change (default: this one)")
     parser.add_argument("--new-python", type=Path, default=Path(sys.executable), help="Python of its environment")
+    parser.add_argument(
+        "--new-options", nargs="+", default=[], help="of new runs, such as config=fast, if defaults differ"
+    )
     parser.add_argument("--clip", type=Path, default=SHARED / "videos/dance.mp4")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", nargs="+", default=list(PROCESSES), choices=PROCESSES, help="measure these only")
@@ -98,7 +103,9 @@ def main() -> None:
     # Not resolved: the python of an environment is a link.
     checkouts = {
         "base": Checkout(options.base.resolve(), options.base_python.absolute()),
-        "new": Checkout(options.new.resolve(), options.new_python.absolute()),
+        "new": Checkout(
+            options.new.resolve(), options.new_python.absolute(), tuple(f"--{word}" for word in options.new_options)
+        ),
     }
     clip = options.clip.resolve()
     for checkout in checkouts.values():

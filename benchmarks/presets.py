@@ -4,6 +4,9 @@
     python -m benchmarks.presets times --mediapipe ENV/bin/python      # an idle machine, about 7 minutes
     python -m benchmarks.presets page                                  # only writes the table and the plot again
 
+"in turns": every image is processed by one of two networks, which take turns (`InTurns`); the keypoints of a person are
+the robust mean of theirs and of those of the other network, interpolated between the images before and after.
+
 Rows are kept in `presets.json` one by one: a command that was stopped goes on where it ended, and measures again what
 was measured with other code. `--names` and `--clips` limit it, `--again` measures rows of the same code anyway.
 
@@ -30,7 +33,7 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,10 +41,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers import processor_seconds, run_mediapipe
+from benchmarks.peers import POSE_RUN, processor_seconds, run_mediapipe
 from benchmarks.runs import Result, run
 from benchmarks.two_views import F64, JOINTS, NAMES, VIEWS, Truth, read_views
+from pose import registry, session
+from pose.networks.estimators.ensemble import combine
 from pose.structures.alignment import similarity_residuals
+from pose.structures.keypoint_sigma import score_sigma, with_distance
+from pose.structures.stages import Estimator
+from pose.structures.types import U8, Boxes, Keypoints2D, Regions
+from pose.tracking.sampling import TrackedFrame
 
 CLIPS = ("dance.mp4", "two-people")
 TIMED = CLIPS[0]
@@ -50,15 +59,19 @@ REFERENCE = "--estimator blazepose-heavy --ensemble movenet-thunder --mirrored-c
 PRESETS = ("fast", "standard", "best")
 OTHERS = {
     "full, every frame": "--estimator blazepose --keypoint-rate 0",
-    "full, 30 Hz": "--estimator blazepose --keypoint-rate 30",
-    "full, 10 Hz": "--estimator blazepose --keypoint-rate 10",
+    "full": "--estimator blazepose",
     "lite": "--estimator blazepose-lite",
     "Thunder": "--estimator movenet-thunder",
-    "full, mirrored": "--estimator blazepose --mirrored-crops",
     "heavy": "--estimator blazepose-heavy",
-    "full and Thunder, 10 Hz": "--estimator blazepose --ensemble movenet-thunder --keypoint-rate 10",
     "heavy and Thunder": "--estimator blazepose-heavy --ensemble movenet-thunder",
 }
+TURNS = {
+    "lite and full in turns": ("blazepose-lite", "blazepose"),
+    "full and Thunder in turns": ("blazepose", "movenet-thunder"),
+}
+OTHERS |= {name: f"--estimator {first}" for name, (first, _) in TURNS.items()}
+IN_TURNS = "from benchmarks.presets import run_in_turns; run_in_turns({!r})"
+NEAR_S = 0.2  # images further apart do not improve each other
 FAST_MPS = 2.0
 BLOCK_S = 0.5  # longer than errors of networks usually last
 MARKS = "<!-- presets -->", "<!-- end of presets -->"
@@ -67,6 +80,111 @@ LIMBS = [
     for side in ("left", "right")
     for joints in (("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist"))
 ]
+
+
+class InTurns:
+    """Estimator that runs one of two networks, which take turns from image to image, in the skeleton of the first one.
+
+    Joints that the second network lacks get score 0.
+    """
+
+    def __init__(self, first: Estimator, second: Estimator, scale: float) -> None:
+        """Multiply the presence of the second network by `scale`, so that it is comparable with that of the first."""
+        self.skeleton, self.name = first.skeleton, f"{first.name}+{second.name}"
+        self.by_second: set[int] = set()  # identities of images
+        self._networks, self._scale = (first, second), scale
+        self._image, self._shape, self._turn = -1, (0, 0), 1
+        names = second.skeleton.names
+        self._rows = [names.index(name) if name in names else -1 for name in self.skeleton.names]
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """Return the regions of the first network."""
+        return self._networks[0].regions(boxes)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """Estimate keypoints with the network whose turn it is; masked parts of an image belong to its turn."""
+        (image,), (rows,) = images, regions
+        if id(image) != self._image and image.shape[:2] >= self._shape:
+            self._image, self._shape, self._turn = id(image), image.shape[:2], 1 - self._turn
+            (self.by_second.add if self._turn else self.by_second.discard)(self._image)
+        if not self._turn:
+            return self._networks[0].estimate(images, regions)
+        found = self._networks[1].estimate(images, [replace(rows, angles=np.zeros_like(rows.angles))])[0]
+        xy, scores = found.xy[:, self._rows], np.where(np.array(self._rows) >= 0, found.scores[:, self._rows], 0)
+        hips = [self.skeleton.index(f"{side}_hip") for side in ("left", "right")]
+        moved = replace(rows, centers=xy[:, hips].mean(axis=1))
+        presence = np.clip(found.presence * self._scale, 0, 1).astype(np.float32)
+        follow = found.next_regions if self._networks[1].skeleton is self.skeleton else moved
+        return [Keypoints2D(xy, scores.astype(np.float32), presence, follow)]
+
+
+class Mixed:
+    """Frames whose keypoints are combined with those of the other network before and after (see `CorrectedFrames`)."""
+
+    def __init__(self, estimator: InTurns) -> None:
+        self._estimator, self._frames = estimator, list[tuple[TrackedFrame, bool]]()
+        self._released = 0  # of the frames
+
+    def push(self, frame: TrackedFrame) -> list[TrackedFrame]:
+        """Add the next frame; return those whose neighbours are known."""
+        self._frames.append((frame, id(frame.image) in self._estimator.by_second))
+        return self._take(frame.people.time - NEAR_S)
+
+    def flush(self) -> list[TrackedFrame]:
+        """Return the remaining frames."""
+        return self._take(np.inf)
+
+    def _take(self, end: float) -> list[TrackedFrame]:
+        final = sum(frame.people.time < end for frame, _ in self._frames)
+        done = [self._mixed(*self._frames[place]) for place in range(self._released, final)]
+        self._released = max(self._released, final)
+        old = sum(frame.people.time < end - NEAR_S for frame, _ in self._frames)
+        self._frames, self._released = self._frames[old:], self._released - old
+        return done
+
+    def _mixed(self, frame: TrackedFrame, by_second: bool) -> TrackedFrame:
+        people = frame.people
+        keypoints, scores, sigma = people.keypoints.copy(), people.scores.copy(), people.keypoint_sigma.copy()
+        for row, person in enumerate(people.ids.tolist()):
+            others = [
+                (each.people.time, np.concatenate([each.people.keypoints, each.people.scores[..., None]], -1)[at[0]])
+                for each, turn in self._frames
+                if turn != by_second and len(at := np.flatnonzero(each.people.ids == person))
+            ]
+            before = [(time, values) for time, values in others if people.time - NEAR_S < time < people.time]
+            after = [(time, values) for time, values in others if people.time < time < people.time + NEAR_S]
+            if before and after:
+                (early, one), (late, two) = before[-1], after[0]
+                other = one + np.float32((people.time - early) / (late - early)) * (two - one)
+                place = Regions(*(np.zeros(shape, np.float32) for shape in ((1, 2), (1, 2), 1)))
+                mine, theirs = (
+                    Keypoints2D(xy[None], each[None], np.ones(1, np.float32), place)
+                    for xy, each in ((keypoints[row], scores[row]), (other[:, :2], np.minimum(one, two)[:, 2]))
+                )
+                found = combine(self._estimator.skeleton, mine, [(self._estimator.skeleton, theirs)])
+                keypoints[row], scores[row] = found.xy[0], found.scores[0]
+                sigma[[row]] = with_distance(score_sigma(found.xy, found.scores), found.distance)
+        return replace(frame, people=replace(people, keypoints=keypoints, scores=scores, keypoint_sigma=sigma))
+
+
+def run_in_turns(second: str) -> None:
+    """Run `pose-run` with a second network, which takes turns with its estimator."""
+    from pose_apps.run import main
+
+    built: list[InTurns] = []
+
+    def build(choices: Any, name: str, options: Any, *rest: Any) -> Any:
+        made = registry.build(choices, name, options, *rest)
+        if choices is not registry.ESTIMATORS:
+            return made
+        scale = choices[name].presence / choices[second].presence
+        built.append(InTurns(made, registry.build(choices, second, options, None, "ensemble"), scale))
+        return built[-1]
+
+    session.build = build  # type: ignore[attr-defined]
+    mixed = property(lambda own: vars(own).setdefault("mixed", Mixed(built[0])))
+    session.Session._corrected = mixed  # type: ignore[assignment, method-assign]
+    main()
 
 
 def angles(joints: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -195,9 +313,14 @@ def measure_errors(rows: dict[str, dict[str, Any]], options: argparse.Namespace)
         reference = (TrueError if clip.is_dir() else Distance)(clips, references)
         with tempfile.TemporaryDirectory() as folder:
             for name in missing:
-                found = [run(one, f"{rows[name]['options']} --no-world", Path(folder))[0] for one in clips]
+                found = [run_row(name, one, f"{rows[name]['options']} --no-world", Path(folder))[0] for one in clips]
                 rows[name][clip.stem] = {"commit": options.commit, **errors(found, reference)}
                 yield name, clip.stem
+
+
+def run_row(name: str, clip: Path, options: str, folder: Path) -> tuple[Result, float, float]:
+    """Run a row on a clip, as `run` does."""
+    return run(clip, options, folder, program=IN_TURNS.format(TURNS[name][1]) if name in TURNS else POSE_RUN)
 
 
 def reference_of(clip: Path, options: argparse.Namespace) -> Result:
@@ -223,7 +346,7 @@ def measure_times(rows: dict[str, dict[str, Any]], options: argparse.Namespace) 
         for _ in range(options.repeats if name in PRESETS else 1):
             theirs = np.array(peer_seconds(options, clip))
             with tempfile.TemporaryDirectory() as folder:
-                found, *ours = run(clip, rows[name]["options"], Path(folder))
+                found, *ours = run_row(name, clip, rows[name]["options"], Path(folder))
                 if name == "standard":
                     _, *drawn = run(clip, rows[name]["options"], Path(folder), overlay=True)
                     overlays.append(np.array(drawn) / ours)

@@ -3,8 +3,8 @@
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from copy import copy
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -43,14 +43,15 @@ from pose.session import Session, people_stages
 from pose.structures.camera import Camera, check_intrinsics, intrinsics_from_focal
 from pose.structures.skeletons import Skeleton, get_skeleton
 from pose.structures.stages import Detector, LifterStage, PeopleStage
-from pose.structures.types import FrameResult
+from pose.structures.types import Frame, FrameResult, People
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.sampling import TrackedFrame
 from pose.tracking.warm_up import warm_up_lifter
 from pose.utils.device import resolve_device, seed_torch
 from pose.utils.fair_lock import FairLock
 from pose.utils.options import default_of
-from pose.utils.prefetch import prefetch
+from pose.utils.prefetch import ahead, prefetch
 from pose.utils.resources import available_cores
 from pose.utils.shown import shown
 from pose.utils.times import StageTimes
@@ -310,9 +311,10 @@ class Pipeline:
                 yield from self.run(opened, stop=stop)
             return
         session = self.session(source.info.size, source.info.focal_35mm)
-        for frame in prefetch(source, self.times, stop or threading.Event()):
-            yield from session.push(frame)
-        yield from session.flush()
+        frames = prefetch(map(session.with_cut, source), self.times, stop or threading.Event())
+        tracked = ahead(_tracked(session, frames), "track", count=2)  # each has an image
+        with closing(ahead(_with_background(session, tracked), "background")) as people:
+            yield from session.finished(people)
 
     def process(
         self,
@@ -416,6 +418,18 @@ class Pipeline:
             for problem in run.problems:
                 warnings.warn(problem, PoseWarning, stacklevel=2)
             return Result.of(stack.enter_context(run))
+
+
+def _tracked(session: Session, frames: Generator[tuple[Frame, bool | None], None, None]) -> Iterator[TrackedFrame]:
+    with closing(frames):
+        for frame, cut in frames:
+            yield from session.tracked(frame, cut=cut)
+    yield from session.tracked(None)
+
+
+def _with_background(session: Session, tracked: Generator[TrackedFrame, None, None]) -> Iterator[People]:
+    with closing(tracked):
+        yield from map(session.with_background, tracked)
 
 
 def _checked_intrinsics(

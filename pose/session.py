@@ -1,6 +1,6 @@
 """One stream of frames through the stages of a pipeline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +24,7 @@ from pose.structures.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.structures.types import U8, Frame, FrameResult, People
 from pose.tracking.config import TrackingConfig
 from pose.tracking.corrections import CorrectedFrames
+from pose.tracking.cuts import CutDetector
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.one_pass import OnePassPeople
@@ -91,6 +92,7 @@ class Session:
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[tuple[bool, bool], Overlay] = {}
+        self._cuts = CutDetector()
         self._between = BetweenSamples() if pipeline.config.keypoint_rate and not pipeline.live else None
         self._pipeline = pipeline
         self.camera = pipeline.camera(image_size, focal_35mm)
@@ -142,48 +144,62 @@ class Session:
         Raises:
             UsageError: If the image size differs from that of the session, or the time does not increase.
         """
-        return self._filled(self.observe(frame))
+        return [result for one in self.tracked(frame) for result in self._filled(self.with_background(one))]
 
-    def _filled(self, observed: list[People]) -> list[FrameResult]:
-        lifted = [result for people in observed for result in self.lift(people)]
+    def _filled(self, people: People) -> list[FrameResult]:
+        lifted = self.lift(people)
         return lifted if self._between is None else [one for each in lifted for one in self._between.push(each)]
 
-    def observe(self, frame: Frame) -> list[People]:
+    def finished(self, observed: Iterable[People]) -> Iterator[FrameResult]:
+        """Lift the last frames of the stream, given with their background, and yield all that are not final yet."""
+        for people in observed:
+            yield from self._filled(people)
+        last = self.lift_end()
+        if self._between is None:
+            yield from last
+            return
+        for result in last:
+            yield from self._between.push(result)
+        yield from self._between.flush()
+
+    def with_cut(self, frame: Frame) -> tuple[Frame, bool | None]:
+        """Return the next frame, and whether it begins another scene; None where `tracked` finds this out.
+
+        Call it with every frame, in order; it may run in another thread.
+        """
+        return frame, None if self._between is None else self._cuts.is_cut(frame.image)
+
+    def tracked(self, frame: Frame | None, *, cut: bool | None = None) -> list[TrackedFrame]:
         """Detect and track people at the configured rate; return the frames that are final in 2D, oldest first.
 
         Offline, frames between samples are not complete (`People.sampled`) before `pose.lifting.between` fills them.
+        `with_background` adds the background, and may run in another thread.
+
+        Args:
+            frame: The next frame; None at the end of the stream.
+            cut: Whether it begins another scene; None if it is not known.
 
         Raises:
             UsageError: If the image size differs from that of the session, or the time does not increase.
         """
         sampled = self._sampled
         if sampled is None:
-            return [self.track(frame)]
-        self._incoming.check(frame)
+            return [] if frame is None else [self._tracked(frame)]
+        if frame is not None:
+            self._incoming.check(frame)
         with self._network_lock, self._times.measure("track"), shared_uploads():
-            frames = sampled.push(frame)
+            frames = sampled.flush() if frame is None else sampled.push(frame, cut=cut)
             if self._corrected is not None:
                 frames = [one for each in frames for one in self._corrected.push(each)]
+                frames += self._corrected.flush() if frame is None else []
             return [self._completed(each) for each in frames]
 
-    def observe_end(self) -> list[People]:
-        """End the 2D of the stream; return the remaining frames, oldest first."""
-        if self._sampled is None:
-            return []
-        with self._network_lock, self._times.measure("track"), shared_uploads():
-            frames = self._sampled.flush()
-            if self._corrected is not None:
-                frames = [one for each in frames for one in self._corrected.push(each)] + self._corrected.flush()
-            return [self._completed(each) for each in frames]
-
-    def _completed(self, observed: TrackedFrame) -> People:
-        """Add hands, faces and background to the people of a frame."""
+    def _completed(self, observed: TrackedFrame) -> TrackedFrame:
+        """Add hands and faces to the people of a frame."""
         image, people = observed.image, observed.people
-        if image is None:
-            return people
-        if len(people) or people.sampled:
-            people = self._with_hands_and_faces(image, people)
-        return self._with_background(image, people, observed.expected)
+        if image is None or not (len(people) or people.sampled):
+            return observed
+        return replace(observed, people=self._with_hands_and_faces(image, people))
 
     def _with_hands_and_faces(self, image: U8, people: People) -> People:
         hands, faces = self._hands_and_faces
@@ -195,8 +211,11 @@ class Session:
                 people = replace(people, faces=faces.step(image, people))
         return people
 
-    def _with_background(self, image: U8, people: People, expected: People) -> People:
-        """Return the people of a frame with its background, which leaves out the people `expected`."""
+    def with_background(self, observed: TrackedFrame) -> People:
+        """Return the people of a frame with its background, which leaves out the people that are expected there."""
+        image, people, expected = observed.image, observed.people, observed.expected
+        if image is None:
+            return people
         background = None
         with self._times.measure("camera motion"):
             if self._background is not None:
@@ -210,6 +229,9 @@ class Session:
         Raises:
             UsageError: If the image size differs from that of the session, or the time does not increase.
         """
+        return self.with_background(self._tracked(frame))
+
+    def _tracked(self, frame: Frame) -> TrackedFrame:
         self._incoming.check(frame)
         with self._network_lock, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
@@ -219,7 +241,7 @@ class Session:
                 sigma = with_distance(people.keypoint_sigma, found.distance)
                 people = replace(people, keypoints=found.xy, scores=found.scores, keypoint_sigma=sigma)
             people = self._with_hands_and_faces(frame.image, people)
-            return self._with_background(frame.image, people, people)
+            return TrackedFrame(frame.image, people, people)
 
     def lift(self, people: People) -> list[FrameResult]:
         """Lift the people of the next frame; return the frames that are now final, oldest first."""
@@ -278,11 +300,7 @@ class Session:
 
     def flush(self) -> list[FrameResult]:
         """End the stream; return all remaining frames, oldest first."""
-        done = self._filled(self.observe_end())
-        last = self.lift_end()
-        if self._between is None:
-            return done + last
-        return done + [one for each in last for one in self._between.push(each)] + self._between.flush()
+        return list(self.finished(map(self.with_background, self.tracked(None))))
 
     def lift_end(self) -> list[FrameResult]:
         """End the 3D of the stream; return the remaining frames, oldest first."""

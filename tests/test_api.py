@@ -295,7 +295,7 @@ def test_process_reuses_a_cache_and_reports_progress(tmp_path, videos, tiny_lift
     seen, clip = [], videos / "dance.mp4"
     options = {"end": 0.2, "world": False, "cache": tmp_path / "cache"}
     first = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, **options)
-    monkeypatch.setattr("pose.session.Session.observe", None)  # nothing is computed again
+    monkeypatch.setattr("pose.session.Session.tracked", None)  # nothing is computed again
     again = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(
         clip, **options, progress=lambda count, expected: seen.append((count, expected))
     )

@@ -215,6 +215,24 @@ def test_sampled_runs_return_every_frame_near_the_unsampled_one(
         assert not other.people.interpolated.any()
 
 
+def test_a_run_returns_what_a_session_returns_frame_by_frame_and_leaves_no_thread(pipeline, videos):
+    before = set(threading.enumerate())
+    with open_source(str(videos / "dance.mp4"), end=0.7) as source:
+        found = list(pipeline.run(source))
+    with open_source(str(videos / "dance.mp4"), end=0.7) as source:
+        session = pipeline.session(source.info.size)
+        pushed = [result for frame in source for result in session.push(frame)] + session.flush()
+    for one, other in zip(found, pushed, strict=True):
+        assert np.array_equal(one.people.keypoints, other.people.keypoints)
+        assert np.array_equal(one.poses.joints, other.poses.joints)
+        assert (one.people.background is None) == (other.people.background is None)
+    with open_source(str(videos / "dance.mp4")) as source:
+        left = pipeline.run(source)
+        next(left)
+        left.close()
+    assert set(threading.enumerate()) == before
+
+
 def test_session_rejects_invalid_frames(pipeline):
     session = pipeline.session((64, 48))
     session.push(Frame(np.zeros((48, 64, 3), np.uint8), 0, 0.0))

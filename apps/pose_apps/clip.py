@@ -258,11 +258,12 @@ def _process(
     from pose.results.edits import read_edits
     from pose.results.recorded import write_results
     from pose.results.run import record_video
+    from pose.utils.device import opencv_threads  # with more, it is not faster, but takes processor time from networks
 
     times, settings = pipeline.times, {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     if config.stream is not None:
         settings["stream"] = config.stream
-    with Interrupts(context.handles_interrupts) as interrupts, hidden_progress(config.quiet):
+    with Interrupts(context.handles_interrupts) as interrupts, hidden_progress(config.quiet), opencv_threads(1):
         stop = interrupts.stop
 
         def watched(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":

@@ -15,7 +15,6 @@ lists the differences.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -153,9 +152,7 @@ class Pose:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -27,7 +27,9 @@ WINDOW = 144  # approximate number of instants in a window, including margins
 MARGIN = 12  # instants at each end of a window that are solved, but not returned
 WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
-INFLATION = 1.75  # factor on sigma: the solver assumes independent 2D errors, but they last for many frames
+# Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors
+# of cameras, one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
+INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.5, 0.75, 1.4
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
 LIFTED_SHARE = 0.7  # share of the lifter's sigma for joints that only the lifter places in the trunk
@@ -73,7 +75,7 @@ def fuse(
         solution = _solved(scene, points)
         points = solution.points
         start = points[last - low - MARGIN :] if last - low > MARGIN else None
-        fused = _fused(solution.observed, batch, points, solution.system.variances())
+        fused = _fused(solution.observed, batch, points, solution.system.variances(), _inflation(solution, batch))
         yield _cut(fused, first - low, last - low)
 
 
@@ -176,15 +178,33 @@ def _newest(solution: _Solution, cameras: CameraBatch, people: Indices, lifted_s
     """Return the last instant of each person, by index in `lifted_start`."""
     last = slice(-1, None)
     points, variances = solution.points[:, last], solution.system.variances()[:, last]
-    fused = _fused(solution.observed.part(last), cameras, points, variances)
+    fused = _fused(solution.observed.part(last), cameras, points, variances, _inflation(solution, cameras))
     return {
         person: Newest(fused.person(row), points[row, 0], points[row, 0] - lifted_start[person, -1])
         for row, person in enumerate(people.tolist())
     }
 
 
-def _fused(observed: Observed, cameras: CameraBatch, points: F64, variances: F64) -> Fused:
-    sigma = 1000 * RADIUS_68 * INFLATION * np.sqrt(variances)
+def _inflation(solution: _Solution, cameras: CameraBatch) -> F64:
+    """Return the factor (...) on the standard deviations of each person's points, from the residuals of the 2D."""
+    # 2D networks differ in accuracy by more than their scores say. Errors that last move the triangulated point, which
+    # has three coordinates, so that C cameras leave 2 C - 3 of 2 C parts of their variance in the residuals.
+    observed = solution.observed
+    cameras_of = observed.seen.sum(axis=0)
+    shared = observed.seen & (cameras_of > 1)
+    off = residuals_px(observed, cameras.project(solution.points))
+    relative = np.where(shared, off / np.where(shared, observed.noise, 1.0), np.nan)
+    people = solution.points.shape[:-3]
+    median = _medians(np.moveaxis(relative, 0, -1).reshape(*people, -1))
+    seen = np.where(cameras_of > 1, cameras_of, 0).sum(axis=(-2, -1)) / np.maximum(
+        (cameras_of > 1).sum(axis=(-2, -1)), 1
+    )
+    left = 1 - 1.5 / np.maximum(seen, 2)
+    return np.where(np.isfinite(median), INFLATION + INFLATION_BY_RESIDUAL * median / np.sqrt(left), ALONE)
+
+
+def _fused(observed: Observed, cameras: CameraBatch, points: F64, variances: F64, inflation: F64) -> Fused:
+    sigma = 1000 * RADIUS_68 * inflation[..., None, None] * np.sqrt(variances)
     off = residuals_px(observed, cameras.project(points))
     agrees = observed.seen & (np.nan_to_num(off, nan=np.inf) < 4 * np.where(observed.seen, observed.noise, 1.0))
     joints = complete(points, cameras.to_world_axes(observed.joints), observed.present, observed.joint_sigma)

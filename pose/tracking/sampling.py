@@ -93,9 +93,9 @@ class SampledTracker:
         self._searching_until = -np.inf  # s: until then every frame is a sample
         self._samples: dict[int, list[_Sample]] = {}  # by id, in the order of time
 
-    def push(self, frame: Frame) -> list[TrackedFrame]:
-        """Add the next frame; return the frames that are final now, oldest first."""
-        cut = self._cuts.is_cut(frame.image)
+    def push(self, frame: Frame, *, cut: bool | None = None) -> list[TrackedFrame]:
+        """Add the next frame; return the frames that are final now; `cut` is None if cuts are to be detected here."""
+        cut = self._cuts.is_cut(frame.image) if cut is None else cut
         if cut:
             self._sample_last()
         step = frame.time - self._time

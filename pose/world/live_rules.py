@@ -1,9 +1,6 @@
 """Thresholds of live world coordinates. The suffixes of their names give the units, as in `pose.world.rules`."""
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRules:
     """Thresholds of live processing (`pose.world.live`)."""
 

@@ -7,12 +7,9 @@ suffix of a name gives its unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share
 with `log` are natural logarithms. The prefixes `min_` and `max_` denote bounds.
 """
 
-from dataclasses import dataclass
-
 MIN_SCORE = 0.3  # 2D score from which a joint counts as detected
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DepthRules:
     """Thresholds of the step that estimates the distance between camera and person."""
 
@@ -35,7 +32,6 @@ class DepthRules:
 DEPTH = DepthRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GapRules:
     """Thresholds of gap filling."""
 
@@ -45,7 +41,6 @@ class GapRules:
 GAPS = GapRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
     """Cut-off frequencies of the smoothing filters."""
 
@@ -62,7 +57,6 @@ class SmoothRules:
 SMOOTH = SmoothRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GravityRules:
     """Thresholds of the estimate of the vertical."""
 
@@ -90,7 +84,6 @@ class GravityRules:
 GRAVITY = GravityRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FloorRules:
     """Thresholds of the estimate of the floor."""
 
@@ -106,7 +99,6 @@ class FloorRules:
 FLOOR = FloorRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRules:
     """Thresholds of foot contacts."""
 
@@ -122,7 +114,6 @@ class ContactRules:
 CONTACTS = ContactRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FootRules:
     """Thresholds of the foot-locking step."""
 
@@ -147,7 +138,6 @@ class FootRules:
 FOOT_LOCK = FootRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRules:
     """Parts of the body height that the lifter does not give, and its uncertainty in live processing."""
 
@@ -159,7 +149,6 @@ class SizeRules:
 SIZE = SizeRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRules:
     """Thresholds for joining tracks of one person."""
 
@@ -178,7 +167,6 @@ class JoinRules:
 JOINS = JoinRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRules:
     """Thresholds for doubtful tracks, which may not show a real person.
 
@@ -211,7 +199,6 @@ class TrackRules:
 TRACKS = TrackRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrimRules:
     """Thresholds for frames that show only a part of a person."""
 
@@ -222,7 +209,6 @@ class TrimRules:
 TRIM = TrimRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyRules:
     """Thresholds for limbs whose detected joints contradict the bone lengths (`pose.world.consistency`).
 
@@ -248,7 +234,6 @@ class ConsistencyRules:
 CONSISTENCY = ConsistencyRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FootingRules:
     """Thresholds of the test whether standing feet are at rest after compensation of the camera's motion.
 
@@ -274,7 +259,6 @@ class FootingRules:
 FOOTING = FootingRules()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TravelRules:
     """Thresholds of the scale of a carried camera's path (`pose.world.travel_scale`)."""
 

@@ -12,6 +12,8 @@ import pytest
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
 
+NO_TORCH = 'import sys; sys.modules["torch"] = None; '  # from here on `import torch` is a ModuleNotFoundError
+
 Command = Callable[..., subprocess.CompletedProcess]
 CommandLine = Callable[..., list[str]]
 
@@ -42,6 +44,18 @@ def call(weights_setting, command_line) -> Command:
             check=False,
             **options,
         )
+
+    return run
+
+
+@pytest.fixture
+def call_without_torch(weights_setting, command_line) -> Command:
+    """Runs a command in a process that cannot import torch."""
+
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess:
+        python, _, code, *words = command_line(name, *arguments)
+        environment = {**os.environ, **weights_setting}
+        return subprocess.run([python, "-c", NO_TORCH + code, *words], env=environment, capture_output=True, text=True)
 
     return run
 

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from pose_apps.bench import lifter
 from pose_apps.bench.attention_costs import Cost, table
 from pose_apps.bench.command import main
 
@@ -27,6 +28,7 @@ def test_lifter_benchmark_reports_times(tiny_lifter, tiny_stream, tmp_path, caps
     import torch
 
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)  # of this process, which other tests share
+    monkeypatch.setattr(lifter, "SEQUENCE_FRAMES", 100)
     out = tmp_path / "figures.json"
     lifters = ["--offline", str(tiny_lifter), "--stream", str(tiny_stream)]
     assert main(["lifter", *lifters, "--seconds", "0.1", "--no-attention", "--json", str(out)]) == 0

@@ -68,14 +68,14 @@ def test_disk_full_after_the_first_file_leaves_no_partial_result(
 
 @pytest.mark.usefixtures("usual_signals")
 def test_interrupt_keeps_finished_frames(dance, tmp_path, at_hand, monkeypatch, capsys):
-    push, out = Session.push, tmp_path / "out"
+    tracked, out = Session.tracked, tmp_path / "out"
 
-    def push_and_interrupt(session, frame):
-        if frame.index == 60:
+    def track_and_interrupt(session, frame, **known):
+        if frame is not None and frame.index == 60:
             os.kill(os.getpid(), signal.SIGINT)
-        return push(session, frame)
+        return tracked(session, frame, **known)
 
-    monkeypatch.setattr(Session, "push", push_and_interrupt)
+    monkeypatch.setattr(Session, "tracked", track_and_interrupt)
     assert main(["--video", dance, "--out", str(out)]) == 130
     printed, errors = capsys.readouterr()
     document = json.loads((out / "poses.json").read_text())

@@ -16,6 +16,7 @@ import pytest
 from mutations import one_line
 from pose_apps.studio.command import main
 from pose_apps.studio.data import BINS, MAX_FRAMES, MISSING, PIXEL_PARTS
+from pose_apps.studio.exports import ResultExporter
 from pose_apps.studio.jobs import Jobs
 from pose_apps.studio.preview import is_quick, write_preview
 from pose_apps.studio.projects import DONE, FIRST, RUNNING, Project, Projects
@@ -408,11 +409,11 @@ def test_a_phone_sends_videos_with_its_own_key_and_sees_nothing(projects, tiny, 
 
 
 def test_a_report_is_shown_without_access_to_the_studio(projects, monkeypatch):
-    async def written(self, project, name, poses, folder, stem, query):
+    async def written(self, project, name, poses, folder, query):
         (folder / "report.html").write_text("<script>1</script>")
         return [folder / "report.html"]
 
-    monkeypatch.setattr(Studio, "_written", written)
+    monkeypatch.setattr(ResultExporter, "written", written)
 
     report = of(projects, "/results/first/exports/report?show=1")
     headers = served(projects, lambda request: request("GET", report, headers_only=True))
@@ -433,12 +434,12 @@ def test_blender_gets_the_characters(projects, tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
-    async def written(self, project, name, poses, folder, stem, query):
+    async def written(self, project, name, poses, folder, query):
         assert name == "glb"
         (folder / "x.glb").write_bytes(b"glTF")
         return [folder / "x.glb"]
 
-    monkeypatch.setattr(Studio, "_written", written)
+    monkeypatch.setattr(ResultExporter, "written", written)
 
     async def ask(request):
         about = (await request("GET", "/api/v1"))[1]

@@ -1,4 +1,7 @@
-"""The base install has no torch: what it promises runs without, and what needs torch says so in one line."""
+"""The base install has no torch: what it promises runs without, and what needs torch says so in one line.
+
+So does `pose-run`: `test_pose_run_writes_tracked_3d_of_a_clip`.
+"""
 
 import json
 import os
@@ -10,25 +13,12 @@ import numpy as np
 import pytest
 from short_clips import beginning
 
-Call = Callable[..., subprocess.CompletedProcess]
-NO_TORCH = 'import sys; sys.modules["torch"] = None; '  # from here on `import torch` is a ModuleNotFoundError
 ADVICE = 'needs torch: pip install "pose-run[torch]"'
 
 
-@pytest.fixture
-def call_without_torch(weights_setting, command_line) -> Call:
-    """Runs a command in a process that cannot import torch."""
-
-    def run(name: str, *arguments: object) -> subprocess.CompletedProcess:
-        python, _, code, *words = command_line(name, *arguments)
-        environment = {**os.environ, **weights_setting}
-        return subprocess.run([python, "-c", NO_TORCH + code, *words], env=environment, capture_output=True, text=True)
-
-    return run
-
-
 SEVERAL = """
-import contextlib, io, json
+import contextlib, io, json, sys
+sys.modules["torch"] = None  # from here on `import torch` is a ModuleNotFoundError
 ends = []
 for name, code, *words in json.loads(sys.argv[1]):
     sys.argv, said, errors, status = [name, *words], io.StringIO(), io.StringIO(), 0
@@ -48,7 +38,7 @@ def call_all_without_torch(weights_setting, command_line) -> Callable[..., list[
 
     def run(*calls: tuple[object, ...]) -> list[tuple[int, str]]:
         lines = [[f"pose-{name}", *command_line(name, *words)[2:]] for name, *words in calls]
-        words = [sys.executable, "-c", NO_TORCH + SEVERAL, json.dumps(lines)]
+        words = [sys.executable, "-c", SEVERAL, json.dumps(lines)]
         done = subprocess.run(words, env={**os.environ, **weights_setting}, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         return [tuple(end) for end in json.loads(done.stdout)]
@@ -68,14 +58,6 @@ def keypoints(tmp_path, rng):
         skeleton="coco17",
     )
     return path
-
-
-def test_pose_run_needs_no_torch(call_without_torch, videos, tmp_path):
-    out = tmp_path / "out"
-    done = call_without_torch("run", "--video", videos / "dance.mp4", "--out", out, "--end", 0.5)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "15 frames, 0.5 s of video, 1 person" in done.stdout
-    assert {path.name for path in out.iterdir()} >= {"poses.json", "poses.npz", "overlay.mp4"}
 
 
 def test_shipped_lifters_need_no_torch(call_all_without_torch, keypoints, tmp_path):

@@ -169,6 +169,21 @@ def test_fused_joints_are_more_accurate_than_one_camera():
     assert (np.concatenate([part.sigma for part in parts]) > 0).all()
 
 
+def test_sigma_follows_the_errors_of_the_keypoints(rng):
+    points = scenes.person(1)
+    views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seed=2)
+    cameras, instants = scenes.exact(views), np.arange(30, 90) / 30
+    bones = scenes.bones_of(scenes.truth_at(points, scenes.RATE, instants))
+    sigma = []
+    for lasting_px in (6.0, 18.0):
+        tracks = {i: scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)}
+        for track in tracks.values():
+            track.keypoints[:] += rng.normal(0, lasting_px, (1, *track.keypoints.shape[1:])).astype(np.float32)
+        [part] = fuse(tracks, cameras, instants, bones)
+        sigma.append(np.median(part.sigma[:, POINTS]))
+    assert 1.5 < sigma[1] / sigma[0] < 3.5
+
+
 def test_single_camera_joint_stays_on_its_ray():
     points = scenes.person(1)
     views = scenes.cameras(people=[points], seed=2)

@@ -105,7 +105,7 @@ def test_contradicting_people_give_no_scale(walk, monkeypatch):
     pairs = zip(results_of({1: walk}, TURNS, PLACES), results_of({2: walk}, TURNS, PLACES / 2), strict=True)
     results = [FrameResult(both(a.people, b.people), both(a.poses, b.poses)) for a, b in pairs]
     path = path_of(PLACES, TURNS)
-    monkeypatch.setattr("pose.world.travel_scale.TRAVEL", replace(TRAVEL, max_log_sigma=0.5))
+    monkeypatch.setattr(TRAVEL, "max_log_sigma", 0.5)
     found = find_scale(works_of(results, path), path, DEPTH)
     assert isinstance(found, str)
     assert "contradict" in found

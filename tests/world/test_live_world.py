@@ -13,7 +13,7 @@ from benchmarks.world import angle_between
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
-from pose.world import live_ground, live_scene
+from pose.world import live_scene
 from pose.world.clean import Steps
 from pose.world.frame import UNKNOWN, rotation_of, up_of
 from pose.world.height import stature
@@ -203,7 +203,7 @@ def test_person_without_3d_has_no_position():
 def test_departed_people_are_forgotten_and_the_world_kept(monkeypatch):
     """Nine visitors, one after the other: memory has room for three."""
     lifted, seen, up = filmed(walking(1.0), pitch=-12)
-    monkeypatch.setattr(live_ground, "LIVE", replace(LIVE, max_people=3))
+    monkeypatch.setattr(LIVE, "max_people", 3)
     world = LiveWorld(seen.camera)
     most = 0
     for visitor in range(9):

@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pose.utils.progress import print_progress, progress_bar
@@ -30,9 +29,7 @@ class BatchProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._bar.close()
 
     def frames(self, clip: str, count: int, total: int | None) -> None:

@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import re
-import shutil
-import tempfile
-import zipfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,7 +12,6 @@ from typing import Any
 from aiohttp import web
 
 from pose.errors import PoseError, UsageError
-from pose.live.links.table import parse_links
 from pose.live.listener import listening
 from pose.live.web.guard import HEADERS, Guard, add_headers
 from pose.live.web.settings import WebSettings
@@ -25,10 +20,10 @@ from pose.utils.json_types import check_type
 from pose.utils.json_values import strict_json
 from pose.utils.shown import in_brief, shown
 from pose_apps.studio import data
-from pose_apps.studio.jobs import Jobs, WorkerProcess
+from pose_apps.studio.exports import LivePlayer, ResultExporter
+from pose_apps.studio.jobs import Jobs
 from pose_apps.studio.projects import (
     DONE,
-    FIRST,
     INCOMPLETE,
     PRESETS,
     ConflictError,
@@ -46,11 +41,6 @@ MAX_JSON_BYTES = 8 << 20
 SHARED = ("paint.js", "turntable.js", "body.js", "scene.js", "style.css", "icon.svg")  # files of the live page
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 POLICY = HEADERS["Content-Security-Policy"].replace("img-src", "media-src 'self' blob:; img-src")
-SHOWN_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data: blob:; media-src data: blob:"
-)
-OVERLAY = "overlay"
 PHONE_FILES = ("phone.html", "phone.js", "style.css", "studio.css", "icon.svg")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -74,8 +64,7 @@ class Studio:
     def __post_init__(self) -> None:
         self._guard = Guard(self.options.settings)
         self._jobs = Jobs(str(self.projects.folder / ".cache"))
-        self._exporter, self._player = WorkerProcess(), WorkerProcess()
-        self._playing: asyncio.Task[dict[str, Any]] | None = None
+        self._exports, self._player = ResultExporter(self.projects, self._jobs), LivePlayer()
         self._uploads = Uploads(self.projects, self._jobs, self.options.max_gigabytes)
         self._phone = Phone(self._uploads, self._phone_page) if self.options.phone else None
         self._static = {entry.name: entry.read_bytes() for entry in (files("pose_apps.studio") / "static").iterdir()}
@@ -109,7 +98,7 @@ class Studio:
             with suppress(asyncio.CancelledError):
                 await queue
             await self._jobs.solver.stop()
-            await self._exporter.stop()
+            await self._exports.worker.stop()
             await self._player.stop()
 
     def _app(self) -> web.Application:
@@ -319,7 +308,7 @@ class Studio:
         self._table(request)  # refuses an unknown result
         poses = self._project(request).result(request.match_info["result"])
         try:
-            found = await self._exporter.ask({"do": "events", "poses": str(poses)})
+            found = await self._exports.worker.ask({"do": "events", "poses": str(poses)})
         except PoseError:  # a movement that cannot be analysed has none
             found = {"events": []}
         return web.json_response(found)
@@ -330,22 +319,7 @@ class Studio:
         poses = self._existing(request)
         if name not in EXPORTS:
             raise UsageError(f"format: unknown value {shown(name, 40)!r}; known: {', '.join(EXPORTS)}")
-        stem = project.id.rpartition("-")[0]
-        folder = tempfile.TemporaryDirectory(prefix="pose-studio-")
-        try:
-            written = await self._written(project, name, poses, Path(folder.name), stem, request.query)
-            if len(written) == 1:
-                target = written[0]
-            else:
-                target = Path(folder.name) / f"{stem}-{name}.zip"
-                await asyncio.to_thread(_zip, written, target)
-        except BaseException:
-            folder.cleanup()
-            raise
-        headers = {"Content-Disposition": f'attachment; filename="{target.name}"'}
-        if "show" in request.query and target.suffix == ".html":  # a page without access to this server
-            headers = {"Content-Disposition": "inline", "Content-Security-Policy": SHOWN_POLICY}
-        return _TemporaryFile(target, folder, headers)
+        return await self._exports.file(project, name, poses, request.query)
 
     async def _send(self, request: web.Request) -> web.Response:
         """Play a result in real time to other programs, in place of what is sent at the moment."""
@@ -354,30 +328,19 @@ class Studio:
         texts = isinstance(link, str) and isinstance(address, str)
         if not texts or link not in dict(live_links()) or "," in address:
             raise UsageError(f"link: expected one of {', '.join(dict(live_links()))} and an address")
-        await self._player.stop()
-        send = f"{link}={address}" if address else link
-        await asyncio.to_thread(parse_links, send)
-        request_to = {"do": "send", "poses": str(poses), "send": send}
-        started = asyncio.get_running_loop().create_future()
-        self._playing = asyncio.create_task(self._player.ask(request_to, lambda content: _settle(started, content)))
-        await asyncio.wait([self._playing, started], return_when=asyncio.FIRST_COMPLETED)
-        if self._playing.done():
-            self._playing.result()  # raises its error
+        await self._player.play(poses, f"{link}={address}" if address else link)
         return web.Response(status=204)
 
     async def _stop_sending(self, request: web.Request) -> web.Response:
-        if self._playing is not None:
-            self._playing.cancel()
-            with suppress(asyncio.CancelledError, PoseError):
-                await self._playing
+        await self._player.pause()
         return web.Response(status=204)
 
     async def _blender(self, request: web.Request) -> web.Response:
         """Open the characters of a result in Blender."""
         project, poses = self._project(request), self._existing(request)
-        stem, folder = project.id.rpartition("-")[0], project.folder / "blender"
+        folder = project.folder / "blender"
         folder.mkdir(exist_ok=True)
-        written = await self._written(project, "glb", poses, folder, stem, {})
+        written = await self._exports.written(project, "glb", poses, folder, {})
         await open_in_blender(written[0])
         return web.Response(status=204)
 
@@ -387,54 +350,10 @@ class Studio:
             raise web.HTTPNotFound(text="no such result; solve its edits first")
         return path
 
-    async def _written(
-        self, project: Project, name: str, poses: Path, folder: Path, stem: str, query: Mapping[str, str]
-    ) -> list[Path]:
-        if name == "npz":
-            shutil.copy(poses, folder / f"{stem}.npz")
-        elif name == OVERLAY:
-            edits = to_json(project.edits() if poses.stem != FIRST else [])
-            if result_name(parse_edits(edits)) != poses.stem:
-                raise UsageError("overlay: only of the first result and of the one with the edits that are kept")
-            target = folder / f"{stem}-overlay.mp4"
-            await self._exporter.ask(self._jobs.request(project, edits, str(poses)) | {"overlay": str(target)})
-        else:
-            request: dict[str, Any] = {
-                "do": "export", "format": name, "folder": str(folder), "poses": str(poses), "video": str(project.clip),
-                "stem": stem, "other": str(poses), "people": [],
-            }  # fmt: skip
-            if name == "compare":
-                other = self.projects.find(query.get("other", "")) or project
-                request["other"] = str(other.result(result_name(other.edits()) if other is not project else poses.stem))
-                request["people"] = [int(word) for word in re.findall(r"\d{1,15}", query.get("people", ""))][:2]
-                if len(request["people"]) == 1 or not Path(request["other"]).is_file():
-                    raise UsageError("compare: give two people, and clips that are processed")
-            await self._exporter.ask(request)
-        return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-
-
-class _TemporaryFile(web.FileResponse):
-    """A file whose folder is deleted when the file is sent."""
-
-    def __init__(self, path: Path, folder: "tempfile.TemporaryDirectory[str]", headers: Mapping[str, str]) -> None:
-        super().__init__(path, headers=headers)
-        self._folder = folder
-
-    async def prepare(self, request: web.BaseRequest) -> Any:
-        try:
-            return await super().prepare(request)
-        finally:
-            await asyncio.to_thread(self._folder.cleanup)
-
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.setdefault("Content-Security-Policy", POLICY)
     await add_headers(request, response)
-
-
-def _settle(future: "asyncio.Future[dict[str, Any]]", content: dict[str, Any]) -> None:
-    if not future.done():
-        future.set_result(content)
 
 
 async def _read_object(request: web.Request) -> dict[str, Any]:
@@ -445,9 +364,3 @@ async def _read_object(request: web.Request) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError("expected a JSON object")
     return value
-
-
-def _zip(written: list[Path], target: Path) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in written:
-            archive.write(path, path.name)

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 
@@ -71,9 +71,7 @@ class Interrupts:
             self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._enabled:
             signal.signal(signal.SIGINT, self._previous)
 

@@ -4,7 +4,6 @@ The line is removed when the work is done. A command shows the line before its s
 """
 
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pose.utils.progress import is_shown, progress_bar
@@ -32,9 +31,7 @@ class StatusLine:
             self._ticking.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
     def print(self, line: str) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from types import TracebackType
 from typing import Self
 
 from pose.errors import PoseError
@@ -113,7 +112,5 @@ class Display:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._pygame.quit()

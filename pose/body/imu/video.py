@@ -18,13 +18,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.body.imu.calibration import calibrate
+from pose.body.imu.mounting import (
+    CORRELATED_S,
+    DEPTH_SIGMA,
+    EARTH_UP,
+    OUTLIER,
+    PLANE_SIGMA,
+    ObservedBones,
+    calibrate_mounting,
+    hinge_axis,
+)
 from pose.body.imu.prior import HEADING_LEFT, LAGS_S, MotionPrior, heading_axes
 from pose.body.imu.recording import ImuRecording
 from pose.body.imu.synchronise import video_offset
 from pose.errors import PoseError
 from pose.lifting.fit.directions import BoneDirections, WornSensors, nearest
 from pose.results.worn import FindWorn, FirstRun
-from pose.structures.rotations import about, cross, dot, from_matrix, inverse, multiply, rotate, to_matrix, unit
+from pose.structures.rotations import about, cross, dot, inverse, multiply, rotate, unit
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
 
@@ -42,28 +52,12 @@ ENDS = {
 }
 _HANGING = ("thigh", "shank", "upper_arm", "forearm")  # segments whose bones point down in the standing pose
 _STARTS, _BONE_ENDS = np.array(H36M17.edges).T
-_CAMERA_UP = np.array([0.0, -1.0, 0.0])
-_UP_FRAMES = 20.0  # frames whose directions weigh as much as the camera's upright position
-_EARTH_UP = np.array([0.0, 0.0, 1.0])
-_TURNS, _ROUNDS, _STEPS = 8, 6, 6
-# Standard deviations of a lifted direction across the plane through camera and bone, which the 2D measures, and in it.
-_PLANE_SIGMA, _DEPTH_SIGMA = np.radians(6.0), np.radians(20.0)
-_STANDING_SIGMA, _UP_SIGMA, _LEVEL_SIGMA = np.radians(4.0), np.radians(3.0), np.radians(20.0)
-_OUTLIER = 3.0  # Cauchy scale in standard deviations
 _SHIFTS, _OUTLIER_SHIFT = 3, np.radians(20.0)  # refinements of the offset, and Cauchy scale of their residuals
-_MIN_DRIFT_S, _MAX_DRIFT, _DRIFT_SIGMAS = (
-    60.0,
-    1e-3,
-    3.0,
-)  # shortest video, largest rate, and its least ratio to its sigma
-_MAX_FRAMES = 600  # in the calibration
-_CORRELATED_S = 1.0  # for which errors of lifted directions last
+_MIN_DRIFT_S = 60.0  # shortest video for a drift of the sensors' clock
+_MAX_DRIFT = 1e-3
+_DRIFT_SIGMAS = 3.0  # least ratio of the drift to its sigma
 _HEADING_S = 1.5  # standard deviation of the weights over time of a sensor's heading
 _HEADING_SIGMA = np.radians(6.0)  # of a sensor's heading
-_MIN_BEND, _MIN_RATIO = (
-    np.radians(12.0),
-    6.0,
-)  # RMS of the bend of a hinge, and ratio of variances in and across its plane
 _NEAR_S = 0.05  # between frames with the person that count as the same
 _MIN_SEEN = 15  # frames that show the wearer
 _MIN_SCORE = 0.05  # of a detected keypoint
@@ -176,7 +170,7 @@ def _clock(measured: BoneDirections, motion: VideoMotion) -> tuple[float, float]
     inverse_information = np.linalg.inv(np.einsum("t,ti,tj->ij", moved, terms, terms) + 1e-9 * np.eye(2))
     both = inverse_information @ (pull @ terms)
     # Errors of neighbouring frames are alike, so the uncertainty comes from blocks of time (a sandwich estimator).
-    block = ((motion.times - motion.times[0]) / _CORRELATED_S).astype(int)
+    block = ((motion.times - motion.times[0]) / CORRELATED_S).astype(int)
     rest = (pull - moved * (terms @ both))[:, None] * terms
     sums = np.stack([np.bincount(block, rest[:, column]) for column in range(2)], axis=1)
     spread = float(np.sqrt((inverse_information @ (sums.T @ sums) @ inverse_information)[1, 1]))
@@ -222,24 +216,20 @@ def measured_directions(
     raw = recording.orientations(motion.times[seen] - offset)
     turned = np.stack([raw[segment] for segment, _ in used], axis=1)  # (N, S, 4)
     standing = _standing(recording, used)
-    to_camera, mounted = _calibrated(
-        turned, motion.directions[seen][:, bones], motion.planes[seen][:, bones], motion.times[seen], standing, up
+    to_camera, mounted = calibrate_mounting(
+        ObservedBones(motion.times[seen], turned, motion.directions[seen][:, bones], motion.planes[seen][:, bones]),
+        standing,
+        up,
     )
     # From here, sensors turn in the earth's axes that the video confirms.
     in_earth, planes = (rotate(inverse(to_camera), one[seen]) for one in (motion.directions, motion.planes))
 
-    def along(at: F64) -> F64:
-        q = recording.orientations(np.clip(at, first, last) - offset)
-        directions = rotate(np.stack([q[segment] for segment, _ in used], axis=1), mounted)
-        own = rotate(turned, mounted)
-        angles = _headings(used, own, in_earth[:, bones], planes[:, bones], motion.times[seen], at)
-        return rotate(about(_EARTH_UP, angles), directions)
+    own = rotate(turned, mounted)
 
     def headed(at: F64) -> F64:
         q = recording.orientations(np.clip(at, first, last) - offset)
-        own = rotate(turned, mounted)
         angles = _headings(used, own, in_earth[:, bones], planes[:, bones], motion.times[seen], at)
-        return multiply(about(_EARTH_UP, angles), np.stack([q[segment] for segment, _ in used], axis=1))
+        return multiply(about(EARTH_UP, angles), np.stack([q[segment] for segment, _ in used], axis=1))
 
     directions = np.zeros((len(times), len(H36M17.edges), 3))
     sigma = np.full(directions.shape[:2], np.inf)
@@ -247,7 +237,7 @@ def measured_directions(
     if not inside.any():
         raise PoseError(f"{recording.source}: the recording does not overlap with the video")
     rows = np.flatnonzero(inside)
-    directions[np.ix_(rows, bones)] = rotate(to_camera, along(times[rows]))
+    directions[np.ix_(rows, bones)] = rotate(to_camera, rotate(headed(times[rows]), mounted))
     sigma[np.ix_(rows, bones)] = MEASURED_SIGMA
     # Directions of bones without a sensor, where the person is hidden: at each lag, sensors, and the video if it sees.
     near, known = nearest(motion.times[seen], times, _NEAR_S)
@@ -257,11 +247,11 @@ def measured_directions(
         near, known = nearest(motion.times[seen], at.ravel(), _NEAR_S)
         around = in_earth[near].reshape(*at.shape, -1, 3)
         precision = np.where(known, _LIFTED_SIGMA**-2, 0.0).reshape(*at.shape, 1).repeat(len(H36M17.edges), axis=2)
-        around[:, :, bones] = along(at.ravel()).reshape(*at.shape, -1, 3)
+        around[:, :, bones] = rotate(headed(at.ravel()), mounted).reshape(*at.shape, -1, 3)
         precision[:, :, bones] = MEASURED_SIGMA**-2
         headings = _pelvis_headings(recording, in_earth, motion.times[seen], times[rows], offset)
         left = np.stack([np.cos(headings), np.sin(headings), np.zeros(len(headings))], axis=-1)
-        axes = heading_axes(left, _EARTH_UP)
+        axes = heading_axes(left, EARTH_UP)
         found, spread = MotionPrior.shipped().expected(np.einsum("tca,tlba->tlbc", axes, around), precision)
         free = np.setdiff1d(np.arange(len(H36M17.edges)), bones)
         directions[np.ix_(rows, free)] = rotate(to_camera, np.einsum("tca,tbc->tba", axes, found[:, free]))
@@ -273,30 +263,10 @@ def measured_directions(
         parent = next((b for b, (_, end) in enumerate(H36M17.edges) if end == H36M17.edges[bone][0]), None)
         if not segment.endswith("_shank") or parent is None:
             continue
-        axis = _hinge(rotate(inverse(headed(motion.times[seen])[:, place]), in_earth[:, parent]), mounted[place])
+        axis = hinge_axis(rotate(inverse(headed(motion.times[seen])[:, place]), in_earth[:, parent]), mounted[place])
         if axis is not None:
             hinges[rows, parent] = rotate(to_camera, rotate(headed(times[rows])[:, place], axis))
     return BoneDirections(times, directions, sigma, sensors, hinges)
-
-
-def _hinge(parent: F64, own: F64) -> F64 | None:
-    """Return the axis (3,) of the hinge between two bones, in the axes of the sensor on the second one.
-
-    Args:
-        parent: (N, 3) directions of the first bone by the video, in these axes.
-        own: (3,) direction of the second bone.
-    """
-    across = np.stack([unit(cross(own, np.eye(3)[np.abs(own).argmin()])), np.zeros(3)])
-    across[1] = cross(own, across[0])
-    flat, weight = parent @ across.T, np.ones(len(parent))
-    values, vectors = np.zeros(2), np.eye(2)
-    for _ in range(_STEPS):
-        values, vectors = np.linalg.eigh(np.einsum("n,ni,nj->ij", weight, flat, flat) / weight.sum())
-        weight = 1 / (1 + (flat @ vectors[:, 0] / _PLANE_SIGMA) ** 2)
-    if values[1] < max(_MIN_BEND**2, _MIN_RATIO * values[0]):
-        return None
-    result: F64 = across.T @ vectors[:, 0]
-    return result
 
 
 def _bones() -> list[tuple[str, int]]:
@@ -318,99 +288,6 @@ def _standing(recording: ImuRecording, used: list[tuple[str, int]]) -> F64:
     return result
 
 
-def _calibrated(turned: F64, seen: F64, planes: F64, times: F64, standing: F64, up: F64 | None) -> tuple[F64, F64]:
-    """Return the rotation (4,) from earth to camera, and the bones (S, 3) in the axes of their sensors.
-
-    Args:
-        turned: (N, S, 4) orientations of the sensors.
-        seen: (N, S, 3) directions of the bones in the video, camera axes.
-        planes: (N, S, 3) unit normals of the planes through the camera and the bones.
-        times: (N,) s.
-        standing: (S, 3) directions by the standing pose, NaN where unknown.
-        up: (3,) direction against gravity in camera axes, if known.
-    """
-    level_up, up_sigma = (_CAMERA_UP, _LEVEL_SIGMA) if up is None else (up, _UP_SIGMA)
-    shared = max(1.0, _CORRELATED_S * len(times) / max(times[-1] - times[0], 1e-3))  # frames with one error
-    every = max(1, len(turned) // _MAX_FRAMES)
-    turned, seen, planes, shared = turned[::every], seen[::every], planes[::every], max(1.0, shared / every)
-    best: tuple[float, F64, F64] = np.inf, np.zeros(4), np.zeros(3)
-    level = from_matrix(np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]]))  # earth's z is the camera's -y
-    for turn in np.arange(_TURNS) * (2 * np.pi / _TURNS):
-        to_camera = multiply(level, about(_EARTH_UP, turn))
-        for _ in range(_ROUNDS):
-            in_sensor = rotate(inverse(turned), rotate(inverse(to_camera), seen)).mean(axis=0)
-            mounted = unit(in_sensor + np.nan_to_num(standing))
-            moment = np.einsum("nsi,nsj->ij", seen, rotate(turned, mounted))
-            moment += _UP_FRAMES * np.outer(level_up, _EARTH_UP)
-            left, _, right = np.linalg.svd(moment)
-            to_camera = from_matrix(left @ np.diag([1, 1, np.linalg.det(left @ right)]) @ right)
-        to_camera, mounted, cost = _refined(
-            to_camera, mounted, turned, seen, planes, shared, standing, level_up, up_sigma
-        )
-        if cost < best[0]:
-            best = cost, to_camera, mounted
-    return best[1], best[2]
-
-
-def _refined(
-    to_camera: F64,
-    mounted: F64,
-    turned: F64,
-    seen: F64,
-    planes: F64,
-    shared: float,
-    standing: F64,
-    up: F64,
-    up_sigma: float,
-) -> tuple[F64, F64, float]:
-    """Refine a calibration by Gauss-Newton steps with Cauchy weights; also return its cost."""
-    count, size = len(mounted), 3 + 3 * len(mounted)
-    known = np.isfinite(standing)
-    for _ in range(_STEPS):
-        world = multiply(to_camera, turned)
-        pointed = rotate(world, mounted)
-        off = pointed - seen
-        across = dot(off, planes)
-        square = (across / _PLANE_SIGMA) ** 2 + (dot(off, off) - across**2) / _DEPTH_SIGMA**2
-        cost = float(np.log1p(square / _OUTLIER**2).sum() * _OUTLIER**2 / shared)
-        weight = 1 / (1 + square / _OUTLIER**2) / shared
-        information = weight[..., None, None] * (
-            planes[..., :, None] * planes[..., None, :] * (_PLANE_SIGMA**-2 - _DEPTH_SIGMA**-2)
-            + np.eye(3) * _DEPTH_SIGMA**-2
-        )
-        turn = -_skew(pointed)  # of the rotation, in camera axes
-        tilt = to_matrix(world)  # of the bones in the sensors' axes
-        matrix, right = np.zeros((size, size)), np.zeros(size)
-        matrix[:3, :3] = np.einsum("nsji,nsjk,nskl->il", turn, information, turn)
-        right[:3] = -np.einsum("nsji,nsjk,nsk->i", turn, information, off)
-        for one in range(count):
-            own = slice(3 + 3 * one, 6 + 3 * one)
-            pull = np.swapaxes(tilt[:, one], -1, -2) @ information[:, one]
-            matrix[own, own] = (pull @ tilt[:, one]).sum(axis=0) + np.outer(mounted[one], mounted[one]) * 1e6
-            right[own] = -(pull @ off[:, one, :, None])[..., 0].sum(axis=0)
-            matrix[own, :3] = (pull @ turn[:, one]).sum(axis=0)
-            matrix[:3, own] = matrix[own, :3].T
-            if known[one].all():
-                matrix[own, own] += np.eye(3) / _STANDING_SIGMA**2
-                right[own] -= (mounted[one] - standing[one]) / _STANDING_SIGMA**2
-                cost += float(((mounted[one] - standing[one]) ** 2).sum() / _STANDING_SIGMA**2)
-        vertical = rotate(to_camera, _EARTH_UP)
-        lean = -_skew(vertical)
-        matrix[:3, :3] += lean.T @ lean / up_sigma**2
-        right[:3] -= lean.T @ (vertical - up) / up_sigma**2
-        cost += float(((vertical - up) ** 2).sum() / up_sigma**2)
-        change: F64 = np.asarray(np.linalg.solve(matrix + 1e-6 * np.eye(size), right), np.float64)
-        angle = float(np.linalg.norm(change[:3]))
-        to_camera = unit(multiply(about(change[:3] / max(angle, 1e-12), np.array(angle)), to_camera))
-        mounted = unit(mounted + change[3:].reshape(-1, 3))
-    return to_camera, mounted, cost
-
-
-def _skew(vectors: F64) -> F64:
-    """Return the matrices (..., 3, 3) of cross products with vectors (..., 3)."""
-    return np.cross(vectors[..., None, :], np.eye(3)).swapaxes(-1, -2)
-
-
 def _headings(used: list[tuple[str, int]], measured: F64, seen: F64, planes: F64, times: F64, at: F64) -> F64:
     """Return the rotations (K, S) rad about the vertical at times `at` (K,) s that turn sensors to the video.
 
@@ -422,17 +299,17 @@ def _headings(used: list[tuple[str, int]], measured: F64, seen: F64, planes: F64
         times: (N,) s.
         at: (K,) s.
     """
-    slope, off = cross(np.broadcast_to(_EARTH_UP, measured.shape), measured), seen - measured
-    axes = ((planes, _PLANE_SIGMA**-2), (cross(planes, measured), _DEPTH_SIGMA**-2))
+    slope, off = cross(np.broadcast_to(EARTH_UP, measured.shape), measured), seen - measured
+    axes = ((planes, PLANE_SIGMA**-2), (cross(planes, measured), DEPTH_SIGMA**-2))
 
     def weighed(one: F64, other: F64) -> F64:
         return np.asarray(sum(precision * dot(one, axis) * dot(other, axis) for axis, precision in axes))
 
-    weight = 1 / (1 + weighed(off, off) / _OUTLIER**2)
+    weight = 1 / (1 + weighed(off, off) / OUTLIER**2)
     top, bottom = weight * weighed(slope, off), weight * weighed(slope, slope)
     knots = np.linspace(times[0], times[-1], max(2, int((times[-1] - times[0]) / (_HEADING_S / 2)) + 1))
     kernel = np.exp(-0.5 * ((knots[:, None] - times) / _HEADING_S) ** 2)
-    kernel *= min(1.0, float(np.median(np.diff(times))) / _CORRELATED_S)
+    kernel *= min(1.0, float(np.median(np.diff(times))) / CORRELATED_S)
     top, bottom = kernel @ top, kernel @ bottom
     for segment in {segment for segment, _ in used}:
         same = [one for one, (other, _) in enumerate(used) if other == segment]

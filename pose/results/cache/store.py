@@ -13,7 +13,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from pose.errors import PoseError
@@ -55,9 +54,7 @@ class Cache:
         self._work = self._stack.enter_context(work_folder(self.folder, [KEY_GLOB]))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
     def find(self, key: str) -> "Entry | None":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pytest
 import torch
@@ -26,12 +27,12 @@ class Form:
         options = "".join(f",{key}={value}" for key, value in self.options.items())
         return f"{self.name}{',causal' if self.causal else ''}{options}"
 
-    @property
+    @cached_property
     def capabilities(self) -> Capabilities:
         return self.build().capabilities
 
     def build(self, dtype: torch.dtype = torch.float64) -> Attention:
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         layer = build_attention(self.name, DIM, HEADS, causal=self.causal, **self.options)
         for name, parameter in layer.named_parameters():
             if name.endswith("bias"):  # some start at zero, which would hide an error

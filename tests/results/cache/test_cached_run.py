@@ -60,13 +60,13 @@ def test_cached_run_writes_equal_files_without_recomputing(dance, tmp_path, tiny
     assert run(dance, tmp_path / "first", tiny_lifter, *cached) == plain
     assert "from the cache" not in capsys.readouterr().out
     with monkeypatch.context() as nothing_runs:
-        for stage in ("observe", "lift", "lift_end"):
+        for stage in ("tracked", "lift", "lift_end"):
             nothing_runs.setattr(f"pose.session.Session.{stage}", lambda *_: pytest.fail("computed again"))
         assert run(dance, tmp_path / "second", tiny_lifter, *cached) == plain
         assert "2D and 3D: read from the cache" in capsys.readouterr().out
     without_repair = run(dance, tmp_path / "plain2", tiny_lifter, "--no-repair", "--no-constant-bones")
     with monkeypatch.context() as no_2d:
-        no_2d.setattr("pose.session.Session.observe", lambda *_: pytest.fail("computed again"))
+        no_2d.setattr("pose.session.Session.tracked", lambda *_: pytest.fail("computed again"))
         changed = run(dance, tmp_path / "third", tiny_lifter, "--no-repair", "--no-constant-bones", *cached)
     assert changed == without_repair != plain
     assert "2D: read from the cache" in capsys.readouterr().out

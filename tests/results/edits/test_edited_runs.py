@@ -52,7 +52,7 @@ def test_a_command_and_python_give_equal_bytes_and_reuse_the_2d(dance, tmp_path,
     write_edits(tmp_path / "edits.json", edits)
     capsys.readouterr()
     with monkeypatch.context() as no_2d:
-        no_2d.setattr("pose.session.Session.observe", lambda *_: pytest.fail("computed again"))
+        no_2d.setattr("pose.session.Session.tracked", lambda *_: pytest.fail("computed again"))
         with pytest.warns(PoseWarning, match=r"edit 4 \(delete\) is not applied: no person"):
             edited = pipeline.process(dance, end=0.4, cache=cache, edits=tmp_path / "edits.json")
     edited.save(tmp_path / "python.npz")
