@@ -34,8 +34,7 @@ def _repeated(seen: Observed) -> Flags:
         compared = number >= MIN_POINTS
         same &= ~compared | (square < MAX_DIFFERENCE**2 * np.maximum(number, 1))
         both |= compared
-    repeated: Flags = (same & both).any(axis=1)
-    return repeated
+    return np.asarray((same & both).any(axis=1))
 
 
 def _differences(pixels: F64, weights: F64) -> tuple[F64, F64]:
