@@ -18,6 +18,7 @@ from pose.multiview.initialise import Link
 from pose.multiview.linking import MisfitError, clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
+from pose.multiview.repeated import distinct_share
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.structures.types import F64
 
@@ -27,6 +28,7 @@ MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with
 # Factors on the standard deviations of clock offsets and rotations of cameras that are calibrated from people, fitted
 # to 21 cameras of scenes of training subjects (docs/studies/cameras.md). An error of the pose moves the clock.
 CLOCK_FACTOR, ROTATION_FACTOR = 10.0, 4.0
+MIN_DISTINCT = 0.02  # smallest share of distinct observations that counts
 MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
 # Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
 MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
@@ -108,6 +110,8 @@ def find_rig(
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
     clock_factor = CORRELATION_FACTOR if known.poses else CLOCK_FACTOR
+    # Observations that repeat earlier ones have the same errors, and add no certainty.
+    solution = replace(solution, deviation=solution.deviation / math.sqrt(max(distinct_share(seen), MIN_DISTINCT)))
     accuracy = [_accuracy(solution, seen, index, clock_factor) for index in range(len(cameras))]
     accuracy = [replace(one, offset=clock_sigma.get(index, one.offset)) for index, one in enumerate(accuracy)]
     _check(cameras, accuracy, seen, names, known)

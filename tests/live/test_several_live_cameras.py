@@ -59,6 +59,21 @@ def test_the_people_calibrate_the_cameras(played):
     assert rigging.message == ""
 
 
+def test_four_cameras_calibrate():
+    person = scenes.person(1, SECONDS)
+    views, tracks = filmed([person], azimuths=(0.0, 90.0, 180.0, 270.0))
+    rigging = rigging_of(views)
+    Player(stage_of(rigging, world=False), scenes.exact(views)).play(tracks)
+    found = rigging.calibration
+    assert found is not None
+    assert sorted(found.cameras) == [0, 1, 2, 3]
+    assert "4 cameras, rotation ±" in rigging.status_text()
+    for index, exact in enumerate(scenes.exact(views)[1:], 1):
+        assert scenes.degrees_between(found.cameras[index].rotation, exact.rotation) < 1.0
+        off = np.linalg.norm(found.cameras[index].position - exact.position)
+        assert off < 2 * found.accuracy[index].position, "the size of the person is that of an average adult"
+
+
 def test_fused_people_have_one_id_across_cameras(played):
     _, _, player, _ = played
     last = player.shown[-1]
@@ -190,10 +205,10 @@ def test_loop_ends_with_its_last_camera():
     with loop:
         box = loop.subscribe(maxlen=100)
         for number in range(5):
-            for source in sources:
+            for source, own in zip(sources, loop._loops, strict=True):
                 source.push(picture(number))
-            time.sleep(0.01)
-        wait_until(lambda: loop.status().processed == 5)
+                wait_until(lambda own=own, number=number: own.status().processed == number + 1)
+            wait_until(lambda number=number: loop.status().processed == number + 1)
         sources[0].close()
         sources[1].push(picture(9), at=time.monotonic() + 2 * STALL_SECONDS)  # as if the first were silent so long
         wait_until(lambda: loop.status().processed == 6)

@@ -71,7 +71,7 @@ def test_loop_returns_world_coordinates_and_status(source):
     assert last.world.world.found_by in ("bodies", "feet")
     assert last.world.world.confidence > 0.3
     ((height, sigma),) = last.world.heights.values()
-    assert height == pytest.approx(1.70, abs=0.03)  # of an adult who is alone
+    assert height == pytest.approx(1.70, abs=0.02)  # of an adult who is alone
     assert 0 < sigma < 0.15
     np.testing.assert_allclose(last.result.placed.joints[0, [3, 6], 1], 0.08, atol=0.02)
     assert (last.result.placed.contacts > 0.5).all()
@@ -125,7 +125,7 @@ def test_messages_contain_world_coordinates(source):
     assert np.abs(np.array(said["world"]) - placed.joints[0]).max() < 1e-4
     assert said["gravity"]["found_by"] in ("bodies", "feet")
     assert said["gravity"]["floor"] == pytest.approx(results[-1].world.world.floor, abs=1e-4)
-    assert said["height"] == pytest.approx(1.70, abs=0.03)
+    assert said["height"] == pytest.approx(1.70, abs=0.02)
     assert len(said["contacts"]) == 2
 
 
@@ -141,7 +141,7 @@ def test_recording_contains_the_final_world(source, tmp_path):
     table = load_poses(recorder.folder / "poses.npz")
     assert table.world_info.world.found_by == known.world.found_by != "unknown"
     np.testing.assert_allclose(table.world_info.world.rotation, known.world.rotation, atol=1e-6)
-    assert table.world_info.heights[1][0] == pytest.approx(1.70, abs=0.03)
+    assert table.world_info.heights[1][0] == pytest.approx(1.70, abs=0.02)
     assert np.isfinite(table.placed.joints).all()
     assert not table.placed.filled.any()
     text = (recorder.folder / "poses.json").read_text()

@@ -65,6 +65,27 @@ def test_two_cameras_are_calibrated_without_input():
         assert camera.focal == pytest.approx(view.matrix[0, 0], rel=0.06)
 
 
+def test_repeated_motion_does_not_make_a_calibration_more_certain():
+    """A detector repeats its errors with the images, as in a clip that is played in a loop."""
+    points, seconds, times = scenes.person(1, 4.0), 4.0, 4
+
+    def looped(track):
+        arrays = {
+            name: np.concatenate([getattr(track, name)] * times)
+            for name in ("keypoints", "scores", "joints", "root", "sigma")
+        }
+        starts = seconds * np.arange(times)[:, None]
+        return replace(track, times=(track.times + starts).ravel(), **arrays)
+
+    views = scenes.cameras(people=[points], seed=2, seconds=seconds - 0.1)
+    tracks = tracks_of(views, [points], noise_px=2.0)
+    known = Known(capture_times=True)
+    once = find_rig(tracks, scenes.told(views), NAMES[:2], known).accuracy[1]
+    often = find_rig([looped(track) for track in tracks], scenes.told(views), NAMES[:2], known).accuracy[1]
+    for name in ("rotation", "position", "focal"):
+        assert getattr(often, name) > 0.85 * getattr(once, name)
+
+
 @pytest.mark.parametrize("size", [0.8, 1.0, 1.3])
 def test_people_have_the_size_of_the_lifted_bodies(size):
     points = scenes.person(1, 3.0)

@@ -1,5 +1,6 @@
 """Calibration of live cameras from the motion of the people, in a separate thread."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import CAPTURE, ClockHint
 from pose.multiview.fitting import find_fitting_rig
-from pose.multiview.motions import find_motions, fused_times, scale_for_heights
+from pose.multiview.motions import ADULT_LOG_SIGMA, find_motions, fused_times, scale_for_heights
 from pose.multiview.observations import observe
 from pose.multiview.rig import Accuracy, Rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -79,6 +80,8 @@ def calibrate(given: CalibrationInput) -> Calibration:
         rig = rescaled(rig, given.scale / rig.scale)
     elif given.height is not None:
         rig = rescaled(rig, _scale_factor(rig, tracks, given.height))
+    else:
+        rig = replace(rig, accuracy=_of_assumed_size(rig))
     described = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     return Calibration(
         dict(zip(indices, rig.cameras, strict=True)),
@@ -116,6 +119,16 @@ def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
     limbs = observe({0: replace(track, camera=0)}, [replace(camera, offset=0.0)], track.times).limbs[0]
     bones: F64 = start_body(limbs).bones
     return bones
+
+
+def _of_assumed_size(rig: Rig) -> list[Accuracy]:
+    """Return the accuracy of cameras whose distances follow from people of average size."""
+    sigma = ADULT_LOG_SIGMA / math.sqrt(len(rig.people))
+    apart = [float(np.linalg.norm(camera.position - rig.cameras[0].position)) for camera in rig.cameras]
+    return [
+        replace(one, position=math.hypot(one.position, sigma * metres))
+        for one, metres in zip(rig.accuracy, apart, strict=True)
+    ]
 
 
 def _scale_factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
