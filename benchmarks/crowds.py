@@ -1,7 +1,7 @@
 """Ids per person, switches, and doubled ids on clips of a moving camera with known truth: docs/studies/tracking.md.
 
     python -m benchmarks.crowds --folder /tmp/crowds
-    python -m benchmarks.crowds --folder /tmp/crowds --scenes broadcast --seeds 2 --options tracker=botsort
+    python -m benchmarks.crowds --folder /tmp/crowds --scenes broadcast --seeds 2 --samples --options tracker=botsort
 
 Two kinds of clips: `broadcast`, a camera above the edge of an ice rink that pans after 15 skaters in one costume
 (7.4 s), and `walk`, a hand-held camera that walks through 24 people (4 s). People are real ones, cut out of the shared
@@ -18,6 +18,7 @@ belong to none, and `found` is the share of the frames of visible people with a 
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from benchmarks.tracking import VISIBLE, Cutout, Lot, dyed
 from pose.config import PipelineConfig
 from pose.pipeline import Pipeline
 from pose.structures.types import F32, F64, U8
+from pose.video import open_source
 from pose.video.encode import VideoWriter
 
 SIZE = 960, 540
@@ -280,13 +282,21 @@ def row(frames: list[tuple[list[int], F32]], truth: dict[str, Any]) -> list[str]
     ]  # fmt: skip
 
 
-def poses(pipeline: Pipeline, path: Path, cache: Path | None) -> list[tuple[list[int], F32]]:
+def poses(pipeline: Pipeline, path: Path, cache: Path | None) -> dict[int, tuple[list[int], F32]]:
     """Ids and keypoints of every frame, of a run with the defaults of `pose-run`."""
     table = pipeline.process(path, cache=cache).table
-    return [
-        ([int(number) for number in table.id[rows]], np.asarray(table.keypoints[rows]))
-        for rows in (table.frame_index == frame for frame in table.frames)
-    ]
+    return {
+        int(frame): ([int(number) for number in table.id[rows]], np.asarray(table.keypoints[rows]))
+        for frame, rows in ((frame, table.frame_index == frame) for frame in table.frames)
+    }
+
+
+def samples(pipeline: Pipeline, path: Path) -> dict[int, tuple[list[int], F32]]:
+    """Ids and keypoints of the frames in which people are tracked."""
+    with open_source(path) as source:
+        session = pipeline.session(source.info.size, source.info.focal_35mm)
+        people = [one.people for frame in chain(source, [None]) for one in session.tracked(frame)]
+    return {one.index: (one.ids.tolist(), one.keypoints) for one in people if one.sampled}
 
 
 def main() -> None:
@@ -297,6 +307,7 @@ def main() -> None:
     parser.add_argument("--scenes", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--options", nargs="+", default=[], help="settings of the pipeline, NAME=VALUE")
+    parser.add_argument("--samples", action="store_true", help="2D of the samples alone: no frames between, no 3D")
     parser.add_argument("--cache", type=Path, help="folder of the 2D and 3D of other runs, as of `pose-run`")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -317,10 +328,9 @@ def main() -> None:
     for kind in options.scenes:
         for seed in options.seeds:
             path, truth = written(kind, seed, options.folder, lot)
-            print(
-                "| " + " | ".join([f"{kind}, {seed}", *row(poses(pipeline, path, options.cache), truth)]) + " |",
-                flush=True,
-            )
+            found = samples(pipeline, path) if options.samples else poses(pipeline, path, options.cache)
+            seen = {name: values[list(found)] for name, values in truth.items()}
+            print("| " + " | ".join([f"{kind}, {seed}", *row(list(found.values()), seen)]) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
 # Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors
 # of cameras, one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
-INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.5, 0.75, 1.4
+INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.48, 0.71, 1.4
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
 LIFTED_SHARE = 0.7  # share of the lifter's sigma for joints that only the lifter places in the trunk
