@@ -21,8 +21,8 @@ from typing import Self
 import numpy as np
 from pose_datasets.errors import person_size
 
-from benchmarks.presets import reference_of
-from benchmarks.runs import Result, run
+from benchmarks.presets import OTHERS, TURNS, reference_of, run_row
+from benchmarks.runs import Result
 from benchmarks.two_views import JOINTS, VIEWS, Truth, View, read_views
 from pose.structures.skeletons import H36M17, SKELETONS, to_h36m17
 from pose.structures.types import F32, F64
@@ -31,7 +31,7 @@ NETWORKS = {
     "full": "--estimator blazepose --keypoint-rate 0",
     "standard": "--config standard",
     "best": "--config best",
-}
+} | {name: OTHERS[name] for name in TURNS}
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()), help="folder of reference results")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     options.commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
@@ -117,9 +118,9 @@ def main() -> None:
     references, views = [reference_of(clip, options) for clip in clips], read_views(clips[0].parent)
     truth, arrays = Truth(views, references), {}
     print("| network | median, % | bulk, % | lasting, % | 95 %, % |\n|---|---|---|---|---|")
-    for name, text in NETWORKS.items():
+    for name in options.networks:
         with tempfile.TemporaryDirectory() as folder:
-            found = [run(clip, f"{text} --no-world", Path(folder))[0] for clip in clips]
+            found = [run_row(name, clip, f"{NETWORKS[name]} --no-world", Path(folder))[0] for clip in clips]
         parts = [series_of(view, n, truth, found[n], references[n]) for n, view in enumerate(views)]
         for number, series in enumerate(chain.from_iterable(parts)):
             for key in ("times", "errors", "scores"):

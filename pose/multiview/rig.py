@@ -110,7 +110,7 @@ def find_rig(
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
     clock_factor = CORRELATION_FACTOR if known.poses else CLOCK_FACTOR
-    # Observations that repeat earlier ones have the same errors, and add no certainty.
+    # Observations that repeat earlier ones have the same errors, and add no information.
     solution = replace(solution, deviation=solution.deviation / math.sqrt(max(distinct_share(seen), MIN_DISTINCT)))
     accuracy = [_accuracy(solution, seen, index, clock_factor) for index in range(len(cameras))]
     accuracy = [replace(one, offset=clock_sigma.get(index, one.offset)) for index, one in enumerate(accuracy)]
