@@ -30,13 +30,9 @@ class DetectionSchedule:
         self._next = self._last_loss = -np.inf
         self._change = BackgroundChange()
 
-    def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, others: F32, time: float) -> bool:
-        """Return whether the detector has to run on this frame.
-
-        The previous one had `tracks` with `boxes` (P, 4), and detections `others` (Q, 4) of people without a track.
-        """
-        known = np.concatenate([boxes, others])
-        crowded = len(tracks) >= CROWD and bool((crops.box_iou(known, known) > MIN_TOUCHING_IOU).sum() > len(known))
+    def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
+        """Return whether the detector has to run on this frame, for the tracks and boxes (P, 4) of the previous one."""
+        crowded = len(tracks) >= CROWD and bool((crops.box_iou(boxes, boxes) > MIN_TOUCHING_IOU).sum() > len(boxes))
         if tracks and time < self._next and not crowded:
             return False
         touching = any(track.occluders for track in tracks)

@@ -18,8 +18,6 @@ from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonState, lengths, m
 MAX_DUPLICATE_DISTANCE = 0.15
 # The same for a pose that was found with the other one masked, because such people do stand close together.
 MAX_MASKED_DUPLICATE_DISTANCE = 0.05
-# The same for two poses that one detection shows, in a crowd.
-MAX_ONE_DETECTION_DISTANCE = 0.2
 MIN_DETECTION_IOU = 0.35  # minimum IoU of a detection and the box around the joints of the same person
 MIN_SIZE_PX = 1e-6
 MIN_COVERED_FRACTION = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
@@ -92,9 +90,9 @@ class Observations:
         larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), MIN_SIZE_PX)
         return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
 
-    def are_close(self, row: int, other: int, limit: float = MAX_DUPLICATE_DISTANCE) -> bool:
+    def are_close(self, row: int, other: int) -> bool:
         """Return whether two poses are nearly equal; they show the same body unless one person is behind the other."""
-        return self._distances[row][other] < limit
+        return self._distances[row][other] < MAX_DUPLICATE_DISTANCE
 
     def are_duplicates(self, row: int, other: int) -> bool:
         """Return whether the poses with indices `row` and `other` are nearly equal and therefore show the same body."""
@@ -113,7 +111,7 @@ class Observations:
 def duplicates(observations: Observations, boxes: F32 | None = None) -> NDArray[np.bool_]:
     """Return a mask (P,), True for entries of `observations` that show the same body as an earlier entry.
 
-    Near poses, also of a person and the one in front, are one body if fewer than two of the detections `boxes` (N, 4)
+    Nearly equal poses of a person and the one in front are one body if fewer than two of the detections `boxes` (N, 4)
     show them.
     """
     found: list[bool] = []
@@ -122,8 +120,9 @@ def duplicates(observations: Observations, boxes: F32 | None = None) -> NDArray[
         same = False
         for other in range(row):
             one = shown is not None and (shown[row] | shown[other]).sum() < 2
-            near = one and observations.are_close(row, other, MAX_ONE_DETECTION_DISTANCE)
-            same |= not found[other] and (near or observations.are_duplicates(row, other))
+            same |= not found[other] and (
+                observations.are_duplicates(row, other) or (one and observations.are_close(row, other))
+            )
         found.append(same)
     return np.array(found, bool)
 

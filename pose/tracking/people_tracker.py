@@ -25,16 +25,9 @@ from pose.tracking.identities import UNASSIGNED, Identities
 from pose.tracking.initiation import TrackInitiation
 from pose.tracking.lost_tracks import LostTracks
 from pose.tracking.networks import PeopleNetworks
-from pose.tracking.observations import (
-    MIN_DETECTION_IOU,
-    Observations,
-    PersonTrack,
-    duplicates,
-    joint_boxes,
-    region_boxes,
-)
+from pose.tracking.observations import Observations, PersonTrack, duplicates, region_boxes
 from pose.tracking.occlusion_search import OcclusionSearch
-from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState, greedy_pairs
+from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
 from pose.tracking.untracked import count_untracked
 from pose.utils.times import StageTimes
 
@@ -73,7 +66,6 @@ class PeopleTracker:
         self._lost = LostTracks(config.memory_s)
         self._tracks: list[PersonTrack] = []
         self._boxes = np.zeros((0, 4), np.float32)  # boxes of the tracks
-        self._others = np.zeros((0, 4), np.float32)  # detections of people without a track, in the last detection pass
         self._time = -np.inf
 
     @property
@@ -97,7 +89,7 @@ class PeopleTracker:
         elif time - self._time > self._config.memory_s:  # after an interruption of the stream all tracks are new
             self._tracks, self._lost = [], LostTracks(self._config.memory_s)
         self._time = time
-        detect = self._schedule.is_due(image, self._tracks, self._boxes, self._others, time)
+        detect = self._schedule.is_due(image, self._tracks, self._boxes, time)
         has_room = len(self._tracks) < self._config.max_people or self._networks.boxes_only
         boxes = self._networks.detect(image) if detect and has_room else None
         if boxes is not None:
@@ -119,9 +111,6 @@ class PeopleTracker:
             found = self._initiation.add_overlooked(found, self._lost.tracks, image, time)
         detected = boxes.xyxy if boxes is not None and crowd else None
         found = self._assign_ids(found.select(~duplicates(found, detected)), image, time)
-        if boxes is not None and self._networks.boxes_only:
-            shown = greedy_pairs(crops.box_iou(joint_boxes(found.keypoints), boxes.xyxy), MIN_DETECTION_IOU)
-            self._others = np.delete(boxes.xyxy, [column for _, column in shown], axis=0)
         known = [track.id for track in found.tracks]
         waiting = [track for track in waiting if track.id not in known]
         self._tracks, self._boxes = found.tracks + waiting, np.concatenate([found.boxes, region_boxes(waiting)])
@@ -153,7 +142,7 @@ class PeopleTracker:
         self._identities.reset()
         self._id_swaps = IdSwapDetector(self._model)
         self._tracks, self._lost = [], LostTracks(self._config.memory_s)
-        self._boxes = self._others = np.zeros((0, 4), np.float32)
+        self._boxes = np.zeros((0, 4), np.float32)
         self._schedule.reset()
         self._initiation.reset()
 

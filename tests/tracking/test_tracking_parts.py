@@ -168,11 +168,11 @@ def test_overlooked_person_is_found_by_masked_search():
     assert len(parts.initiation.add_overlooked(known, [], image, MASKED_DETECTION_INTERVAL_S)) == 2
 
 
-def due(schedule, tracks, times, images, boxes=NO_BOXES, others=NO_BOXES):
+def due(schedule, tracks, times, images, boxes=NO_BOXES):
     """The times at which a pass is due, each with `images` there."""
     found = []
     for time, image in zip(times, images, strict=True):
-        if schedule.is_due(image, tracks, boxes, others, time):
+        if schedule.is_due(image, tracks, boxes, time):
             found.append(round(time, 3))
         schedule.record_frame(tracks, detected=bool(found) and found[-1] == round(time, 3), time=time)
     return found
@@ -184,12 +184,6 @@ def test_detector_runs_on_every_frame_of_a_crowd_in_touch():
     for count, passes in ((4, times), (3, [0])):
         schedule, tracks = DetectionSchedule(10.0, 1.0), [PersonTrack(region(x)) for x in (100, 130, 400, 600)[:count]]
         assert due(schedule, tracks, times, images, people.xyxy[:count]) == pytest.approx(passes)
-    tracks = [
-        PersonTrack(region(x)) for x in (100, 300, 400, 600)
-    ]  # apart, but one of them touches an untracked person
-    apart = boxes_at(100, 300, 400, 600).xyxy
-    found = due(DetectionSchedule(10.0, 1.0), tracks, times, images, apart, boxes_at(130).xyxy)
-    assert found == pytest.approx(times)
 
 
 def test_detector_runs_during_contact_and_after_a_loss():
