@@ -202,15 +202,16 @@ def several(count=2, pipeline=None):
 
 def test_loop_ends_with_its_last_camera():
     sources, loop = several()
+    begin = time.monotonic()  # capture time of the first images, whatever the machine does meanwhile
     with loop:
         box = loop.subscribe(maxlen=100)
         for number in range(5):
             for source, own in zip(sources, loop._loops, strict=True):
-                source.push(picture(number))
+                source.push(picture(number), at=begin + 0.1 * number)
                 wait_until(lambda own=own, number=number: own.status().processed == number + 1)
             wait_until(lambda number=number: loop.status().processed == number + 1)
         sources[0].close()
-        sources[1].push(picture(9), at=time.monotonic() + 2 * STALL_SECONDS)  # as if the first were silent so long
+        sources[1].push(picture(9), at=begin + 1.0 + STALL_SECONDS)  # the first was silent so long
         wait_until(lambda: loop.status().processed == 6)
         sources[1].close()
         assert loop.wait(60)
