@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Config = TypeVar("Config", bound="DataclassInstance")
 # Processor time on a CPU relative to `fast` (docs/studies/results/presets.json).
-PRESET_TIMES = {"fast": 1.0, "standard": 1.7, "best": 7.5}
+PRESET_TIMES = {"fast": 1.0, "standard": 1.5, "best": 7.3}
 MAX_CONFIG_BYTES = 1 << 16  # maximum size of a config file
 MAX_CONFIG_DEPTH = 20  # maximum nesting in a config file
 
