@@ -28,7 +28,7 @@ MARGIN = 12  # instants at each end of a window that are solved, but not returne
 WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
 # Factor on sigma, since 2D errors last for many frames, which the solver assumes to be independent: a part for errors
-# of cameras, one for each standard deviation of the 2D's median residual; and that of a person whom no two cameras see.
+# of cameras, one for each standard deviation of the 2D's median residual; and that of a person seen by one camera.
 INFLATION, INFLATION_BY_RESIDUAL, ALONE = 0.48, 0.71, 1.4
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
