@@ -28,7 +28,7 @@ from benchmarks.method_errors import HELD_OUT, filmed
 from pose.body.ground_forces import GRAVITY, INTERVAL, GroundForces, ground_forces
 from pose.body.segments import SIDES, Motion
 from pose.body.tracks import open_selection
-from pose.export import export, opensim_forces
+from pose.export import export, opensim
 from pose.results import NpzWriter, RunInfo, WorldInfo
 from pose.structures.camera import Camera
 from pose.structures.skeletons import H36M17
@@ -211,7 +211,7 @@ def _measured(plates: Plates, times: F64) -> tuple[F64, F64]:
 def solve(motion: Motion, forces: GroundForces, model: Path, rows: Flags) -> tuple[F64, F64]:
     """Times (T,) and sagittal moments (T, 3, left and right), N m per kg, of OpenSim's tools in the frames `rows`."""
     known = replace(forces, known=rows)
-    given = mock.patch.object(opensim_forces, "ground_forces", return_value=known)
+    given = mock.patch.object(opensim, "ground_forces", return_value=known)
     with tempfile.TemporaryDirectory() as scratch, given:
         selection = open_selection(saved(motion, Path(scratch) / "walk.npz"), space="world")
         selection.opensim_model = model

@@ -23,7 +23,7 @@ from pose.lifting.fit.windows import fit_motion
 from pose.lifting.load import load_lifter
 from pose.lifting.predict import Lifter
 from pose.lifting.repair.person import repair
-from pose.results.worn import FirstRun
+from pose.results.run import FirstRun
 from pose.structures.camera import Camera
 from pose.structures.refine import refine
 from pose.structures.rotations import dot, unit

@@ -35,7 +35,7 @@ from pose.lifting.model import LifterNetwork
 from pose.lifting.torch_lifter import TorchLifter
 from pose.structures.sequences import LiftBatch
 from pose.training.config import LossWeights
-from pose.training.evaluation.angles import AngleErrors
+from pose.training.evaluation.metrics import AngleErrors
 from pose.training.measure import measure
 from pose.training.trainer import batch_loss
 

@@ -36,8 +36,7 @@ from pose.lifting.predict import Lifter
 from pose.lifting.torch_lifter import TorchLifter
 from pose.structures.refine import lengths_of
 from pose.structures.types import F32, F64
-from pose.training.evaluation.angles import flexion
-from pose.training.evaluation.metrics import aligned_errors, position_errors, scaled_errors
+from pose.training.evaluation.metrics import aligned_errors, flexion, position_errors, scaled_errors
 from pose.training.laboratory.statistics import mean_and_half_width
 from pose.training.measure import lift_batch
 from pose.world.height import scale_to, stature

@@ -37,8 +37,8 @@ from pose.errors import PoseError
 from pose.lifting.backends import OnnxGraph
 from pose.lifting.checkpoint import load_checkpoint
 from pose.lifting.forecast.build import load_network
+from pose.lifting.forecast.config import HORIZONS
 from pose.lifting.forecast.exchange import export_forecaster
-from pose.lifting.forecast.format import HORIZONS
 from pose.lifting.forecast.network import ForecasterNetwork
 from pose.lifting.forecast.runtime import SHIPPED, OnnxForecaster
 from pose.lifting.model import LifterNetwork

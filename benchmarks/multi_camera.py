@@ -41,8 +41,7 @@ from pose.structures.assignment import best_pairs
 from pose.structures.camera import Camera
 from pose.structures.skeletons import COCO17, H36M17
 from pose.structures.types import F32, F64, People
-from pose.training.evaluation.angles import flexion
-from pose.training.evaluation.metrics import aligned_errors
+from pose.training.evaluation.metrics import aligned_errors, flexion
 
 _H36M_OF_COCO = np.array(
     [

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from pose_datasets import rotations
 from pose_datasets.bodies import HEAD, BodyConfig, assemble, random_proportions, to_bones
-from pose_datasets.cameras import project_batch
 from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
+from pose_datasets.filming import project_batch
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 

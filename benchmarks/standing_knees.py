@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pose.pipeline import Pipeline
 from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
-from pose.training.evaluation.angles import flexion
+from pose.training.evaluation.metrics import flexion
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
 STRAIGHT = 8.0  # degrees in the image

@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pose_datasets import rotations
-from pose_datasets.cameras import project_batch, random_lenses
 from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
+from pose_datasets.filming import project_batch, random_lenses
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 from pose_datasets.vectors import unit
@@ -47,8 +47,7 @@ from pose.structures.skeletons import COCO_NAMES, H36M17
 from pose.structures.types import F32, F64, Flags
 from pose.training.evaluation.metrics import MM_PER_M, aligned_errors, position_errors
 from pose.world.clean import Cleaned, Steps, clean
-from pose.world.contacts import ankle_speeds, ground_below
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT, ankle_speeds, ground_below
 from pose.world.frame import World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.height import stature

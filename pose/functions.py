@@ -36,7 +36,7 @@ from pose.world.clean import Steps
 from pose.world.given import check_id, checked
 
 if TYPE_CHECKING:
-    from pose.lifting.fit.log import FitLog
+    from pose.lifting.fit.windows import FitLog
     from pose.lifting.predict import Lifter
     from pose.pipeline import Pipeline
 

@@ -28,7 +28,7 @@ from pose.config import (
     with_threads,
 )
 from pose.errors import PoseWarning, UsageError
-from pose.lifting.fit.log import FitLog
+from pose.lifting.fit.windows import FitLog
 from pose.lifting.predict import checkpoint_path
 from pose.lifting.straight import StraightLifter
 from pose.networks.faces import WEIGHT as FACE_WEIGHT
@@ -48,10 +48,9 @@ from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
 from pose.tracking.sampling import TrackedFrame
 from pose.tracking.warm_up import warm_up_lifter
+from pose.utils.background import FairLock, ahead, prefetch
 from pose.utils.device import resolve_device, seed_torch
-from pose.utils.fair_lock import FairLock
 from pose.utils.options import default_of
-from pose.utils.prefetch import ahead, prefetch
 from pose.utils.resources import available_cores
 from pose.utils.shown import shown
 from pose.utils.times import StageTimes

@@ -252,7 +252,7 @@ def _is_own(model: str | None) -> bool:
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
     """Build a stage with custom weights and run it once, since unsuitable networks mostly fail at run time."""
     from pose.tracking.warm_up import try_once
-    from pose.utils.silence import silenced
+    from pose.utils.native_stderr import silenced
 
     try:
         stage = choice.build(weight, options)

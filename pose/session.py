@@ -31,8 +31,8 @@ from pose.tracking.one_pass import OnePassPeople
 from pose.tracking.people_tracker import PeopleTracker
 from pose.tracking.sampling import SampledTracker, TrackedFrame
 from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
+from pose.utils.background import FairLock
 from pose.utils.device import torch_threads
-from pose.utils.fair_lock import FairLock
 from pose.utils.times import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
 from pose.world.scene.segments import SegmentFinder

@@ -4,11 +4,12 @@ import subprocess
 import sys
 
 import pytest
-from pose_apps.support.memory import resident_megabytes
+
+from pose.utils.resources import resident_megabytes
 
 _PROGRAM = """
 import sys
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+from pose.utils.resources import forget_peak, peak_megabytes, resident_megabytes
 {before}
 forget_peak()
 held = resident_megabytes()

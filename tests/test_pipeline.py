@@ -19,8 +19,8 @@ from pose.lifting.repair.person import FULL_LOOKAHEAD_S
 from pose.pipeline import Pipeline
 from pose.structures.types import Frame
 from pose.tracking.sampling import SEARCH_S
+from pose.utils.background import PREFETCHED_FRAMES, prefetch
 from pose.utils.device import resolve_device
-from pose.utils.prefetch import PREFETCHED_FRAMES, prefetch
 from pose.utils.presets import preset_names
 from pose.utils.times import StageTimes
 from pose.video import open_source
@@ -175,7 +175,7 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
 
 
 def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
-    monkeypatch.setattr("pose.lifting.one_body.FIT_SECONDS", 1.0)
+    monkeypatch.setattr("pose.lifting.offline.FIT_SECONDS", 1.0)
     monkeypatch.setattr("pose.lifting.fit.windows.WINDOW_S", 2.0)
     with open_source(str(videos / "dance.mp4"), end=0.01) as source:
         session = pipeline.session(source.info.size)

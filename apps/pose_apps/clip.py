@@ -15,12 +15,11 @@ from pose.utils.progress import hidden_progress
 from pose.utils.written_files import check_not_input
 from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
-from pose_apps.support.camera_motion import motion_line
 from pose_apps.support.drawn_overlay import draw_overlay
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.outputs import DEFAULT_FORMATS, Outputs, plan_outputs
 from pose_apps.support.run_context import RunContext, RunOutcome
-from pose_apps.support.summary import Tally, interruption
+from pose_apps.support.summary import Tally, interruption, motion_line
 from pose_apps.support.world import (
     SPACE_HELP,
     TRIM_HELP,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.results.cache.run import Found
     from pose.results.recorded import RecordedRun
-    from pose.results.worn import FindWorn
+    from pose.results.run import FindWorn
     from pose.structures.types import FrameResult
     from pose.utils.times import StageTimes
     from pose.video import Source
@@ -216,7 +215,7 @@ def planned_outputs(config: RunConfig, videos: Sequence[str], context: RunContex
     if not config.overwrite:
         outputs.check_free()
     if outputs.exports:
-        from pose_apps.support.exports import check_exports
+        from pose_apps.support.outputs import check_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
     if config.analyse:
@@ -243,7 +242,7 @@ def derive(config: RunConfig, video: str, results: Outputs, wanted: Outputs, tim
             found = analysed(results.files["npz"], results.folder, video, wanted.warn, beside=beside)
         files, lines, problems = found
     if wanted.exports:  # after the analysis, to which the page of the poses links
-        from pose_apps.support.exports import write_exports
+        from pose_apps.support.outputs import write_exports
 
         with times.measure("exports"):
             exported, missing, notes, failed = write_exports(wanted, results.folder, video, config.space, config.trim)

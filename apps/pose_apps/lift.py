@@ -15,7 +15,7 @@ from pose.world.given import read_heights
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.imus import are_imus
 from pose_apps.support.options import command_parser, config_first, config_of
-from pose_apps.support.progress import warn
+from pose_apps.support.run_context import warn
 from pose_apps.support.sensors import are_sensors, is_sensor_file
 from pose_apps.support.status import StatusLine
 from pose_apps.support.world import steps_of, unknown_heights, world_line
@@ -102,7 +102,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     """
     _check_used(inputs, config)
     from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
-    from pose.lifting.fit.log import FitLog
+    from pose.lifting.fit.windows import FitLog
     from pose.lifting.load import load_lifter
     from pose.results.edits import read_edits
     from pose.utils.device import resolve_device

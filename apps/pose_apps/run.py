@@ -17,8 +17,7 @@ from pose_apps.clip import VIDEO, RunConfig, run_any
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.progress import open_cache_of, print_times, warn, with_progress_bar
-from pose_apps.support.run_context import RunContext
+from pose_apps.support.run_context import RunContext, open_cache_of, print_times, warn, with_progress_bar
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import print_wrapped, report, report_stills
 

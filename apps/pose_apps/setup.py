@@ -31,7 +31,7 @@ class Package:
 PACKAGES = {
     # MMPose 1.3.2 works on current Python, NumPy 2 and torch only with these steps. The setup.py of chumpy imports
     # pip, so chumpy must be built in this environment. The wheel of xtcocotools was built for NumPy 1. The full
-    # mmcv does not compile against current torch (`pose.networks.estimators.mmpose_import` replaces its operators).
+    # mmcv does not compile against current torch (`pose.networks.estimators.mmpose` replaces its operators).
     # mmengine
     # needs pkg_resources.
     "mmpose": Package(
@@ -43,7 +43,7 @@ PACKAGES = {
             ("mmengine==0.10.7", "mmcv-lite==2.1.0", "mmdet==3.3.0"),
             ("mmpose==1.3.2",),
         ),
-        "from pose.networks.estimators.mmpose_import import import_apis; import_apis()",
+        "from pose.networks.estimators.mmpose import import_apis; import_apis()",
         "mmpose is ready: --estimator mmpose --estimator-model MODEL.pth, with its config MODEL.py beside it",
     ),
     "ultralytics": Package(

@@ -219,8 +219,7 @@ def _train(trainer: "TrainingLoop[Any, Any, Any]", quiet: bool) -> None:
 def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     """Calibrate sigma on the validation subjects, save the model, and report the errors on them."""
     from pose.lifting.checkpoint import save_checkpoint
-    from pose.training.measure import measure
-    from pose.training.sigma import calibrate
+    from pose.training.measure import calibrate, measure
 
     network = trainer.final_network()
     held_out = source.calibration()
@@ -301,7 +300,7 @@ def _check_forecaster(options: "Namespace") -> object:
 def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrainer, Callable[[], None]]":
     from pose_datasets.forecast_training import MotionSource
 
-    from pose.lifting.forecast.format import HORIZONS
+    from pose.lifting.forecast.config import HORIZONS
     from pose.training.forecaster import ForecasterTrainer, measure_forecaster
 
     source = MotionSource(options.data, options.train.seed)
@@ -324,9 +323,8 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
 def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
     """Calibrate sigma on the validation subjects, save the model, and report the errors on them."""
     from pose.lifting.forecast.build import save_forecaster
-    from pose.lifting.forecast.format import HORIZONS
-    from pose.training.forecast_sigma import calibrate_forecaster
-    from pose.training.forecaster import measure_forecaster
+    from pose.lifting.forecast.config import HORIZONS
+    from pose.training.forecaster import calibrate_forecaster, measure_forecaster
 
     network = trainer.averaged_network.eval()
     calibrate_forecaster(network, source.calibration())
@@ -364,7 +362,7 @@ def _check_sensor(options: "Namespace") -> object:
 def _build_sensor(options: "Namespace", out: Path) -> "tuple[SensorTrainer, Callable[[], None]]":
     from pose_datasets.sensor_training import SensorSource
 
-    from pose.lifting.sensor.exchange import export_sensor
+    from pose.lifting.sensor.network import export_sensor
     from pose.networks.weights import sha256_of
     from pose.training.sensor import SensorTrainer, calibrate_sensor, measure_sensor
 

@@ -14,7 +14,7 @@ from pose.utils.written_files import check_target, writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
-from pose_apps.webcam.sinks import SEND_HELP
+from pose_apps.webcam.options import SEND_HELP
 
 if TYPE_CHECKING:
     from pose.view.scene import SceneData
@@ -98,7 +98,7 @@ def play(poses: Path, send: str, speed: float, again: bool) -> None:
     from pose.live.links import check_links, open_links
     from pose.live.links.playback import Playback
     from pose.results import load_poses, result_file
-    from pose_apps.webcam.problem_log import ProblemLog
+    from pose_apps.webcam.report import ProblemLog
 
     check_links(send)
     table = load_poses(result_file(poses), mapped=True)
@@ -138,8 +138,7 @@ def render(options: ViewOptions, target: Path) -> None:
 
 def _stage(options: ViewOptions) -> "SceneData":
     from pose.results import load_poses
-    from pose.view.cloud import DepthCloud
-    from pose.view.scene import SceneData
+    from pose.view.scene import DepthCloud, SceneData
 
     table = load_poses(Path(options.poses))
     if len(table) == 0:

@@ -1,14 +1,21 @@
-"""Simulation of cameras and detectors that observe people in the world frame, with ground truth."""
+"""Simulation of cameras and detectors that observe people in the world frame, with ground truth.
+
+World frame: metres, y up. Camera frame: metres, x right, y down, z forward. In shapes, B counts sequences, T frames and
+J points.
+"""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from pose.structures.camera import intrinsics_from_fov
 from pose.structures.sequences import LiftBatch
 from pose.structures.types import F32, F64, Flags
-from pose_datasets import cameras, errors
+from pose_datasets import errors, rotations
 from pose_datasets.definitions import DefinitionConfig, detector_points, observed_joints, redefine
 from pose_datasets.errors import ErrorConfig
+from pose_datasets.smooth import smooth_noise
+from pose_datasets.vectors import cross, dot, norm, unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +27,12 @@ class FilmConfig:
             the target joints themselves.
         exact: Fraction without detector errors.
         intrinsics_known: Fraction with known intrinsics. The others have default intrinsics
-            (`cameras.assumed_intrinsics`).
+            (`assumed_intrinsics`).
         steep: Fraction filmed from 15 to 45 degrees above or below.
         white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
             size. Half of the sequences, including exact ones, get noise with a random level up to this. This models
             small people, whose joints are detected to the nearest pixel, and files from other programs.
-        chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
+        chest_height: Whether all cameras stand at chest height (`chest_height_cameras`), for evaluation.
         definitions: Variation of joint definitions.
         errors: Magnitudes of detector errors.
     """
@@ -47,16 +54,16 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Flags, config:
     # `pose_datasets.mapping`.
     size = len(world)
     if config.chest_height:
-        view = cameras.chest_height_cameras(rng, world)
+        view = chest_height_cameras(rng, world)
     else:
-        view = cameras.random_cameras(rng, world, times, steep=config.steep)
+        view = random_cameras(rng, world, times, steep=config.steep)
     points = view.to_camera(world)
     derived = rng.random(size) < config.derived
     targets = points[:, :, :17].copy()
     targets[~derived] = redefine(rng, points[~derived], config.definitions)
     observed = targets.copy()
     observed[derived] = observed_joints(detector_points(rng, points[derived], config.definitions))
-    keypoints = cameras.project_batch(observed, view.intrinsics)
+    keypoints = project_batch(observed, view.intrinsics)
     person_size = errors.person_size(keypoints)
     scores = np.ones(keypoints.shape[:3], np.float32)
     wrong = rng.random(size) >= config.exact
@@ -72,7 +79,7 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Flags, config:
     errors.rederive(derived_keypoints, derived_scores)
     keypoints[moved & derived], scores[moved & derived] = derived_keypoints, derived_scores
     known = rng.random(size) < config.intrinsics_known
-    given = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
+    given = np.where(known[:, None, None], view.intrinsics, assumed_intrinsics(view.image_size))
     return LiftBatch(
         keypoints=keypoints,
         scores=scores * valid[..., None],
@@ -99,7 +106,159 @@ def reproject_root(root: F32, true_intrinsics: F64, given_intrinsics: F64) -> F3
     """Return the root (B, T, 3) m that has the same pixels with the given intrinsics as `root` with the true ones."""
     # Depth is scaled by the ratio of given to true focal length, which keeps the size of the person in the image.
     depth = root[..., 2:] * (given_intrinsics[:, 0, 0] / true_intrinsics[:, 0, 0]).astype(np.float32)[:, None, None]
-    pixels = cameras.project_batch(root[:, :, None], true_intrinsics)[:, :, 0]
+    pixels = project_batch(root[:, :, None], true_intrinsics)[:, :, 0]
     centre = given_intrinsics[:, None, :2, 2].astype(np.float32)
     focal = given_intrinsics[:, None, 0, :1].astype(np.float32)
     return np.concatenate([(pixels - centre) / focal * depth, depth], axis=-1)
+
+
+# Common image sizes; each is also used in portrait orientation.
+_SIZES = np.array([(1920, 1080), (1280, 720), (1000, 1000), (640, 480), (3840, 2160), (854, 480), (1440, 1080)])
+_MIN_DISTANCE_M = 0.35  # of points from the camera
+_BODY_HEIGHT_M = 1.7  # used to choose the size in the image
+
+
+@dataclass(frozen=True, slots=True)
+class Cameras:
+    """B moving cameras over T frames: x_camera = rotation @ (x_world - centre)."""
+
+    intrinsics: F64  # (B, 3, 3) px, camera matrices
+    image_size: F32  # (B, 2) px, width and height
+    rotation: F32  # (B, T, 3, 3) rotations from the world to the camera frame
+    centre: F32  # (B, T, 3) m, camera positions in the world frame
+
+    def to_camera(self, points: F32) -> F32:
+        """Transform points (B, T, J, 3) m from the world to the camera frame of each time."""
+        result: F32 = np.matmul(points - self.centre[:, :, None], np.swapaxes(self.rotation, -1, -2), dtype=np.float32)
+        return result
+
+
+def project_batch(points: F32, intrinsics: F64) -> F32:
+    """Project points (B, T, J, 3) m in front of cameras without distortion to pixels (B, T, J, 2)."""
+    focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
+    centre = intrinsics[:, :2, 2].astype(np.float32)
+    return (points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]).astype(
+        np.float32, copy=False
+    )
+
+
+def assumed_intrinsics(image_size: F32) -> F64:
+    """Return default camera matrices (B, 3, 3) px for uncalibrated images of (B, 2) px."""
+    return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
+
+
+def random_cameras(
+    rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
+) -> Cameras:
+    """Draw a random camera for each of B sequences of points (B, T, J, 3) m, pelvis first."""
+    # The height of a person is mostly between a quarter and 1.6 times that of the image, so that some people are
+    # truncated. `steep` is the fraction of cameras that look from 15 to 45 degrees above or below.
+    batch = len(points)
+    image_size, intrinsics = random_lenses(rng, batch)
+    pelvis = points[:, :, 0]
+    follow = rng.random(batch) < 0.4
+    aim = np.where(follow[:, None, None], _smoothed_path(pelvis), pelvis.mean(axis=1, keepdims=True))
+    focal = intrinsics[:, 0, 0].astype(np.float32)
+    fill = np.exp(rng.uniform(np.log(0.22), np.log(1.6), batch)).astype(np.float32)
+    distance = focal * _BODY_HEIGHT_M / (fill * image_size[:, 1])
+    wander = norm(pelvis - aim).max(axis=1)
+    # Most static cameras see the whole walk.
+    distance = np.where(
+        rng.random(batch) < 0.8, np.maximum(distance, wander * focal / image_size.min(axis=1) * 1.5), distance
+    )
+    near_level = rng.random(batch) < 0.7
+    elevation = np.radians(np.where(near_level, rng.normal(4, 10, batch), rng.uniform(-40, 70, batch)))
+    if steep:
+        some = rng.random(batch) < steep
+        angles = np.radians(rng.uniform(15, 45, batch)) * rng.choice([1, -1], batch, p=[0.65, 0.35])
+        elevation = np.where(some, angles, elevation)
+    azimuth = rng.uniform(-np.pi, np.pi, batch)
+    away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
+    away = away.astype(np.float32)
+    # Far enough that no point is too close: points are within `reach` of the aim.
+    reach = norm(points - aim[:, :, None]).max(axis=(1, 2))
+    distance = np.maximum(distance, reach + _MIN_DISTANCE_M + 0.4)
+    hand = (rng.random(batch) >= still).astype(np.float32)
+    centre = aim + (away * distance[:, None])[:, None]
+    centre = centre + hand[:, None, None] * smooth_noise(rng, times, 3, 0.8) * 0.04
+    centre = centre + _travel(rng, times, batch, hand)
+    rotation = _look_at(centre, aim)
+    rotation = _turned(rng, rotation, times, hand, image_size / focal[:, None])
+    cameras = Cameras(intrinsics, image_size, rotation, centre.astype(np.float32))
+    return _keep_min_distance(cameras, points)
+
+
+def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
+    """Draw a static camera at chest height for each of B sequences, like five of MPI-INF-3DHP."""
+    # The cameras look at the person from all sides, from up to 15 degrees above or below, with square images. (Mehta et
+    # al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) The image size,
+    # the field of view of 60 degrees and the distance of 3 to 5 m are our choice.
+    batch, frames = points.shape[:2]
+    image_size = np.full((batch, 2), 2048, np.float32)
+    intrinsics = np.repeat(intrinsics_from_fov((2048, 2048), 60.0)[None], batch, axis=0)
+    aim = points[:, :, 0].mean(axis=1, keepdims=True)
+    elevation, azimuth = np.radians(rng.uniform(-15, 15, batch)), rng.uniform(-np.pi, np.pi, batch)
+    away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
+    centre = aim + (away * rng.uniform(3, 5, (batch, 1))).astype(np.float32)[:, None]
+    centre = np.repeat(centre, frames, axis=1)
+    return _keep_min_distance(Cameras(intrinsics, image_size, _look_at(centre, aim), centre), points)
+
+
+def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
+    """Draw common image sizes (B, 2) px and matrices (B, 3, 3) px with 35 to 90 degrees on the longer side."""
+    image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
+    upright = rng.random(batch) < 0.35
+    image_size[upright] = image_size[upright, ::-1]
+    view = np.radians(rng.uniform(35, 90, batch))  # field of view of the longer side
+    focal = image_size.max(axis=1) / 2 / np.tan(view / 2)
+    intrinsics = np.zeros((batch, 3, 3))
+    intrinsics[:, 0, 0] = focal
+    intrinsics[:, 1, 1] = focal
+    intrinsics[:, :2, 2] = (image_size - 1) / 2 + rng.normal(0, 0.01, (batch, 2)) * image_size
+    intrinsics[:, 2, 2] = 1
+    return image_size, intrinsics
+
+
+def _smoothed_path(pelvis: F32) -> F32:
+    """Smooth paths of the pelvis (B, T, 3) by a cubic fit over time. Camera operators follow a person like this."""
+    steps = np.linspace(-1, 1, pelvis.shape[1])
+    basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
+    return (basis @ (basis.T @ pelvis)).astype(np.float32)
+
+
+def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
+    """Draw displacements of cameras (B, T, 3) m."""
+    # Of the hand-held cameras, 40 % move during the middle 6 s of the sequence, mostly slower than 0.6 m/s.
+    speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
+    speed[:, 1] *= 0.3
+    middle = times - times.mean(axis=1, keepdims=True)
+    result: F32 = (speed[:, None] * np.clip(middle, -3, 3)[..., None]).astype(np.float32)
+    return result
+
+
+def _look_at(centre: F32, aim: F32) -> F32:
+    """Return the world-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim` without roll."""
+    forward = unit(np.broadcast_to(aim, centre.shape) - centre)
+    up = np.array([0, 1, 0], np.float32)
+    right = unit(cross(forward, up))
+    down = cross(forward, right)
+    return np.stack([right, down, forward], axis=-2).astype(np.float32)
+
+
+def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view: F32) -> F32:
+    """Rotate cameras by random constant angles of up to 0.35 of half the view, roll them, and add hand shake."""
+    batch = len(rotation)
+    off = rng.uniform(-0.35, 0.35, (batch, 2)) * view / 2
+    roll = rng.normal(0, np.radians(np.where(rng.random(batch) < 0.85, 2.5, 15)))
+    fixed = np.stack([off[:, 1], off[:, 0], roll], axis=-1).astype(np.float32)
+    shake = smooth_noise(rng, times, 3, 1.5) * np.radians(0.7).astype(np.float32) * hand[:, None, None]
+    return rotations.from_vector(fixed[:, None] + shake) @ rotation
+
+
+def _keep_min_distance(cameras: Cameras, points: F32) -> Cameras:
+    """Move cameras back so that no point is nearer than `_MIN_DISTANCE_M`."""
+    depth = dot(points - cameras.centre[:, :, None], cameras.rotation[:, :, None, 2]).min(axis=(1, 2))
+    back = np.maximum(_MIN_DISTANCE_M - depth, 0)[:, None, None]
+    # One displacement for the whole sequence, sufficient for its worst frame.
+    forward = cameras.rotation[:, :, 2]
+    return Cameras(cameras.intrinsics, cameras.image_size, cameras.rotation, cameras.centre - forward * back)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.lifting.forecast.batch import ForecastBatch
+from pose.lifting.forecast.config import FUTURE_STEPS, HORIZONS, STEP
 from pose.lifting.forecast.features import describe, displacements
-from pose.lifting.forecast.format import FUTURE_STEPS, HORIZONS, STEP
-from pose.lifting.forecast.types import MAX_HORIZON_S, PAST_SECONDS, Past
+from pose.lifting.forecast.types import MAX_HORIZON_S, PAST_SECONDS, ForecastBatch, Past
 from pose.structures.types import F32, F64, I64, Flags
 from pose_datasets.forecasting import Motions, load_motions
 from pose_datasets.sampling import interpolate

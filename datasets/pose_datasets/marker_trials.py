@@ -7,8 +7,7 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.structures.types import F64
-from pose_datasets.marker_checks import plausibility
-from pose_datasets.markers import MARKERS, joint_centres, rigid_bones
+from pose_datasets.markers import MARKERS, joint_centres, plausibility, rigid_bones
 from pose_datasets.mocap import Clip, trial_clips
 from pose_datasets.vectors import norm
 

@@ -12,7 +12,7 @@ import numpy as np
 from pose.errors import PoseError
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
-from pose.utils.json_types import read_text_file
+from pose.utils.json_values import read_text_file
 from pose_datasets import bvh
 
 MAX_FILE_BYTES = 1_000_000_000

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
-from pose.networks.yolo import load_yolo
-from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
+from pose.networks.yolo import OVERLAP_THRESHOLD, YoloTask, load_yolo
 from pose.structures.types import U8, Boxes
 
 

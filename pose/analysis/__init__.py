@@ -14,8 +14,7 @@ import numpy as np
 
 from pose.analysis.curves import angle_curves
 from pose.analysis.each_repetition import RepetitionRow, repetition_rows
-from pose.analysis.ergonomics import NEUTRAL, Inputs
-from pose.analysis.ergonomics_metrics import ergonomic_metrics
+from pose.analysis.ergonomics import NEUTRAL, Inputs, ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.norms import CHILDREN, Norms

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from pose.analysis.jumps import knee_flexions, knee_valgus
-from pose.analysis.movement_names import movement_name
 from pose.analysis.plausible import LIMITS
 from pose.analysis.quality import FRONTAL, VIEW_DEGREES, view_angle
-from pose.analysis.repetitions import find_repetitions
+from pose.analysis.repetitions import find_repetitions, movement_name
 from pose.body.segments import SIDES, Motion, angle_between
 from pose.structures.smooth import zero_phase
 from pose.structures.types import F64

@@ -1,15 +1,123 @@
 """RULA and REBA over time from joint positions.
 
 Wrist posture, load, grip and muscle use cannot be observed. The caller passes them as `Inputs`.
+
+RULA: McAtamney and Corlett, Applied Ergonomics 24(2), 1993. REBA: Hignett and McAtamney, Applied Ergonomics 31, 2000.
+The index into a table is the score minus 1.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pose.analysis.ergonomics_tables import reba, rula
+from pose.analysis.metrics import Event, Metric, Series, worst
+from pose.analysis.quality import quality
 from pose.body.segments import SIDES, Motion
 from pose.structures.types import F64, I64
+
+
+def _digits(rows: str, *shape: int) -> I64:
+    return np.array([int(word) for word in rows.split()], np.int64).reshape(shape)
+
+
+# Upper arm 1 to 6, lower arm 1 to 3, wrist 1 to 4, wrist twist 1 to 2.
+RULA_A = _digits(
+    """
+    1 2 2 2 2 3 3 3  2 2 2 2 3 3 3 3  2 3 3 3 3 3 4 4
+    2 3 3 3 3 4 4 4  3 3 3 3 3 4 4 4  3 4 4 4 4 4 5 5
+    3 3 4 4 4 4 5 5  3 4 4 4 4 4 5 5  4 4 4 4 4 5 5 5
+    4 4 4 4 4 5 5 5  4 4 4 4 4 5 5 5  4 4 4 5 5 5 6 6
+    5 5 5 5 5 6 6 7  5 6 6 6 6 7 7 7  6 6 6 7 7 7 7 8
+    7 7 7 7 7 8 8 9  8 8 8 8 8 9 9 9  9 9 9 9 9 9 9 9
+    """,
+    6, 3, 4, 2,
+)  # fmt: skip
+# Neck 1 to 6, trunk 1 to 6, legs 1 to 2.
+RULA_B = _digits(
+    """
+    1 3 2 3 3 4 5 5 6 6 7 7
+    2 3 2 3 4 5 5 5 6 7 7 7
+    3 3 3 4 4 5 5 6 6 7 7 7
+    5 5 5 6 6 7 7 7 7 7 8 8
+    7 7 7 7 7 8 8 8 8 8 8 8
+    8 8 8 8 8 8 8 9 9 9 9 9
+    """,
+    6, 6, 2,
+)  # fmt: skip
+# Score C 1 to 8 (and more), score D 1 to 7 (and more).
+RULA_C = _digits(
+    """
+    1 2 3 3 4 5 5
+    2 2 3 4 4 5 5
+    3 3 3 4 4 5 6
+    3 3 3 4 5 6 6
+    4 4 4 5 6 7 7
+    4 4 5 6 6 7 7
+    5 5 6 6 7 7 7
+    5 5 6 7 7 7 7
+    """,
+    8, 7,
+)  # fmt: skip
+# Neck 1 to 3, trunk 1 to 5, legs 1 to 4.
+REBA_A = _digits(
+    """
+    1 2 3 4  2 3 4 5  2 4 5 6  3 5 6 7  4 6 7 8
+    1 2 3 4  3 4 5 6  4 5 6 7  5 6 7 8  6 7 8 9
+    3 3 5 6  4 5 6 7  5 6 7 8  6 7 8 9  7 8 9 9
+    """,
+    3, 5, 4,
+)  # fmt: skip
+# Lower arm 1 to 2, upper arm 1 to 6, wrist 1 to 3.
+REBA_B = _digits(
+    """
+    1 2 2  1 2 3  3 4 5  4 5 5  6 7 8  7 8 8
+    1 2 3  2 3 4  4 5 5  5 6 7  7 8 8  8 9 9
+    """,
+    2, 6, 3,
+)  # fmt: skip
+# Score A 1 to 12, score B 1 to 12.
+REBA_C = _digits(
+    """
+    1 1 1 2 3 3 4 5 6 7 7 7
+    1 2 2 3 4 4 5 6 6 7 7 8
+    2 3 3 3 4 5 6 7 7 8 8 8
+    3 4 4 4 5 6 7 8 8 9 9 9
+    4 4 4 5 6 7 8 8 9 9 9 9
+    6 6 6 7 8 8 9 9 10 10 10 10
+    7 7 7 8 9 9 9 10 10 11 11 11
+    8 8 8 9 10 10 10 10 10 11 11 11
+    9 9 9 10 10 10 11 11 11 12 12 12
+    10 10 10 11 11 11 11 12 12 12 12 12
+    11 11 11 11 12 12 12 12 12 12 12 12
+    12 12 12 12 12 12 12 12 12 12 12 12
+    """,
+    12, 12,
+)  # fmt: skip
+
+
+def rula(
+    upper_arm: I64, lower_arm: I64, wrist: I64, twist: I64, neck: I64, trunk: I64, legs: I64,
+    arm_use: int = 0, arm_force: int = 0, body_use: int = 0, body_force: int = 0,
+) -> I64:  # fmt: skip
+    """Return RULA grand scores (T,), 1 to 7, from the scores of the body parts."""
+    a = RULA_A[upper_arm - 1, lower_arm - 1, wrist - 1, twist - 1] + arm_use + arm_force
+    b = RULA_B[neck - 1, trunk - 1, legs - 1] + body_use + body_force
+    result: I64 = RULA_C[np.minimum(a, 8) - 1, np.minimum(b, 7) - 1]
+    return result
+
+
+def reba(
+    neck: I64, trunk: I64, legs: I64, upper_arm: I64, lower_arm: I64, wrist: I64,
+    load: int = 0, coupling: int = 0, activity: int = 0,
+) -> I64:  # fmt: skip
+    """Return REBA scores (T,), 1 to 15, from the scores of the body parts."""
+    a = np.minimum(REBA_A[neck - 1, trunk - 1, legs - 1] + load, 12)
+    b = np.minimum(REBA_B[lower_arm - 1, upper_arm - 1, wrist - 1] + coupling, 12)
+    result: I64 = REBA_C[a - 1, b - 1] + activity
+    return result
+
 
 TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # degrees beyond which trunk or neck count as twisted or bent to the side
 ABDUCTED_DEGREES = 30.0
@@ -202,3 +310,66 @@ def _angle(a: F64, b: F64) -> F64:
     """Return angles (T,) in degrees between vectors (T, 3), 0 to 180."""
     cosine = _dot(_unit(a), _unit(b))
     return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
+SCORE_ERROR = 1  # with lifted poses, 85 % (RULA) and 81 % (REBA) of the frames have at most this error
+
+
+def ergonomic_metrics(
+    person: int, parts: Sequence[Motion], inputs: Inputs
+) -> tuple[list[Metric], list[Event], list[Series]]:
+    """Compute RULA and REBA metrics, the worst second as events, and the scores over time."""
+    scores = [ergonomic_scores(segment, inputs) for segment in parts]
+    start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
+    ratings = [quality(segment, float(segment.times[0]), float(segment.times[-1])) for segment in parts]
+    flag, doubt = worst([item for item, _ in ratings]), "; ".join(dict.fromkeys(text for _, text in ratings if text))
+    times = np.concatenate([segment.times for segment in parts])
+    metrics: list[Metric] = []
+    events: list[Event] = []
+    series: list[Series] = []
+    for name, values, levels in (
+        ("RULA", [item.rula for item in scores], RULA_LEVELS),
+        ("REBA", [item.reba for item in scores], REBA_LEVELS),
+    ):
+        joined = np.concatenate(values)
+        metrics += [
+            Metric(
+                person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined),
+                inputs.note, doubt,
+            )
+            for what, unit, numbers in [
+                ("mean score", "score", _mean(joined, levels[-1][0])),
+                *((f"time {level}", "share", numbers) for level, numbers in _shares(joined, levels)),
+            ]
+        ]  # fmt: skip
+        seconds = [_second_mean(item, segment.rate) for item, segment in zip(values, parts, strict=True)]
+        moment = float(times[int(np.argmax(np.concatenate(seconds)))])
+        events.append(Event(person, "ergonomics", f"{name} worst moment", "", moment))
+        series.append(Series(person, "ergonomics", name, "score", tuple(times.tolist()), tuple(map(float, joined))))
+    return metrics, events, series
+
+
+def _mean(scores: NDArray[np.int64], max_score: int) -> tuple[float, float, float]:
+    """Return the mean score, and its bounds for an error of `SCORE_ERROR` in every score."""
+    bounds = [float(np.clip(scores + off, 1, max_score).mean()) for off in (-SCORE_ERROR, SCORE_ERROR)]
+    return float(scores.mean()), bounds[0], bounds[1]
+
+
+def _shares(
+    scores: NDArray[np.int64], levels: Sequence[tuple[int, str]]
+) -> Iterable[tuple[str, tuple[float, float, float]]]:
+    """Return the share of frames in each level, and its bounds for an error of `SCORE_ERROR` in every score."""
+    lower, last = 0, levels[-1][0]
+    for upper, level in levels:
+        # Scores below the lowest level and above the highest one do not exist.
+        below, above = (-np.inf if lower == 0 else lower), (np.inf if upper == last else upper)
+        share = float(((scores > below) & (scores <= above)).mean())
+        near = float(((scores > below + SCORE_ERROR) & (scores <= above - SCORE_ERROR)).mean())
+        far = float(((scores > below - SCORE_ERROR) & (scores <= above + SCORE_ERROR)).mean())
+        yield level, (share, near, far)
+        lower = upper
+
+
+def _second_mean(values: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
+    width = max(min(round(rate), len(values)), 1)
+    return np.convolve(values, np.ones(width) / width, mode="same")

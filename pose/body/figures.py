@@ -11,7 +11,7 @@ from pose.body.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.structures import rotations
-from pose.structures.types import F64
+from pose.structures.types import F32, F64
 
 _MIDDLE_M = 0.02  # m from the middle of the body up to which a bone is in it
 
@@ -103,3 +103,17 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
         vertices += [start, ring[0], ring[1], 2 * middle - ring[0], 2 * middle - ring[1], end]
         joints += [joint] * 6
     return np.array(vertices, np.float32), np.array(joints, np.uint8), np.concatenate(triangles).astype(np.uint16)
+
+
+def presence(track: Track, start: float) -> tuple[F32, F32]:
+    """Return times (K,) s after `start`, and from each on 1 if the person is present, 0 if absent."""
+    recording = track.recording
+    steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
+    steps.append((float(track.times[0]) - start, 1.0))
+    for first, last in track.gaps:
+        steps += [(float(track.times[first]) - start, 0.0), (float(track.times[last + 1]) - start, 1.0)]
+    later = recording.timeline.times[track.first + len(track) :]
+    if len(later):
+        steps.append((float(later[0]) - start, 0.0))
+    times, shown = np.array(steps, np.float32).T
+    return times, shown

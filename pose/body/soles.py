@@ -1,14 +1,18 @@
-"""Feet in results: their 2D and 3D points, and their directions for formats with characters."""
+"""Feet in results: 2D and 3D points, directions for characters, and markers of feet and joints for export."""
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pose.body.smoothing import foot_frames_of, smoothed
-from pose.body.space import Space
+from pose.body.space import Space, z_upward
+from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.results import Recording
+from pose.structures.skeletons import H36M17
 from pose.structures.spaces import WORLD
 from pose.structures.types import F32, F64, I64
-from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, lift_feet
+from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, foot_joints, lift_feet
 from pose.world.gravity import ANKLES
 
 SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in docs/studies/feet.md
@@ -124,3 +128,30 @@ def _frames(table: Recording, rows: I64) -> I64:
     """Return the index (n,) in `table.frames` of the frame of each row."""
     result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
     return result
+
+
+FOOT_NAMES = ("left_heel", "left_big_toe", "right_heel", "right_big_toe")
+
+
+def marker_names(track: Track) -> tuple[str, ...]:
+    """Return the names of the points: 17 joints, followed by heels and toes if the 2D skeleton has them."""
+    table = track.recording.table
+    has_feet = table.camera is not None and foot_joints(table.skeleton) is not None
+    return (*H36M17.names, *(FOOT_NAMES if has_feet else ()))
+
+
+def marker_spans(track: Track, names: Sequence[str], *, z_up: bool = False) -> Iterator[tuple[TrackSpan, F64]]:
+    """Yield all frames in portions, with the named points (n, M, 3) m in file axes; NaN where a point is missing.
+
+    The axes have y up, or z with `z_up`.
+    """
+    columns = [(*H36M17.names, *FOOT_NAMES).index(name) for name in names]
+    has_feet = max(columns) >= len(H36M17)
+    for span in track.spans():
+        points = span.joints
+        if has_feet:
+            feet = track_foot_points(track, np.arange(span.start, span.start + len(span.times)))
+            feet[~span.known] = np.nan
+            points = np.concatenate([points, feet.reshape(-1, len(FOOT_NAMES), 3)], axis=1)
+        placed = track.space.to_file(points[:, columns])
+        yield span, z_upward(placed) if z_up else placed

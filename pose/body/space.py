@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pose.structures.spaces import CAMERA, WORLD
 from pose.structures.types import F32, F64
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.frame import BODIES, CALIBRATION, FEET, GIVEN, LEVEL_UP, LINES, World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.upright import upright_bodies

@@ -67,7 +67,7 @@ class Selection:
             up: (3,) vertical in camera axes, which replaces that of the result; None keeps it.
             heights: Body heights in m by person id; the id None stands for all other people. People, and their
                 distances from the camera, are scaled accordingly.
-            trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
+            trim: Whether to omit frames that the result marks as partial (`pose.world.clean`).
             rig: Bone names of characters, one of `RIGS`; None: the first of them, and the plain skeleton in BVH.
             z_up: Whether points of world coordinates are written with z upward (x, -z, y) instead of y.
 

@@ -30,8 +30,7 @@ from pose.export import (
     trc,
     usd,
 )
-from pose.export.format import Format, PersonFormat, SceneFormat, Written
-from pose.export.text import LIST
+from pose.export.format import LIST, Format, PersonFormat, SceneFormat, Written
 from pose.utils.shown import shown
 from pose.utils.written_files import print_warning, record_files, writing
 
@@ -88,7 +87,7 @@ def is_available(name: str) -> bool:
 
 
 def targets(recording: Selection, names: Sequence[str], people: list[int], folder: Path, stem: str) -> list[Path]:
-    """Return the paths that `export` would write, except lists of filled frames (`pose.export.text.list_filled`)."""
+    """Return the paths that `export` would write, except lists of filled frames (`pose.export.format.list_filled`)."""
     paths = []
     for name in names:
         form = FORMATS[name]

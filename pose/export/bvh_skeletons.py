@@ -19,7 +19,7 @@ from pose.body.skeleton import NAMES, Body
 from pose.structures import rotations
 from pose.structures.rotations import cross, from_matrix
 from pose.structures.types import F64
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT
 
 PLAIN = "plain"
 BVH_SKELETONS = (PLAIN, "blender", "lafan1", "xsens", "mixamo", "unreal")

@@ -14,11 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.body.markers import marker_names, marker_spans
+from pose.body.soles import marker_names, marker_spans
 from pose.body.tracks import Track
 from pose.export.events import ExportEvent, foot_events
-from pose.export.format import Notes, PersonFormat
-from pose.export.text import missing, timing
+from pose.export.format import Notes, PersonFormat, missing, timing
 from pose.utils.whole_file import whole_file
 
 MAX_HEADER_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD

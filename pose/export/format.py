@@ -1,10 +1,15 @@
-"""Descriptions of export formats: the end of the file name, and the function that writes the file."""
+"""Descriptions of export formats, and what several formats share: folders, notes, limits on people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 
 from pose.body.tracks import Selection, Track
+from pose.utils.whole_file import file_errors, write_whole
+from pose.utils.work_folder import work_folder
+from pose.utils.written_files import WrittenFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +68,63 @@ class SceneFormat:
 
 
 Format = PersonFormat | SceneFormat
+
+
+@contextmanager
+def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
+    """Provide an empty hidden folder to write to, and rename it to `target` at the end."""
+    # An existing folder is deleted if this program wrote it and it has not been changed since (`WrittenFiles`).
+    # Otherwise it is renamed.
+    with work_folder(target.parent, [f"{escape(target.name)}/{name}" for name in names]) as work:
+        folder = work / target.name
+        with file_errors(target):
+            folder.mkdir()
+            yield folder
+            record = WrittenFiles(target.parent)
+            record.remove(target)
+            record.move_user_file(target)
+            folder.replace(target)
+
+
+LIST = ".filled.csv"  # suffix of the file that lists filled frames, for formats that cannot mark them
+FILLED = "first_frame,last_frame,first_time,last_time"
+
+
+def timing(track: Track) -> str:
+    """Return a note with the number of frames, their rate and the start time."""
+    rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
+    resampled = ", resampled" if track.resampled else ""
+    start = f"the first at {track.times[0]:.3f} s (frame {track.first + 1} of the result)"
+    return f"{len(track)} frames{rate}{resampled}, {start}"
+
+
+def list_filled(track: Track, target: Path) -> list[str]:
+    """Write a list of missing frames, counted from 1, beside `target` and return notes; no file without any."""
+    # For formats that cannot mark missing frames, whose values are therefore interpolated.
+    listed = target.with_name(f"{target.name}{LIST}")
+    if not track.gaps:
+        return []
+    rows = [f"{a + 1},{b + 1},{track.times[a]:.6f},{track.times[b]:.6f}" for a, b in track.gaps]
+    write_whole(listed, "\n".join([FILLED, *rows, ""]))
+    filled = sum(b - a + 1 for a, b in track.gaps)
+    return [f"{filled} missing frames are filled, listed in {listed.name}"]
+
+
+def missing(track: Track) -> list[str]:
+    """Return notes on missing frames, for a format that can mark them."""
+    count = sum(b - a + 1 for a, b in track.gaps)
+    return [f"{count} frames are missing and marked so"] if count else []
+
+
+MAX_PEOPLE = 1000  # maximum per file
+MAX_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
+
+
+def people_with_most_frames(recording: Selection, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
+    """Select at most `max_people` people with the most frames, in their order, and note omitted people."""
+    if len(people) <= max_people:
+        return people, []
+    frames = {person: len(recording.rows_of(person)) for person in people}
+    chosen = set(sorted(people, key=lambda person: -frames[person])[:max_people])
+    shown = [person for person in people if person in chosen]
+    return shown, [f"the {len(shown)} of {len(people)} people in the most frames; --person chooses others"]

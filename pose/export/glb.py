@@ -13,16 +13,14 @@ import numpy as np
 
 from pose.body.character.look import SHAPE_NOTE, character_look
 from pose.body.face_units import face_units
-from pose.body.figures import Look, rest_rotations, sticks
-from pose.body.presence import presence
+from pose.body.figures import Look, presence, rest_rotations, sticks
 from pose.body.rigs import STICKS
 from pose.body.tracks import Selection
 from pose.export import glb_character
-from pose.export.format import Notes, SceneFormat
+from pose.export.format import MAX_CHARACTERS, MAX_PEOPLE, Notes, SceneFormat, people_with_most_frames
 from pose.export.glb_camera import POINTER, GlbCamera, add_camera, glb_camera
 from pose.export.glb_faces import FaceMotion, add_targets
 from pose.export.gltf import INDICES, UINT8, UINT16, VERTICES, XYZW, Animation, Buffer, with_all, write_glb
-from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
 from pose.export.viewpoints import viewpoints
 from pose.structures.colours import person_colour
 from pose.structures.rotations import IDENTITY, inverse, multiply, rotate, same_sign

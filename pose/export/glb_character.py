@@ -12,7 +12,7 @@ import numpy as np
 from pose.body.character.look import CharacterMotion, character_of
 from pose.body.character.rest import Character
 from pose.body.character.retarget import Retargeted, Retargeting
-from pose.body.presence import presence
+from pose.body.figures import presence
 from pose.body.tracks import Selection, Track
 from pose.export.blender import converted
 from pose.export.format import Notes

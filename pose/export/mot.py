@@ -18,8 +18,7 @@ from pose.body.motions import AnimatedSkeleton
 from pose.body.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_frame
 from pose.body.tracks import Track
 from pose.export import opensim_setup as setup
-from pose.export.format import Notes, PersonFormat
-from pose.export.text import list_filled, timing
+from pose.export.format import Notes, PersonFormat, list_filled, timing
 from pose.structures.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file

@@ -7,8 +7,7 @@ from pathlib import Path
 from pose.body.digits import joined, number, to_bytes
 from pose.body.flat import BODY_25, People2D, keypoints, own_frames, portions
 from pose.body.tracks import Selection
-from pose.export.folder import whole_folder
-from pose.export.format import Notes, SceneFormat
+from pose.export.format import Notes, SceneFormat, whole_folder
 
 _LEFT, _RIGHT = '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[', '],"hand_right_keypoints_2d":['
 _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_3d":[],"hand_right_keypoints_3d":[]}\n'

@@ -2,35 +2,38 @@
 
 OpenSim expects a person who faces +x, within some metres of the origin: its models clamp the pelvis' position. Markers
 and angles are therefore rotated about the vertical, and centred on the path of the pelvis.
+
+Sources of the formats: OpenSim 4's user guide (Storage Files, External Loads, Inverse Dynamics Tool).
 """
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from pose.body.ground_forces import INTERVAL
-from pose.body.markers import FOOT_NAMES, marker_names, marker_spans
+from pose.body.digits import joined, merged, number, to_bytes
+from pose.body.ground_forces import GRAVITY, INTERVAL, GroundForces, ground_forces
+from pose.body.segments import motions
 from pose.body.selection import SAMPLE
 from pose.body.skeleton import ORDER, pelvis_frame
+from pose.body.soles import FOOT_NAMES, marker_names, marker_spans
 from pose.body.timeline import TrackSpan, stretches, thinned
 from pose.body.tracks import Track
+from pose.errors import PoseError
 from pose.export import opensim_setup as setup
-from pose.export.folder import whole_folder
-from pose.export.format import Notes, PersonFormat
+from pose.export.format import Notes, PersonFormat, missing, timing, whole_folder
 from pose.export.mot import Placement, facing, write_mot
-from pose.export.opensim_forces import FILES as FORCES
-from pose.export.opensim_forces import write_forces
-from pose.export.opensim_solve import FILES as SOLVED
-from pose.export.opensim_solve import solve_package
-from pose.export.text import missing, timing
 from pose.export.trc import write_trc
 from pose.structures.rotations import rotate
 from pose.structures.skeletons import H36M17
 from pose.structures.spaces import WORLD
 from pose.structures.types import F64
-from pose.utils.whole_file import write_whole
+from pose.utils.whole_file import whole_file, write_whole
 from pose.world.gravity import ANKLES
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
@@ -73,7 +76,7 @@ def write(track: Track, target: Path) -> Notes:
     place = _centred(track, first, last)
     package = _Package(track, place)
     model, solved = track.recording.opensim_model, []
-    with whole_folder(target, (*FILES, *FORCES, *(() if model is None else SOLVED))) as folder:
+    with whole_folder(target, (*FILES, *FORCE_FILES, *(() if model is None else SOLVED_FILES))) as folder:
         write_trc(track, folder / "markers.trc", package.names, package.spans())
         notes = write_mot(track, folder / "motion.mot", place)
         span = float(track.times[first]), float(track.times[last])
@@ -182,3 +185,103 @@ def _reach(start: F64, along: F64, length: float) -> float:
 
 
 FORMAT = PersonFormat("-opensim", write, options=("solve",))
+
+
+FORCE_FILES = ("forces.mot", "loads.xml", "id.xml")
+COORDINATE_HZ = 6.0  # cut-off of the angles before their second derivatives
+_SIDES = (("r", 1), ("l", 0))  # letter of OpenSim, foot of `GroundForces`
+_COLUMNS = [f"ground_{kind}{axis}" for letter, _ in _SIDES for kind in (f"force_{letter}_v", f"force_{letter}_p",
+            f"torque_{letter}_") for axis in "xyz"]  # fmt: skip
+
+
+def write_forces(track: Track, folder: Path, place: Placement, first: int, last: int) -> str:
+    """Write the forces of the longest straight walk between two frames; return a note, empty without a walk."""
+    if track.space.name != WORLD:
+        return ""
+    times = track.times[first : last + 1]
+    found = _forces(track, first, last)
+    if found is None:
+        return ""
+    begin, end = max(stretches(found.known), key=lambda ends: ends[1] - ends[0])
+    weight = setup.MASS * GRAVITY
+    parts = []
+    for _, foot in _SIDES:
+        force, point = rotate(place.quaternion, found.forces[:, foot]), rotate(place.quaternion, found.points[:, foot])
+        parts += [weight * force, point + place.offset, np.zeros_like(force)]
+    table = np.concatenate(parts, axis=1)
+    with whole_file(folder / FORCE_FILES[0]) as hidden, hidden.open("wb") as file:
+        head = ("forces", "version=1", f"nRows={len(times)}", f"nColumns={1 + len(_COLUMNS)}", "inDegrees=no",
+                "endheader", "\t".join(["time", *_COLUMNS]), "")  # fmt: skip
+        file.write("\n".join(head).encode("ascii"))
+        file.write(to_bytes(joined(number(times, 6), merged(number(table, 5, prefix="\t")), "\n")))
+    write_whole(folder / FORCE_FILES[1], setup.loads_setup([letter for letter, _ in _SIDES]))
+    write_whole(folder / FORCE_FILES[2], setup.dynamics_setup((float(times[begin]), float(times[end])), COORDINATE_HZ))
+    return (
+        f"ground forces of a walk, {times[begin]:.2f} to {times[end]:.2f} s, for a body mass of {setup.MASS:g} kg; the "
+        f"vertical force of both feet within {INTERVAL:g} body weights with a probability of 90 %"
+    )
+
+
+def _forces(track: Track, first: int, last: int) -> GroundForces | None:
+    at = np.arange(first, last + 1)
+    span = track.read(at)
+    joints: F64 = track.space.to_file(span.joints)
+    for motion in motions(span.times, joints, span.sigma):
+        found = ground_forces(motion, span.times)
+        if found.known.any():
+            return found
+    return None
+
+
+SOLVED_FILES = (
+    setup.MODEL, "scaled.osim", "scale-factors.xml", "id.sto", "moments.csv", "ik.mot", "ik_marker_errors.sto",
+)  # fmt: skip
+_ERRORS = "ik_ik_marker_errors.sto"  # as the tool names it
+
+
+def solve_package(folder: Path, model: Path) -> list[str]:
+    """Scale `model` to the markers of a folder, solve for angles and moments, and return notes on the residuals.
+
+    Raises:
+        PoseError: If the package `opensim` is missing, or OpenSim cannot use the model.
+    """
+    if find_spec("opensim") is None:
+        raise PoseError("--solve needs the package opensim: pip install 'pose-run[opensim]'")
+    # In a process of its own: OpenSim ends the process on some models, and works in the working directory.
+    # -P: the folder of the script has modules with names of the standard library.
+    call = [sys.executable, "-P", files("pose.export").joinpath("opensim_tools.py"), model.resolve(), setup.MODEL]
+    done = subprocess.run(list(map(str, call)), cwd=folder, capture_output=True, text=True, check=False)
+    (folder / "opensim.log").unlink(missing_ok=True)
+    if done.returncode or not (folder / _ERRORS).exists():
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        reason = said[-1].strip() if said else "see README.txt for the models that work"
+        raise PoseError(f"--solve {model}: OpenSim failed: {reason}")
+    (folder / _ERRORS).rename(folder / SOLVED_FILES[-1])
+    names, rows = _table(folder / SOLVED_FILES[-1])
+    rms, largest = (rows[:, names.index(f"marker_error_{kind}")] for kind in ("RMS", "max"))
+    error = 1000 * math.sqrt(float(np.mean(rms**2)))
+    notes = [f"solved by OpenSim: marker error {error:.0f} mm RMS, at most {1000 * largest.max():.0f} mm in a frame"]
+    if (folder / "id.sto").exists():
+        notes.append(_moments(folder))
+    return notes
+
+
+def _moments(folder: Path) -> str:
+    """Write the joint moments per kg of body mass to `moments.csv`; return a note on the residual force."""
+    names, rows = _table(folder / "id.sto")
+    turning = [at for at, name in enumerate(names) if name.endswith("_moment") and not name.startswith("pelvis")]
+    lines = [",".join(["time", *(f"{names[at]}_nm_per_kg" for at in turning)])]
+    lines += [",".join([f"{row[0]:.6f}", *(f"{row[at] / setup.MASS:.4f}" for at in turning)]) for row in rows]
+    write_whole(folder / "moments.csv", "\n".join([*lines, ""]))
+    force = rows[:, [names.index(f"pelvis_t{axis}_force") for axis in "xyz"]]
+    share = math.sqrt(float((force**2).sum(axis=1).mean())) / (setup.MASS * GRAVITY)
+    return f"joint moments in moments.csv; residual force {100 * share:.0f} % of the body weight RMS"
+
+
+def _table(path: Path) -> tuple[list[str], F64]:
+    """Return the names of the columns of a file of OpenSim, and its values (T, columns)."""
+    _, _, rest = path.read_text(encoding="utf-8").partition("endheader\n")
+    lines = [line.split() for line in rest.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise PoseError(f"{path}: OpenSim solved no frame")
+    return lines[0], np.array(lines[1:], np.float64)

@@ -10,8 +10,7 @@ import numpy as np
 from pose.body.selection import CHUNK
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Selection, Track
-from pose.export.format import Notes, SceneFormat
-from pose.export.many import MAX_PEOPLE, people_with_most_frames
+from pose.export.format import MAX_PEOPLE, Notes, SceneFormat, people_with_most_frames
 from pose.export.viewpoints import Viewpoint, viewpoints
 from pose.results.cameras import result_cameras
 from pose.structures.colours import SIDE_COLOURS, edge_side, person_colour

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.body.markers import FOOT_NAMES
 from pose.body.selection import CHUNK
-from pose.body.soles import track_foot_points
+from pose.body.soles import FOOT_NAMES, track_foot_points
 from pose.body.space import z_upward
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Selection, Track

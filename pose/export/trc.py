@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from pose.body.digits import joined, merged, number, to_bytes
-from pose.body.markers import marker_names, marker_spans
+from pose.body.soles import marker_names, marker_spans
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
-from pose.export.format import Notes, PersonFormat
-from pose.export.text import missing, timing
+from pose.export.format import Notes, PersonFormat, missing, timing
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.body.character.look import SHAPE_NOTE, character_look
-from pose.body.figures import Look, sticks
-from pose.body.presence import presence
+from pose.body.figures import Look, presence, sticks
 from pose.body.rigs import STICKS
 from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat

@@ -176,7 +176,7 @@ def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | Non
 
     Args:
         outputs: (B, T, OUTPUTS) from the head of the network.
-        calibration: (2, 16) slope and offset of log sigma for all joints except the pelvis (`pose.training.sigma`);
+        calibration: (2, 16) slope and offset of log sigma for all joints except the pelvis (`pose.training.measure`);
             None for no calibration.
     """
     o = observations

@@ -142,7 +142,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
-    """Return the network inputs of equally long sequences by the names in `pose.lifting.format.WINDOW_INPUT_NAMES`."""
+    """Return the network inputs of equally long sequences by the names in `pose.lifting.config.WINDOW_INPUT_NAMES`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),

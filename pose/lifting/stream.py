@@ -2,8 +2,12 @@
 
 `LifterStream` keeps, for each person, the bounded caches of the layers and the features of the last frames. With a
 causal network, its outputs equal those of the network on the whole sequence.
+
+Each new pose is averaged with a prediction: the smoothed pose of the frame before, plus part of the motion between the
+two frames before, which the window has already lifted again with later context (docs/studies/lifter-live.md).
 """
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +19,42 @@ from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifting.predict import Lifter
 from pose.lifting.refined import RecentFrames, Refinements
 from pose.lifting.repair.person import PersonRepair
-from pose.lifting.steady import Steady
 from pose.lifting.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.structures.camera import Camera
 from pose.structures.gaps import MAX_TRACK_GAP_S
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, FrameResult, People
+
+_SECONDS = 0.048  # the weight of the new pose is 1 - exp(-step / _SECONDS): 0.5 at 30 frames/s
+_DAMPING = 0.5  # part of the latest refined motion that is expected to continue
+_JOINTS = slice(0, 51)  # root-relative joints in an output (71,)
+
+
+class Steady:
+    """Smoothing filter for the newest poses of one person."""
+
+    def __init__(self) -> None:
+        self._before: F32 | None = None  # smoothed output of the frame before
+        self._time = -math.inf
+
+    def smooth(self, output: F32, state: StreamState, time: float) -> F32:
+        """Return the output (71,) of the newest frame at `time` (s) with smoothed joints.
+
+        Args:
+            output: Output of the lifter for the newest frame.
+            state: State of the person after this frame, a sliding window.
+            time: Time of the frame, s.
+        """
+        result = output.copy()
+        last, last_but_one = state.output_of(1), state.output_of(2)
+        if self._before is not None and last is not None:
+            motion = np.zeros_like(output) if last_but_one is None else last - last_but_one
+            predicted = self._before + np.float32(_DAMPING) * motion
+            share = np.float32(math.exp((self._time - time) / _SECONDS))
+            result[_JOINTS] += share * (predicted - output)[_JOINTS]
+        self._before, self._time = result, time
+        return result
+
 
 REFINE_DELAY_FRAMES = 9  # 0.3 s at 30 frames/s; later context hardly changes an output
 
@@ -89,7 +123,7 @@ class LifterStream:
 class StreamLifter:
     """Lifter stage for live pipelines, which runs a `LifterStream`. Follows `pose.structures.stages.LifterStage`.
 
-    With `steady`, the newest poses of a sliding window without look-ahead are smoothed (`pose.lifting.steady`).
+    With `steady`, the newest poses of a sliding window without look-ahead are smoothed.
 
     Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
     contain the original keypoints, and flags that state whether repair swapped left and right limbs.

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pose.analysis.movement_names import MIN_NAMED, UNNAMED, movement_name
-from pose.analysis.repetitions import find_repetitions
+from pose.analysis.repetitions import MIN_NAMED, UNNAMED, find_repetitions, movement_name
 from pose.body.segments import Motion
 from pose.structures.types import F64, FrameResult
 

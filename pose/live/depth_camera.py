@@ -17,8 +17,8 @@ from pose.live.sources import Captured
 from pose.structures.camera import Camera
 from pose.structures.odometry import Odometry
 from pose.structures.types import F32, F64, U8, Frame
+from pose.utils.native_stderr import silenced
 from pose.utils.shown import in_brief
-from pose.utils.silence import silenced
 
 _REALSENSE = "realsense"
 _KEPT = 64  # depth images, which wait for their poses

@@ -1,7 +1,7 @@
 """Least-squares solver of the calibration: joints over time, bone lengths and cameras.
 
 Levenberg-Marquardt on the normal equations. For given cameras and bone lengths, only neighbouring frames of a person
-are coupled (`pose.lifting.fit.chain.Chain`). The few unknowns that all frames share are solved first, with the Schur
+are coupled (`pose.lifting.fit.motion.Chain`). The few unknowns that all frames share are solved first, with the Schur
 complement. Source: B. Triggs et al., "Bundle adjustment - a modern synthesis", 2000.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.fit.chain import Chain
+from pose.lifting.fit.motion import Chain
 from pose.multiview import residuals as r
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed

@@ -19,10 +19,9 @@ import yaml
 
 from pose.errors import PoseError, UsageError
 from pose.multiview.bundle import rotation_matrix
-from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import Lab, ViewCamera, relative_cameras
-from pose.multiview.vicon import read_vicon
+from pose.multiview.xml_files import read_qualisys, read_vicon
 from pose.structures.camera import OTHER_SIZE, Camera, check_intrinsics, size_ratio
 from pose.structures.lenses import LENSES, Lens, RadialLens, lens_of_file
 from pose.structures.types import F64

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pose.multiview import residuals as r
-from pose.multiview.calibrate import CORRELATION_FACTOR, Adjusted, Known, adjust, start_cameras
+from pose.multiview.calibrate import CORRELATION_FACTOR, Adjusted, Known, adjust, shared_span, start_cameras
 from pose.multiview.clocks import DATE, ClockHint
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
 from pose.multiview.linking import MAX_AMBIGUOUS_COST_RATIO, MAX_EQUAL_LAG_S, MisfitError, find_links
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.multiview.windows import shared_span
 
 MIN_SIGNIFICANCE = 3.0  # standard deviations
 MIN_MATCHED_SHARE = 0.9  # least time with matched people at zero offset, relative to that at the offsets of the motion

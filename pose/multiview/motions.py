@@ -21,8 +21,7 @@ from pose.structures.gaps import MAX_TRACK_GAP_S
 from pose.structures.refine import lengths_of
 from pose.structures.types import F32, F64, Flags
 from pose.utils.row_file import RowFile, Rows
-from pose.world.contacts import find_contacts
-from pose.world.floor import common_floor, own_floor
+from pose.world.contacts import common_floor, find_contacts, own_floor
 from pose.world.frame import CALIBRATION, UNKNOWN, World
 from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
 from pose.world.height import scale_to, scaled_stature, stature

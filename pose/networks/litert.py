@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.structures.types import Array
+from pose.utils.native_stderr import silenced
 from pose.utils.shown import in_brief
-from pose.utils.silence import silenced
 
 if TYPE_CHECKING:
     from ai_edge_litert.schema_py_generated import Model, SubGraph

@@ -1,31 +1,99 @@
 """One run of a video or a single image; `pose.multiview.run` has that of several cameras.
 
 Commands and the Python API call these functions; `pose.functions.lift` is the run of keypoints.
+
+The first lifting shows who wears the sensors, when, and how they are mounted.
 """
 
 import math
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
-from pose.lifting.fit.log import FitLog
+import numpy as np
+
+from pose.errors import PoseError
+from pose.lifting.fit.directions import WornSensors
+from pose.lifting.fit.windows import FitLog
 from pose.results import RunInfo
 from pose.results.cache import Cache
 from pose.results.cache.run import CachedPipeline, CachedRun, CachedStream
 from pose.results.edits.plan import EditPlan, StoredFrames
 from pose.results.edits.types import Edit
 from pose.results.recorded import RecordedRun, record
-from pose.results.worn import FindWorn, FirstRun, with_hidden
 from pose.structures.result_store import ResultStore
-from pose.structures.types import U8, Frame, FrameResult, People
+from pose.structures.types import F32, F64, U8, Frame, FrameResult, People
 from pose.utils.json_values import Json
 from pose.video import Source
 from pose.world.clean import Steps
 from pose.world.measured import DepthImages
+
+MAX_HIDDEN_S = 5.0  # longest time without any keypoint in which the sensors alone continue a person
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """A run without the sensors.
+
+    Attributes:
+        results: Results of all frames in camera coordinates.
+        turns: (F, 3, 3) rotations from the camera axes of each frame to those of the first.
+        up: (3,) direction against gravity in the camera axes of the first frame; None if unknown.
+    """
+
+    results: Iterable[FrameResult]
+    turns: F64
+    up: F64 | None
+
+    @classmethod
+    def of(cls, recorded: RecordedRun, up: F64 | None) -> Self:
+        """Return what the sensors need of a run; `up` is given by the user.
+
+        Raises:
+            PoseError: If the camera's motion is unknown, or the video has cuts.
+        """
+        world = recorded.info.world
+        if world is None or any(result.people.cut for result in recorded.lifted):
+            raise PoseError("--imu: needs a video without cuts, from a camera whose motion is known")
+        turns = [np.eye(3) if result.view is None else result.view.rotation for result in recorded.results]
+        known = None if world.world.found_by == "unknown" else world.world.up
+        return cls(recorded.lifted, np.array(turns), known if up is None else up)
+
+
+FindWorn = Callable[[FirstRun], WornSensors]  # finds what the sensors measure
+
+
+def with_hidden(people: Callable[[], Iterator[People]], worn: WornSensors) -> Iterator[People]:
+    """Yield the sampled people of all frames; the wearer of the sensors has one id, and a row where it is hidden.
+
+    Args:
+        people: Function that returns an iterator over all frames.
+        worn: The sensors.
+    """
+    wearer, seen = worn.people[0], list[tuple[float, F32]]()
+    for frame in people():
+        rows = np.flatnonzero(np.isin(frame.ids, worn.people) & ~frame.interpolated)
+        if len(rows):
+            seen.append((frame.time, frame.boxes[rows[0]]))
+    times = np.array([time for time, _ in seen])
+    for frame in people():
+        frame = frame[~frame.interpolated] if frame.interpolated.any() else frame
+        named = np.isin(frame.ids, worn.people)
+        if named.any():
+            ids = np.where(named, wearer, frame.ids)
+            yield replace(frame, ids=ids)
+            continue
+        after = int(np.searchsorted(times, frame.time))
+        if frame.sampled and 0 < after < len(times) and times[after] - times[after - 1] <= MAX_HIDDEN_S:
+            share = (frame.time - times[after - 1]) / (times[after] - times[after - 1])
+            box = (1 - share) * seen[after - 1][1] + share * seen[after][1]
+            frame = frame.with_undetected([wearer], box[None].astype(np.float32))
+        yield frame
+
 
 # Passes results on unchanged, and may report them. Arguments: results, their source, and what they are, for a bar.
 Progress = Callable[[Iterable[FrameResult], Source, str], Iterable[FrameResult]]

@@ -318,7 +318,7 @@ class Placed(ColumnSet):
         filled: (P,) whether the person was not observed in this frame and the pose is interpolated.
         moved: (P,) mm, mean distance by which smoothing and clean-up moved the joints; NaN without clean-up.
         doubtful: (P,) whether the track may be a false detection (`pose.world.tracks`).
-        partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
+        partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.clean`).
         inconsistent: (P, 4) whether the 2D keypoints of each limb (`pose.structures.skeletons.LIMBS`) contradict the
         person's bone
             lengths (`pose.world.consistency`).

@@ -23,10 +23,9 @@ from pose.tracking.following import TrackFollower
 from pose.tracking.id_swaps import IdSwapDetector
 from pose.tracking.identities import UNASSIGNED, Identities
 from pose.tracking.initiation import TrackInitiation
-from pose.tracking.lost_tracks import LostTracks
 from pose.tracking.networks import PeopleNetworks
 from pose.tracking.observations import Observations, PersonTrack, duplicates, region_boxes
-from pose.tracking.occlusion_search import OcclusionSearch
+from pose.tracking.occlusion_search import LostTracks, OcclusionSearch
 from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
 from pose.tracking.untracked import count_untracked
 from pose.utils.times import StageTimes

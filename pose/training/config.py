@@ -82,7 +82,7 @@ class TrainingRunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class NewestConfig:
-    """Options of the training for the newest frames of a window, see `pose.training.newest`.
+    """Options of the training for the newest frames of a window, see `pose.training.trainer`.
 
     Attributes:
         future: Number of frames at the end of each sequence that only the teacher sees.

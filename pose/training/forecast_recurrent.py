@@ -6,8 +6,15 @@ from torch import Tensor, nn
 from pose.lifting.attention import Context
 from pose.lifting.blocks import PreciseLinear
 from pose.lifting.forecast.build import KINDS
-from pose.lifting.forecast.config import ForecasterConfig
-from pose.lifting.forecast.format import AGES, COORDINATES, FEATURES, FUTURE_STEPS, STEP, VELOCITY_SCALE
+from pose.lifting.forecast.config import (
+    AGES,
+    COORDINATES,
+    FEATURES,
+    FUTURE_STEPS,
+    STEP,
+    VELOCITY_SCALE,
+    ForecasterConfig,
+)
 from pose.lifting.forecast.network import Displacements, ForecasterNetwork, Head, context_at, step_times
 from pose.training.attention.scores import Additive
 

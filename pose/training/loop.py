@@ -4,6 +4,7 @@ A `BatchSource` returns the batch of a given number, which is different for ever
 depend only on this number, so that a resumed run equals an uninterrupted one.
 """
 
+import csv
 import json
 import math
 import time
@@ -14,7 +15,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TextIO, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
@@ -25,11 +26,64 @@ from torch.optim.swa_utils import AveragedModel
 from pose.errors import PoseError, PoseWarning
 from pose.training.batches import BatchSource, Tensors, load, timed
 from pose.training.config import TrainingRunConfig
-from pose.training.logs import TrainingLog
 from pose.training.optimizers import build_optimizer
 from pose.training.schedules import build_schedule, warmup_length
 from pose.utils.json_values import Json
 from pose.utils.whole_file import whole_file
+
+
+class TrainingLog:
+    """Log in `training.csv`, `evaluation.csv` and TensorBoard, if installed, without rows after `step`."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self._folder, self._step = folder, step
+        self._files: dict[str, TextIO] = {}
+        self._writers: dict[str, csv.DictWriter[str]] = {}
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._board = None
+        else:
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+
+    def training(self, step: int, metrics: dict[str, float]) -> None:
+        """Log metrics of a training step."""
+        self._row("training", step, metrics)
+
+    def evaluation(self, step: int, metrics: dict[str, float]) -> None:
+        """Log metrics of an evaluation."""
+        self._row("evaluation", step, metrics)
+
+    def _row(self, name: str, step: int, metrics: dict[str, float]) -> None:
+        row = {"step": step} | {key: round(value, 6) for key, value in metrics.items()}
+        if name not in self._writers:
+            self._open(name, list(row))
+        self._writers[name].writerow(row)
+        self._files[name].flush()
+        if self._board:
+            for key, value in metrics.items():
+                self._board.add_scalar(f"{name}/{key}", value, step)
+
+    def _open(self, name: str, columns: list[str]) -> None:
+        path = self._folder / f"{name}.csv"
+        earlier_rows: list[dict[str, str]] = []
+        if path.is_file() and self._step:
+            with path.open(newline="") as file:
+                earlier_rows = [row for row in csv.DictReader(file) if int(row["step"]) <= self._step]
+        with whole_file(path) as hidden, hidden.open("w", newline="") as opened:
+            writer = csv.DictWriter(opened, columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(earlier_rows)
+        file = self._files[name] = path.open("a", newline="")
+        self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
+        if self._board:
+            self._board.close()
+
 
 STATE_FILE = "state.pt"
 Net = TypeVar("Net", bound=nn.Module)

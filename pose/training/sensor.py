@@ -8,15 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pose.lifting.sensor.batch import SensorBatch
-from pose.lifting.sensor.features import restore
-from pose.lifting.sensor.format import JOINTS
+from pose.lifting.sensor.features import JOINTS, SensorBatch, restore
 from pose.lifting.sensor.network import SENSOR, TYPICAL_SIGMA_M, SensorNetwork
 from pose.structures.types import F64, Array
 from pose.training.batches import BatchSource
 from pose.training.config import SensorLossWeights, SensorTrainConfig
 from pose.training.evaluation import metrics
-from pose.training.evaluation.angles import LIMBS, flexion
+from pose.training.evaluation.metrics import LIMBS, flexion
 from pose.training.loop import Loss, TrainingLoop
 from pose.training.measure import SIGMA_COVERAGE
 from pose.training.trainer import begin_step

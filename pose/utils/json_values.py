@@ -1,11 +1,27 @@
-"""Parsing of untrusted JSON, and access to its values with checks of their types."""
+"""Parsing of untrusted JSON, and checks of its values against Python types."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, TypeAlias
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    NoReturn,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
-from pose.utils.shown import in_brief
+from pose.errors import PoseError
+from pose.utils.shown import in_brief, shown
+from pose.utils.whole_file import file_errors
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"  # what a JSON file can hold
 
@@ -96,3 +112,98 @@ def check_config(values: object, defaults: Mapping[str, object]) -> dict[str, An
         if type(value) is not type(defaults[name]):
             raise ValueError(f"{name}: expected {type(defaults[name]).__name__}, got {str(value)[:40]!r}")
     return values
+
+
+MAX_FILE_BYTES = 64 << 20  # maximum size of a file
+
+
+def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Read a whole file of at most `max_bytes` bytes.
+
+    Raises:
+        PoseError: If the file is too large, or is not a regular file (for example, a pipe).
+    """
+    with file_errors(path):
+        if not path.is_file():
+            raise PoseError(f"{path}: not a file" if path.exists() else f"{path}: no such file")
+        if (size := path.stat().st_size) > max_bytes:
+            raise PoseError(f"{path}: too large: {size} bytes; maximum: {max_bytes}")
+        return path.read_bytes()
+
+
+def check_type(value: Any, hint: Any, where: str = "") -> None:
+    """Check that a value parsed from JSON has the type `hint`.
+
+    Raises:
+        TypeError: If the type differs. The message states the position.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or hint is object:
+        return
+    if origin in (Union, UnionType):
+        _check_union(value, arguments, where)
+    elif origin in (NotRequired, Required):
+        check_type(value, arguments[0], where)
+    elif origin is Literal:
+        _require(
+            any(value is argument or (type(value) is type(argument) and value == argument) for argument in arguments),
+            value,
+            hint,
+            where,
+        )
+    elif is_typeddict(hint):
+        _check_typed_dict(value, hint, where)
+    elif origin in (dict, Mapping):
+        _require(isinstance(value, dict), value, "an object", where)
+        for key, entry in value.items():
+            check_type(entry, arguments[1], f"{where}.{key}")
+    elif origin in (list, Sequence, tuple):
+        _require(isinstance(value, list), value, "a list", where)
+        for index, entry in enumerate(value):
+            check_type(entry, arguments[0], f"{where}[{index}]")
+    else:
+        _check_plain(value, hint, where)
+
+
+def _check_union(value: Any, hints: tuple[Any, ...], where: str) -> None:
+    first: TypeError | None = None
+    for hint in hints:
+        try:
+            return check_type(value, hint, where)
+        except TypeError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _check_typed_dict(value: Any, hint: Any, where: str) -> None:
+    _require(isinstance(value, dict), value, "an object", where)
+    for key, kind in get_type_hints(hint).items():
+        if key in value:
+            check_type(value[key], kind, f"{where}.{key}")
+        elif key in hint.__required_keys__:
+            raise TypeError(f"{shown(f'{where}.{key}'.lstrip('.'), 80)}: is missing")
+
+
+def _check_plain(value: Any, hint: Any, where: str) -> None:
+    if hint is None or hint is NoneType:
+        _require(value is None, value, "null", where)
+    elif hint is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        _require(number and math.isfinite(value), value, "a number", where)
+    elif hint is int:
+        _require(
+            isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63,
+            value,
+            "a whole number",
+            where,
+        )
+    else:
+        _require(isinstance(value, hint), value, {str: "a text", bool: "true or false"}.get(hint, hint), where)
+
+
+def _require(condition: bool, value: Any, expected: object, where: str) -> None:
+    if not condition:
+        raise TypeError(
+            f"{shown(where.lstrip('.') or 'it', 80)}: expected {expected}, got {shown(repr(value)[:200], 60)}"
+        )

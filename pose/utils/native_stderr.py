@@ -1,4 +1,4 @@
-"""Messages that C libraries write to the terminal.
+"""Messages that native libraries write to the terminal: reading or suppressing them.
 
 libpng and libjpeg write each fault of an image to stderr, and no setting of OpenCV stops them.
 """
@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 _STDERR = 2
 _LOCK = threading.Lock()
@@ -40,3 +41,21 @@ def quiet_image_decoders() -> Iterator[None]:
                 if rest := _OF_DECODERS.sub(b"", held.read()):
                     with suppress(OSError):
                         os.write(_STDERR, rest)
+
+
+_lock = threading.RLock()  # overlapping contexts would restore the stream in the wrong order
+
+
+@contextmanager
+def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
+    """Return a context manager that discards all output to descriptor 1 (stdout) or 2 (stderr)."""
+    with _lock:
+        stream.flush()
+        saved = os.dup(descriptor)
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), descriptor)
+        try:
+            yield
+        finally:
+            os.dup2(saved, descriptor)
+            os.close(saved)

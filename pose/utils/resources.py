@@ -1,6 +1,7 @@
-"""Resources of this machine or container."""
+"""Resources of this machine or container, and memory of this process."""
 
 import os
+import re
 from pathlib import Path
 
 # peak memory of a worker for a 3840 x 2160 video plus 25 % (docs/guides/batch.md)
@@ -35,3 +36,30 @@ def _words(path: Path) -> list[str]:
         return path.read_text().split()
     except OSError:
         return []
+
+
+_STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def resident_megabytes() -> float | None:
+    """Return the resident memory of this process in MiB; None on systems other than Linux."""
+    return _megabytes("VmRSS")
+
+
+def peak_megabytes() -> float | None:
+    """Return the peak memory of this process since `forget_peak` in MiB; None on systems other than Linux."""
+    return _megabytes("VmHWM")
+
+
+def forget_peak() -> None:
+    """Reset the measurement of the peak memory of this process to the current memory, on Linux only."""
+    if _FORGET.exists():
+        _FORGET.write_text("5")
+
+
+def _megabytes(field: str) -> float | None:
+    if not _STATUS.exists():
+        return None
+    found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
+    assert found, f"no {field} in {_STATUS}"
+    return int(found[1]) / 1024

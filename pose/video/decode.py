@@ -31,13 +31,20 @@ from pose.video.container import (
     video_stream,
 )
 from pose.video.frame_store import FrameStore
-from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy, check_server, names_file
 from pose.video.source import TIME_TOLERANCE, LateFrame, RepairedTimeline, Sound, Source, Span, VideoInfo
 from pose.video.trailer import is_cut_off
-from pose.video.upright import LateRGB, StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
+from pose.video.upright import (
+    LateRGB,
+    StreamLayout,
+    UprightConverter,
+    UprightImage,
+    UprightPlanes,
+    UprightRGB,
+    deinterlaced,
+)
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -22,8 +22,7 @@ import numpy as np
 from pose.errors import PoseError, UsageError
 from pose.structures.odometry import Odometry
 from pose.structures.types import F32, F64
-from pose.utils.json_types import read_text_file
-from pose.utils.json_values import items, member, number, strict_json
+from pose.utils.json_values import items, member, number, read_text_file, strict_json
 from pose.utils.shown import in_brief
 from pose.video.depth_files import open_bag, open_record3d
 from pose.video.depth_mkv import open_mkv

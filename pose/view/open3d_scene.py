@@ -20,7 +20,7 @@ from pose.errors import PoseError
 from pose.structures.colours import PAPER, RGB, person_colour
 from pose.structures.types import F32, I64, U8
 from pose.utils.filling import check_gap_frames
-from pose.utils.silence import silenced
+from pose.utils.native_stderr import silenced
 from pose.view import draw
 from pose.view.scene import HEAD, Mesh, SceneData, body_mesh, camera_lines, grid_lines, mark_mesh, orbit_eye
 

@@ -11,6 +11,10 @@
 8. feet       corrects the path and the legs so that standing feet stay in place
 
 `Steps` can turn off constant bone lengths, depth, gaps, smoothing and feet. `pose.world.rules` has the thresholds.
+
+A frame is partial if the lower ankle is below the floor. It is also partial if it is before the first or after the last
+fully visible frame of a visit. Fully visible means that at least `min_visible_share` of the joints and one ankle are
+detected. A visit without fully visible frames, such as of a person behind a desk, is judged by the floor only.
 """
 
 from collections.abc import Mapping
@@ -24,23 +28,20 @@ from pose.world import depth as depths
 from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
-from pose.world.contacts import find_contacts, ground_below
+from pose.world.contacts import ANKLE_HEIGHT, find_contacts, ground_below
 from pose.world.corrections import Corrections
 from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
-from pose.world.floor import ANKLE_HEIGHT
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
-from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
-from pose.world.rules import DEPTH, FLOOR
+from pose.world.rules import DEPTH, FLOOR, GAPS, TRIM
 from pose.world.scene.lines import FrameLines, evidence_from
-from pose.world.trim import fully_visible, partial_frames
 from pose.world.work import Work, distance_scale, resized
 
 _UP = np.array([0.0, 1.0, 0.0])
@@ -104,7 +105,7 @@ class Cleaned:
         height_interval: Shortest interval that contains the height with a probability of 68 %, m.
         raised: Upward shift that puts the person on the common floor, m; 0 if the person's own floor is unknown or too
             far from it.
-        partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
+        partial: (T,) whether the person enters or leaves the view, or is below the floor (`partial_frames`).
         inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
             right leg, left arm, right arm.
         foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
@@ -293,3 +294,68 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps) -> Clean
         partial_frames(placed, work.visible, stretches(work.times)), work.inconsistent, footing,
         work.lifted, work.cutoffs, work.measured_by,
     )  # fmt: skip
+
+
+def fill_gaps(person: Person, frames: F64) -> tuple[Person, Flags]:
+    """Fill the short gaps of a person.
+
+    Joints and root are interpolated linearly; sigma is the larger of the two at the ends of the gap. Filled joints
+    have score 0. Longer gaps, and the time before the first and after the last frame of the person, are not filled.
+
+    Args:
+        frames: (F,) s, times of the video's frames.
+
+    Returns:
+        The person in T' frames, including filled ones, and (T',) whether each frame was filled.
+    """
+    times = person.times
+    after = np.searchsorted(times, frames)
+    inside = (after > 0) & (after < len(times))
+    missing = frames[inside & (times[np.minimum(after, len(times) - 1)] != frames)]
+    after = np.searchsorted(times, missing)
+    missing, after = (part[times[after] - times[after - 1] <= GAPS.max_gap_s] for part in (missing, after))
+    if not len(missing):
+        return person, np.zeros(len(times), bool)
+    share = (missing - times[after - 1]) / (times[after] - times[after - 1])
+
+    def between(values: F64) -> F64:
+        part = share.reshape(-1, *[1] * (values.ndim - 1))
+        return np.asarray(values[after - 1] * (1 - part) + values[after] * part)
+
+    places = after  # indices at which the filled frames are inserted
+    nothing = np.zeros((len(missing), *person.scores.shape[1:]))
+    new = {
+        "joints": between(person.joints),
+        "root": between(person.root),
+        "sigma": np.maximum(person.sigma[after - 1], person.sigma[after]),
+        "times": missing,
+        "rays": np.zeros((len(missing), *person.rays.shape[1:])),
+        "scores": nothing,
+    }
+    filled = Person(**{name: np.insert(getattr(person, name), places, rows, axis=0) for name, rows in new.items()})
+    return filled, np.insert(np.zeros(len(times), bool), places, True)
+
+
+def stretches(times: F64) -> list[slice]:
+    """Return the slices of frames between gaps that are too long to fill, for frames at `times` (T,) s."""
+    cuts = (np.flatnonzero(np.diff(times) > GAPS.max_gap_s) + 1).tolist()
+    return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]
+
+
+def fully_visible(scores: F64) -> Flags:
+    """Return (T,) whether frames show a person fully: enough of the joints and an ankle have scores (T, 17)."""
+    seen = scores >= TRIM.min_score
+    return np.asarray((seen.mean(axis=1) >= TRIM.min_visible_share) & seen[:, ANKLES].any(axis=1))
+
+
+def partial_frames(placed: F64, visible: Flags, visits: list[slice]) -> Flags:
+    """Return (T,) frames before the first and after the last fully visible one of a visit, or with an ankle too low."""
+    # Motion is unreliable there, because a part of the person is not visible. Too low is below the floor.
+    partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
+    for span in visits:
+        full_frames = np.flatnonzero(visible[span] & ~partial[span])
+        if len(full_frames):
+            visit = partial[span]
+            visit[: full_frames[0]] = True
+            visit[full_frames[-1] + 1 :] = True
+    return partial

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.types import F64, Flags
-from pose.world.floor import ANKLE_HEIGHT
 from pose.world.gravity import ANKLES
-from pose.world.rules import CONTACTS
+from pose.world.rules import CONTACTS, FLOOR
 
 _FLOOR_PERCENTILE = 5  # percentile of a point's height that is its floor
 _MAX_ABOVE_LOWEST_M = 0.03  # m, maximum height of supporting feet above the lowest joint
@@ -81,3 +80,27 @@ def runs(mask: Flags) -> list[tuple[int, int]]:
     """Return (first, one after the last) of every run of True values in (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+ANKLE_HEIGHT = 0.08  # m above the floor when standing
+_MIN_SAMPLES = 5
+
+
+def own_floor(ankles: NDArray[np.floating], times: F64, seen: NDArray[np.bool_] | None = None) -> float | None:
+    """Return the height in m of the floor under one person: a low percentile of slow feet; None if unknown."""
+    if len(ankles) < 3:
+        return None
+    speed = np.linalg.norm(np.gradient(ankles, times, axis=0), axis=-1)
+    slow = speed < FLOOR.max_standing_speed_mps
+    shown = slow & seen if seen is not None else slow
+    heights = ankles[..., 1][shown if shown.sum() >= _MIN_SAMPLES else slow]
+    if len(heights) < _MIN_SAMPLES:
+        heights = ankles[..., 1].min(axis=1)
+    return float(np.percentile(heights, FLOOR.lowest_percentile)) - ANKLE_HEIGHT
+
+
+def common_floor(floors: list[float], seconds: list[float]) -> float:
+    """Return the height of the common floor: the median over people, weighted by duration."""
+    order = np.argsort(floors)
+    share = np.cumsum(np.array(seconds)[order])
+    return float(np.array(floors)[order][np.searchsorted(share, share[-1] / 2)])

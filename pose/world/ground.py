@@ -8,16 +8,15 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
+from pose.world.contacts import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, LINES, UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES
+from pose.world.height import PersonSize
 from pose.world.rules import FLOOR, GRAVITY
 from pose.world.scene.evidence import evidence_of
 from pose.world.scene.lines import NO_LINES, LineEvidence
-from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA
+from pose.world.scene.model import ALONG_SIGMA, BIAS_SIGMA, FOCAL_SIGMA, PersonEvidence
 from pose.world.scene.solve import CANDIDATES, SolvedScene, solve
-from pose.world.scene.types import PersonEvidence
-from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
 _GIVEN_WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it

@@ -1,6 +1,7 @@
-"""Body height from bone lengths, and scaling of a person to a given height."""
+"""Body height from bone lengths, size of a person, and scaling to a given height."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,3 +38,16 @@ def scale_to(height: float, own: float) -> float:
     """
     fixed = SIZE.ankle_height_m + SIZE.crown_height_m
     return (height - fixed) / (own - fixed) if own > fixed else 1.0  # no bones to scale
+
+
+@dataclass(frozen=True, slots=True)
+class PersonSize:
+    """Size of one person."""
+
+    height: float  # m
+    interval: tuple[float, float]  # m, ends of the interval from 16 to 84 % of the height's posterior
+    distance_scale: float  # factor on the lifted distance
+    distance_sigma: float  # standard deviation of its logarithm
+    height_alone: float  # m, from the person's proportions alone
+    child: float  # probability that the person is a child
+    on_floor: float  # probability that the person stands on the common floor

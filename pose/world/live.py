@@ -26,17 +26,16 @@ from pose.structures.smooth import OneEuro
 from pose.structures.types import F64, SENSORS, CameraView, FrameResult, Placed, Poses3D
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.clean import Steps
+from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.depth import estimate_pelvis
-from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.live_ground import LiveGround, LivePeople
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
-from pose.world.live_rules import LIVE
 from pose.world.measured import MeasuredPose
 from pose.world.person import Person
-from pose.world.rules import DEPTH, FLOOR, GAPS, SIZE, SMOOTH
+from pose.world.rules import DEPTH, FLOOR, GAPS, LIVE, SIZE, SMOOTH
 from pose.world.scene.lines import FrameLines, LineEvidence
 
 _MIN_RATIOS, _MAX_RATIOS = 5, 150  # measurements in depth images from which the size follows

@@ -11,11 +11,10 @@ import numpy as np
 from pose.structures.types import F64, Flags, FrameResult
 from pose.world.camera_motion.verdict import TRANSLATING, UNKNOWN
 from pose.world.camera_motion.watch import CameraWatch
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.footing import velocity_peak
 from pose.world.gravity import ANKLES
-from pose.world.live_rules import LIVE
-from pose.world.rules import CONTACTS, FOOTING
+from pose.world.rules import CONTACTS, FOOTING, LIVE
 
 
 class LiveFooting:

@@ -13,13 +13,11 @@ from pose.structures.types import F64, Flags
 from pose.world.frame import UNKNOWN, World, rotation_of
 from pose.world.gravity import ANKLES, find_gravity, given_gravity
 from pose.world.ground import Ground
-from pose.world.height import scale_to
-from pose.world.live_rules import LIVE
+from pose.world.height import PersonSize, scale_to
 from pose.world.live_scene import SceneSolver, StoredPerson, StoredPose, floor_under, joined_lines
 from pose.world.moving import refocused
-from pose.world.rules import FLOOR, SIZE
+from pose.world.rules import FLOOR, LIVE, SIZE
 from pose.world.scene.lines import LineEvidence
-from pose.world.size import PersonSize
 from pose.world.work import Work, resized
 
 _MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
-from pose.world.live_rules import LIVE
-from pose.world.rules import CONTACTS, DEPTH
+from pose.world.rules import CONTACTS, DEPTH, LIVE
 
 _PARENTS, _CHILDREN = np.array(H36M17.edges).T
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, Flags
-from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
+from pose.world.contacts import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import UNKNOWN, World
 from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.ground import Ground, find_at_focal, find_world

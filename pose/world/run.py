@@ -21,13 +21,12 @@ from pose.world.camera_motion.path import static_path
 from pose.world.clean import Steps, at_focal, prepare, put_on_floor
 from pose.world.corrections import up_from_lines
 from pose.world.ground import find_at_focal, find_world
-from pose.world.join import find_joins
+from pose.world.height import PersonSize
 from pose.world.moving import StaticPeople
 from pose.world.scene.lines import evidence_from
 from pose.world.scenes import Scene, SceneWorlds, find_scenes
-from pose.world.size import PersonSize
 from pose.world.store import SeenPeople, Works, rows_of
-from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
+from pose.world.tracks import SceneTimes, find_joins, is_doubtful, jitters, overlaps_longer, person_frames
 
 _POSES = ("joints", "root", "sigma")  # attributes of `Poses3D` that the world changes
 # A person in one frame: poses under the names of their columns, and world coordinates.

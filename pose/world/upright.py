@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.types import F32, F64, Flags, FrameResult
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.frame import LEVEL_UP, rotation_of
 from pose.world.gravity import ANKLES, body_directions
 

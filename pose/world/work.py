@@ -8,8 +8,7 @@ from pose.structures.columns import column
 from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, U8, Flags
 from pose.world.cutoffs import Cutoffs
-from pose.world.height import scale_to
-from pose.world.size import PersonSize
+from pose.world.height import PersonSize, scale_to
 
 _J = len(H36M17)
 

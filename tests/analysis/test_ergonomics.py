@@ -4,9 +4,21 @@ import numpy as np
 import pytest
 from stick_figures import motion, standing
 
-from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.ergonomics_metrics import _shares, ergonomic_metrics
-from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
+from pose.analysis.ergonomics import (
+    REBA_A,
+    REBA_B,
+    REBA_C,
+    RULA_A,
+    RULA_B,
+    RULA_C,
+    RULA_LEVELS,
+    Inputs,
+    _shares,
+    ergonomic_metrics,
+    ergonomic_scores,
+    reba,
+    rula,
+)
 from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 1, 1 / 10)

@@ -7,11 +7,9 @@ import pytest
 from stick_figures import UPPER, bend_knees, exercise, jump, motion, move, squats, standing, walk
 
 from pose.analysis.each_repetition import repetition_rows
-from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
+from pose.analysis.exercise import find_transfers, jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.jumps import find_jumps
-from pose.analysis.movement_names import movement_name
-from pose.analysis.repetitions import find_repetitions
-from pose.analysis.sit_to_stand import find_transfers
+from pose.analysis.repetitions import find_repetitions, movement_name
 
 
 @pytest.mark.parametrize("count", [2, 5])

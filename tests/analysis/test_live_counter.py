@@ -46,7 +46,7 @@ def test_a_movement_has_a_name_if_its_repetitions_agree(monkeypatch):
     assert names[-1] == ["squat"]
     turns = iter(range(10_000))
     monkeypatch.setattr(
-        "pose.analysis.movement_names._name_of",
+        "pose.analysis.repetitions._name_of",
         lambda course: ("forward bend", "forward bend", "lunge")[next(turns) % 3],
     )
     assert {count.movement for seen in counted(squats(4)[0]) for count in seen.values()} == {"movement A"}

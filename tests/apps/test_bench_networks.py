@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from pose_apps.bench import networks
 from pose_apps.bench.command import main
-from pose_apps.bench.detectors import detection
-from pose_apps.bench.estimators import estimation, one_pass
 from pose_apps.bench.networks import (
     IMAGE_SIZE,
     PEOPLE,
@@ -15,7 +13,10 @@ from pose_apps.bench.networks import (
     NetworkMetrics,
     NetworkTable,
     as_table,
+    detection,
+    estimation,
     measure_in_process,
+    one_pass,
     tiled,
 )
 

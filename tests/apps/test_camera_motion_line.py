@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pose_apps.support.camera_motion import motion_line
+from pose_apps.support.summary import motion_line
 
 from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.path import CameraPath

@@ -46,7 +46,7 @@ def real_plots() -> None:
 def fast_reports(request, monkeypatch):
     """Drawing takes three quarters of a command's time, so it is left out unless a test asks for `real_plots`."""
     if "real_plots" not in request.fixturenames:
-        monkeypatch.setattr("pose.training.evaluation.plots.figure", lambda draw, *size, **sizes: "<svg></svg>")
+        monkeypatch.setattr("pose.training.evaluation.report.figure", lambda draw, *size, **sizes: "<svg></svg>")
 
 
 @pytest.fixture

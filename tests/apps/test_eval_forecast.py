@@ -12,8 +12,7 @@ from pose_datasets.forecasting import load_motions, prepare_motions
 
 import pose.training.research
 from pose.lifting.forecast.build import KINDS, build_network, save_forecaster
-from pose.lifting.forecast.config import ForecasterConfig
-from pose.lifting.forecast.format import HORIZONS
+from pose.lifting.forecast.config import HORIZONS, ForecasterConfig
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip

@@ -18,8 +18,7 @@ import pytest
 from command_errors import error_line
 from pose_apps.support.options import gathered
 from pose_apps.webcam.command import main
-from pose_apps.webcam.problem_log import ProblemLog
-from pose_apps.webcam.report import FORMAT, VERSION, write_report
+from pose_apps.webcam.report import FORMAT, VERSION, ProblemLog, write_report
 from short_clips import beginning
 
 from pose.config import PipelineConfig
@@ -143,7 +142,7 @@ def test_seconds_option_ends_a_headless_run(dance, tmp_path, monkeypatch):
 def test_report_omits_memory_where_the_system_lacks_it(monkeypatch):
     """Windows has neither `resource` nor /proc: the module must load there."""
     monkeypatch.setitem(sys.modules, "resource", None)
-    monkeypatch.setattr("pose_apps.support.memory._STATUS", Path("/nowhere"))
+    monkeypatch.setattr("pose.utils.resources._STATUS", Path("/nowhere"))
     usual = importlib.import_module("pose_apps.webcam.report")
     monkeypatch.setattr("pose_apps.webcam.report", usual)  # loading it sets it, which is taken back at the end
     monkeypatch.delitem(sys.modules, "pose_apps.webcam.report")

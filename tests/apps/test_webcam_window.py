@@ -8,11 +8,9 @@ import cv2
 import numpy as np
 import pygame
 import pytest
-from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
-from pose_apps.webcam.display import Display
 from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig, check_several
-from pose_apps.webcam.window import LiveWindow
+from pose_apps.webcam.window import VIEWS, Display, FrameRenderer, LiveBodies, LiveWindow
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
 from pose.body.fitted_bodies import LIVE_PEOPLE

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from motion import waving_clip
-from pose_datasets import cameras
+from pose_datasets import filming
 
 from pose.structures.camera import project
 
@@ -14,7 +14,7 @@ def scene():
     clip = waving_clip()
     points = np.tile(clip.points[:240:3], (64, 1, 1, 1))
     times = np.tile(clip.times[:240:3], (64, 1))
-    return points, times, cameras.random_cameras(np.random.default_rng(3), points, times)
+    return points, times, filming.random_cameras(np.random.default_rng(3), points, times)
 
 
 def test_people_are_in_front_of_the_camera(scene):
@@ -37,14 +37,14 @@ def test_the_image_is_upright_and_not_mirrored(scene):
 def test_batch_projection_equals_project(scene):
     points, _, view = scene
     seen = view.to_camera(points)
-    pixels = cameras.project_batch(seen, view.intrinsics)
+    pixels = filming.project_batch(seen, view.intrinsics)
     for b in range(0, 64, 9):
         np.testing.assert_allclose(pixels[b], project(seen[b], view.intrinsics[b]), atol=2e-3)
 
 
 def test_people_are_in_the_image_at_many_sizes(scene):
     points, _, view = scene
-    pixels = cameras.project_batch(view.to_camera(points), view.intrinsics)
+    pixels = filming.project_batch(view.to_camera(points), view.intrinsics)
     size = view.image_size[:, None, None]
     inside = ((pixels >= 0) & (pixels < size)).all(axis=-1)
     assert inside.mean() > 0.85
@@ -70,7 +70,7 @@ def test_cameras_vary_in_lens_and_position(scene):
 
 def test_cameras_at_chest_height_stand_around_the_people(scene):
     points, _, _ = scene
-    view = cameras.chest_height_cameras(np.random.default_rng(3), points)
+    view = filming.chest_height_cameras(np.random.default_rng(3), points)
     away = view.centre[:, 0] - points[:, :, 0].mean(axis=1)
     distance = np.linalg.norm(away, axis=-1)
     elevation = np.degrees(np.arcsin(away[:, 1] / distance))
@@ -80,5 +80,5 @@ def test_cameras_at_chest_height_stand_around_the_people(scene):
     assert (distance > 2.9).all()
     assert len(np.unique(np.degrees(np.arctan2(away[:, 0], away[:, 2])) // 45)) == 8  # all sides
     np.testing.assert_array_equal(view.centre, view.centre[:, :1].repeat(view.centre.shape[1], axis=1))
-    pixels = cameras.project_batch(view.to_camera(points), view.intrinsics)
+    pixels = filming.project_batch(view.to_camera(points), view.intrinsics)
     assert ((pixels > 0) & (pixels < 2048)).all(axis=(1, 2, 3)).mean() > 0.8

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pose_datasets.dialects import (
+from pose_datasets.training import (
     _FRACTIONS,
     _NETWORK_SCORES,
     _SIMULATED_SCORES,

@@ -7,8 +7,8 @@ from pose_datasets.forecast_training import MotionConfig, MotionSamples
 from pose_datasets.forecasting import FRAMES, load_motions, prepare_motions
 
 from pose.errors import PoseError
+from pose.lifting.forecast.config import HORIZONS, STEP
 from pose.lifting.forecast.features import describe, restore
-from pose.lifting.forecast.format import HORIZONS, STEP
 
 SHIFT = np.array([0.1, 0.0, 0.5], np.float32)
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from pose_datasets.kinect import Pair, align, load_pairs, pairs_of, save_pairs
 from pose_datasets.mocap import Clip
-from pose_datasets.sensor_errors import SensorErrorConfig, mirrored, spoil
-from pose_datasets.sensor_training import definitions, pairs_of_part
+from pose_datasets.sensor_training import SensorErrorConfig, definitions, mirrored, pairs_of_part, spoil
 
 from pose.errors import PoseError
 

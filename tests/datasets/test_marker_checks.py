@@ -5,7 +5,7 @@ import pytest
 from marker_person import LEG, marker_person
 from pose_datasets import markers
 from pose_datasets.mapping import POINTS
-from pose_datasets.marker_checks import plausibility
+from pose_datasets.markers import plausibility
 
 
 def test_known_marker_deviations_are_found():

@@ -11,9 +11,7 @@ from pose_detectors.yolo import YoloDetector
 from pose.errors import PoseError, UsageError
 from pose.networks.estimators.yolo_pose import YoloPose
 from pose.networks.options import StageOptions
-from pose.networks.yolo import load_yolo
-from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, SCORE_THRESHOLD
-from pose.networks.yolo_onnx import YoloOnnx
+from pose.networks.yolo import OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloOnnx, load_yolo
 from pose.structures.types import Boxes
 
 # Two CPUs: where sums of 8-bit products saturate (x86 without VNNI), the network itself says other things.

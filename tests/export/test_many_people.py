@@ -8,8 +8,8 @@ import pytest
 from pose_fakes import random_result, run_info
 from strict import read_trc
 
-from pose.body.markers import FOOT_NAMES
 from pose.body.selection import CHUNK
+from pose.body.soles import FOOT_NAMES
 from pose.body.tracks import Selection
 from pose.export import c3d, glb, html, trc
 from pose.export.table import rows

@@ -4,13 +4,13 @@ import json
 
 import pytest
 import torch
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 from safetensors.torch import load_file, save_file
 
 from pose.errors import PoseError
 from pose.lifting.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
+from pose.utils.resources import forget_peak, peak_megabytes, resident_megabytes
 
 USUAL = LifterConfig(dim=16, depth=1, heads=2)
 

@@ -12,8 +12,7 @@ from pose_datasets.synthesis import evaluation_batches
 
 from pose.structures.camera import Camera
 from pose.structures.sequences import Sequence2D
-from pose.training.measure import lift_batch, measure
-from pose.training.sigma import calibrate
+from pose.training.measure import calibrate, lift_batch, measure
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip

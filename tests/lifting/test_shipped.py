@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pose_datasets.dialects import CHANGES, apply_dialect_to_batches
 from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
+from pose_datasets.training import CHANGES, apply_dialect_to_batches
 
 from pose.lifting.load import load_lifter
 from pose.lifting.predict import checkpoint_path

@@ -15,8 +15,7 @@ from pose.lifting.model import LifterNetwork
 from pose.lifting.predict import join_outputs, mirror_mean, network_inputs
 from pose.lifting.refined import FinalResults
 from pose.lifting.sliding import AGES, SlidingStep
-from pose.lifting.steady import Steady
-from pose.lifting.stream import LifterStream, StreamLifter
+from pose.lifting.stream import LifterStream, Steady, StreamLifter
 from pose.lifting.torch_lifter import TorchLifter
 from pose.structures.camera import Camera
 from pose.structures.sequences import mirror_observations

@@ -16,9 +16,9 @@ from pose.export.result import Result, load
 from pose.export.table import observer_names
 from pose.results import NpzWriter, Recording, load_poses
 from pose.results.cameras import result_cameras, result_title
+from pose.view.camera_plan import CameraMark, GroundPath, top_view
 from pose.view.open3d_scene import labels
 from pose.view.scene import SceneData, camera_lines
-from pose.view.top_view import CameraMark, GroundPath, top_view
 
 
 @pytest.fixture(scope="module")

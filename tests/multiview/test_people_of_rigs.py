@@ -8,11 +8,10 @@ import pytest
 import scenes
 
 from pose.multiview.calibrate import Known
-from pose.multiview.corrections import vertical_of
 from pose.multiview.fitting import Calibrations
 from pose.multiview.motions import stature_of
 from pose.multiview.rig import find_rig
-from pose.multiview.scene import CameraRun, Given, find_scene, results_of
+from pose.multiview.scene import CameraRun, Given, find_scene, results_of, vertical_of
 from pose.results import RunInfo
 from pose.structures.camera import Camera
 from pose.structures.rotations import about, to_matrix

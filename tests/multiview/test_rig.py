@@ -11,8 +11,7 @@ from pose.multiview.bundle import rotation_matrix, start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.fuse import fuse
 from pose.multiview.initialise import align
-from pose.multiview.moved import moved_notes
-from pose.multiview.rig import find_rig
+from pose.multiview.rig import find_rig, moved_notes
 from pose.multiview.synchronise import lags, speeds_of
 from pose.multiview.types import POINTS
 

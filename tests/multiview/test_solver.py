@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.lifting.fit.chain import Chain
+from pose.lifting.fit.motion import Chain
 from pose.multiview import residuals
 from pose.multiview.bundle import BundleAdjustment, Freedom, rotation_matrix, start_body
 from pose.multiview.observations import observe

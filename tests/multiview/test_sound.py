@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.clocks import DATE, MOTION, SOUND, TIMECODE, ClockHint, clock_hints
+from pose.multiview.clocks import DATE, MOTION, SOUND, TIMECODE, ClockHint, clock_hints, sound_lag
 from pose.multiview.rig import find_rig
-from pose.multiview.sound import sound_lag
 from pose.video.recorded import Recorded, read_date, read_timecode
 from pose.video.waveform import RATE, Waveform
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scenes
 
+from pose.multiview.calibrate import MAX_KNOTS, WINDOWS, calibration_windows, shared_span
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.multiview.windows import MAX_KNOTS, WINDOWS, calibration_windows, shared_span
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pose.networks import crops
 from pose.networks.input import NetworkInput, shared_uploads, upload
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import StageOptions
-from pose.networks.yolo_onnx import YoloOnnx
+from pose.networks.yolo import YoloOnnx
 from pose.structures.types import Regions
 from pose.video import open_source
 

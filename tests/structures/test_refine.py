@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING
 
-from pose.lifting.one_body import FIT_SECONDS, PersonBody
+from pose.lifting.offline import FIT_SECONDS, PersonBody
 from pose.lifting.pending import PendingFrame, PersonFrame
 from pose.structures.camera import Camera, intrinsics_from_fov, project
 from pose.structures.refine import bone_lengths, constant_bones, estimate_body, refine
 from pose.structures.sequences import Sequence2D, Sequence3D
 from pose.structures.skeletons import H36M17
 from pose.structures.types import People
-from pose.training.evaluation.angles import flexion
+from pose.training.evaluation.metrics import flexion
 
 EDGES = np.array(H36M17.edges)
 FRAMES = 60

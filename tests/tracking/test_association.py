@@ -9,8 +9,8 @@ import pytest
 from crowd import REFERENCE, SCENES, Library, arrays, crowd
 
 from pose.tracking.association import UNMATCHED, BotSort, ByteTrack, OcSort
-from pose.tracking.association.camera_motion import ImageMotion
-from pose.tracking.association.kalman import KalmanFilter
+from pose.tracking.association.botsort import ImageMotion
+from pose.tracking.association.box_tracker import KalmanFilter
 
 TRACKERS = {"bytetrack": ByteTrack, "ocsort": OcSort, "botsort": BotSort}
 

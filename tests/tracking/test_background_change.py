@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.tracking.background_change import MAX_SKIP_S, BackgroundChange
+from pose.tracking.detection_schedule import MAX_SKIP_S, BackgroundChange
 
 NO_BOXES = np.zeros((0, 4), np.float32)
 

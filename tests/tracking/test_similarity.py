@@ -6,8 +6,7 @@ from pose_fakes import STANDING
 
 from pose.structures.skeletons import H36M17
 from pose.tracking.box_trackers import BOX_TRACKERS
-from pose.tracking.identities import UNASSIGNED, Identities
-from pose.tracking.similarity import joint_sigmas, keypoint_similarity
+from pose.tracking.identities import UNASSIGNED, Identities, joint_sigmas, keypoint_similarity
 
 PICTURE = np.zeros((432, 768, 3), np.uint8)
 

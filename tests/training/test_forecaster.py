@@ -8,24 +8,25 @@ import pytest
 import torch
 
 from pose.errors import PoseError
-from pose.lifting.forecast.batch import ForecastBatch
 from pose.lifting.forecast.build import build_network, load_network, save_forecaster
-from pose.lifting.forecast.config import KINDS, ForecasterConfig
-from pose.lifting.forecast.format import (
+from pose.lifting.forecast.config import (
     COORDINATES,
     FEATURES,
     FUTURE_STEPS,
     HORIZONS,
+    KINDS,
     PAST_STEPS,
     SIGMA_FEATURES,
     SIGMA_SCALE,
     STEP,
+    ForecasterConfig,
 )
 from pose.lifting.forecast.network import Displacements
+from pose.lifting.forecast.types import ForecastBatch
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
-from pose.training.forecast_sigma import calibrate_forecaster
 from pose.training.forecaster import (
     ForecasterTrainer,
+    calibrate_forecaster,
     forecast_loss,
     measure_forecaster,
 )

@@ -17,8 +17,7 @@ from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import LossWeights, NewestConfig
 from pose.training.losses import lifting_loss
-from pose.training.newest import NewestFrames
-from pose.training.trainer import Trainer
+from pose.training.trainer import NewestFrames, Trainer
 
 sys.path.append(str(Path(__file__).parent))
 from training_fixtures import BATCH, FRAMES, source_of, train_config

@@ -13,8 +13,7 @@ from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import ObjectiveConfig, PretrainConfig, TrainConfig
-from pose.training.objectives.mixture import Mixture
-from pose.training.objectives.pretraining import Pretraining, interpolated, sample_mask, sample_order
+from pose.training.objectives.pretraining import Mixture, Pretraining, interpolated, sample_mask, sample_order
 from pose.training.objectives.sampling import continued
 from pose.training.objectives.trainer import Pretrainer
 from pose.training.trainer import Trainer

@@ -2,7 +2,7 @@
 
 import threading
 
-from pose.utils.fair_lock import FairLock
+from pose.utils.background import FairLock
 
 
 def test_a_thread_that_asks_again_waits_for_the_others():

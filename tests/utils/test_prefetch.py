@@ -5,7 +5,7 @@ import sys
 
 SUSPENDED = """
 import itertools, threading
-from pose.utils.prefetch import prefetch
+from pose.utils.background import prefetch
 from pose.utils.times import StageTimes
 
 frames = prefetch(itertools.count(), StageTimes(), threading.Event())

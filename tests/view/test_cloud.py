@@ -8,7 +8,7 @@ from depth_renderer import MATRIX, SIZE, camera_of, render
 
 from pose.structures.camera import Camera
 from pose.structures.types import CameraView
-from pose.view.cloud import DepthCloud
+from pose.view.scene import DepthCloud
 from pose.world.frame import World, rotation_of
 
 

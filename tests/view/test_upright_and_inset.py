@@ -10,7 +10,7 @@ from pose.structures.types import FrameResult, Placed, Poses3D
 from pose.view import inset as inset_module
 from pose.view.draw import Canvas, as_rgb
 from pose.view.inset import Inset, _draw_bodies
-from pose.world.floor import ANKLE_HEIGHT
+from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.upright import CausalWorld, Upright, mean_up, to_stage
 
 

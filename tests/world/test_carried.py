@@ -17,13 +17,12 @@ from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.log import MotionLog
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
-from pose.world.carried import RunData
+from pose.world.carried import RunData, Scale, find_scale
 from pose.world.clean import Steps, prepare
 from pose.world.placing import place_run
 from pose.world.rules import TRAVEL
 from pose.world.run import PlacedRun
 from pose.world.store import SeenPeople
-from pose.world.travel_scale import Scale, find_scale
 
 CAMERA, FRAMES, DEPTH = Camera.of(SIZE, LENS), 120, 5.0
 SECONDS = np.arange(FRAMES) / 30

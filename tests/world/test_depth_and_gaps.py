@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from walker import seen_person, standing, walking
 
+from pose.world.clean import fill_gaps, stretches
 from pose.world.depth import estimate_pelvis, smooth_depths
-from pose.world.gaps import fill_gaps, stretches
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from walker import ANKLES, BONE, FPS, standing, walking
 from benchmarks.world import foot_slides
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
-from pose.world.contacts import find_contacts, ground_below
+from pose.world.contacts import common_floor, find_contacts, ground_below, own_floor
 from pose.world.feet import exclude_sliding, hold_feet, path_correction
-from pose.world.floor import common_floor, own_floor
 
 
 def locked(world):

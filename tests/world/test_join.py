@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from walker import seen_person, standing, walking
 
-from pose.world.join import find_joins
+from pose.world.tracks import find_joins
 
 WALK = seen_person(walking(4.0), turn=90, distance=6)  # across the view
 

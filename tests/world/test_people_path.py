@@ -14,8 +14,7 @@ from pose.world.camera_motion.path import static_path
 from pose.world.camera_motion.verdict import STATIC, TRANSLATING, CameraMotion, SceneMotion
 from pose.world.carried import RunData
 from pose.world.clean import Steps
-from pose.world.people_path import path_from_feet
-from pose.world.placing import place_run
+from pose.world.placing import path_from_feet, place_run
 from pose.world.run import PlacedRun
 
 

@@ -17,9 +17,8 @@ from pose.world.ground import Ground, find_world
 from pose.world.height import stature
 from pose.world.rules import GRAVITY
 from pose.world.scene.evidence import child_probability, evidence_of
-from pose.world.scene.model import ANKLE_HEIGHT_M, FAR_LOG_BIAS, FOCAL_SIGMA, SIZE, SceneModel
+from pose.world.scene.model import ANKLE_HEIGHT_M, FAR_LOG_BIAS, FOCAL_SIGMA, SIZE, PersonEvidence, SceneModel
 from pose.world.scene.solve import solve
-from pose.world.scene.types import PersonEvidence
 
 UP = up_of(-12, 1)
 LENGTHS = {"left_knee": 0.39, "left_ankle": 0.38, "spine": 0.25, "thorax": 0.26, "neck": 0.15, "head": 0.13}

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 from walker import ANKLES, seen_person, walking
 
-from pose.world.clean import Steps, clean
+from pose.world.clean import Steps, clean, partial_frames
 from pose.world.frame import up_of
-from pose.world.trim import partial_frames
 
 LEGS = [1, 2, 3, 4, 5, 6]
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pose.errors import UsageError
 from pose.structures.defaults import RESULT_JSON, RESULT_NPZ
-from pose.utils.json_types import read_text_file
+from pose.utils.json_values import read_text_file
 from pose.utils.shown import in_brief, shown
 from pose.video.images import SUFFIXES as PICTURES
 from pose.video.images import WILDCARDS

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from pose.errors import PoseError
-from pose.utils.json_types import check_type, read_text_file
-from pose.utils.json_values import strict_json
+from pose.utils.json_values import check_type, read_text_file, strict_json
 from pose.utils.whole_file import WholeFile, file_errors, write_whole
 from pose.utils.work_folder import folder_lock
 from pose.utils.written_files import WrittenFiles

@@ -17,10 +17,9 @@ import torch
 import pose.training.research  # noqa: F401  adds mechanisms by name
 from pose.lifting.attention import ATTENTIONS, Attention, Context, Option, build_attentions, share_maps
 from pose.lifting.format import JOINTS
-from pose.training.attention.blocks import BlockAttention
-from pose.training.attention.neighbourhoods import NeighbourhoodAttention
+from pose.training.attention.blocks import BlockAttention, NeighbourhoodAttention
 from pose.training.forms.joints import joints_within_hops
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+from pose.utils.resources import forget_peak, peak_megabytes, resident_megabytes
 
 LENGTHS = (27, 81, 243, 1024, 4096)
 LINFORMER_ROWS = 64

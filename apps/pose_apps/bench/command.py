@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from jsonargparse import ArgumentParser
 
-from pose_apps.bench.detectors import DetectorBench
-from pose_apps.bench.estimators import EstimatorBench
 from pose_apps.bench.exports import ExportBench
 from pose_apps.bench.lifter import LifterBench
 from pose_apps.bench.measurement import Bench
+from pose_apps.bench.networks import DetectorBench, EstimatorBench
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 

@@ -60,7 +60,7 @@ class ExportBench(Bench):
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
     """Measure the time to write each format from one recording, and print the times as a row."""
     from pose.export import export, open_selection
-    from pose_apps.support.memory import forget_peak, peak_megabytes
+    from pose.utils.resources import forget_peak, peak_megabytes
 
     forget_peak()
     start = time.process_time()

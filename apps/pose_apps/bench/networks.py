@@ -1,4 +1,4 @@
-"""Measurement of networks, and the report of `pose-bench detectors` and `pose-bench estimators`.
+"""`pose-bench detectors` and `pose-bench estimators`: networks on images of 1, 4 and 16 people.
 
 Each network runs in its own process, so that its memory can be measured.
 """
@@ -21,14 +21,14 @@ import numpy as np
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.networks.options import StageOptions
-from pose.registry import Choice, Stage, build, weight_file
+from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, Choice, Stage, build, weight_file
 from pose.structures.types import F32, U8, Boxes
 from pose.utils.device import resolve_device
 from pose.utils.options import option, same_option
+from pose.utils.resources import forget_peak, peak_megabytes, resident_megabytes
 from pose.utils.whole_file import write_whole
 from pose.utils.written_files import writing
 from pose_apps.bench.measurement import Bench
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 if TYPE_CHECKING:
     from pose.structures.stages import Detector, Estimator, OnePass
@@ -268,3 +268,41 @@ def as_table(figures: Sequence[NetworkMetrics]) -> str:
 def _short(number: float) -> str:
     """Format a number with one decimal below 99.95, and without decimals from there on."""
     return f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorBench(NetworkBench):
+    """The subcommand `pose-bench detectors`, which measures the person detectors."""
+
+    purpose = "Time, frames/s and memory of each person detector for 1, 4 and 16 people."
+
+    def run(self) -> None:
+        """Measure time and memory of the detectors, and print a table."""
+        self.report([NetworkTable(DETECTORS, detection)])
+
+
+def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
+    """Return a function to time, which runs the detector on an image and returns the number of people found."""
+    return lambda: len(detector.detect([image])[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorBench(NetworkBench):
+    """The subcommand `pose-bench estimators`, which measures the 2D pose estimators."""
+
+    purpose = "Time, frames/s and memory of each 2D estimator for 1, 4 and 16 people."
+
+    def run(self) -> None:
+        """Measure time and memory of the estimators and of the one-pass networks, and print a table."""
+        self.report([NetworkTable(ESTIMATORS, estimation), NetworkTable(ONE_PASS, one_pass, ", one pass")])
+
+
+def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
+    """Return a function to time, which estimates the joints of all people in an image and returns their number."""
+    regions = estimator.regions(boxes)
+    return lambda: len(estimator.estimate([image], [regions])[0])
+
+
+def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
+    """Return a function to time, which runs a network on an image and returns the number of people found."""
+    return lambda: len(network.find([image])[0][0])

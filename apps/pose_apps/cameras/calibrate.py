@@ -19,8 +19,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline
 from pose_apps.support.options import command_parser, config_first, config_of
-from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
-from pose_apps.support.run_context import RunContext
+from pose_apps.support.run_context import RunContext, open_cache_of, warn, with_progress_bar
 from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import Tally, print_wrapped
 

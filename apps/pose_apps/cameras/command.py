@@ -18,8 +18,7 @@ from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
 from pose_apps.clip import RunConfig, derive, planned_outputs
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.lifters import make_pipeline
-from pose_apps.support.progress import open_cache_of, warn, with_progress_bar
-from pose_apps.support.run_context import RunContext
+from pose_apps.support.run_context import RunContext, open_cache_of, warn, with_progress_bar
 from pose_apps.support.summary import Tally, files_line, print_wrapped
 from pose_apps.support.world import read_up, world_line
 

@@ -101,7 +101,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
     if present and not options.overwrite:
         raise UsageError(f"{present[0]} exists; give --overwrite to replace it, or another folder with --out")
     if options.report:
-        from pose.training.evaluation.plots import require_matplotlib
+        from pose.training.evaluation.report import require_matplotlib
 
         require_matplotlib()
     return Output(folder, options.report, options.quiet)

@@ -96,7 +96,7 @@ def measure(
     forecaster: "Forecaster", samples: "MotionSamples", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
     """Return mean errors `mpjpe`, `root` (mm) and fractions `inside`, `root_inside` at each of `HORIZONS`."""
-    from pose.lifting.forecast.format import HORIZONS
+    from pose.lifting.forecast.config import HORIZONS
 
     rows, frames = samples.evaluation_samples()
     errors, roots, inside, root_inside = [], [], [], []
@@ -139,7 +139,7 @@ def tables(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _table(results: Sequence[dict[str, Any]], source: str, figure: str, title: str, form: str, scale: float) -> str:
-    from pose.lifting.forecast.format import HORIZONS
+    from pose.lifting.forecast.config import HORIZONS
 
     lines = [
         "| " + " | ".join([title, *(f"{1000 * horizon:.0f} ms" for horizon in HORIZONS)]) + " |",

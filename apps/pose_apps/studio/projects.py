@@ -17,8 +17,7 @@ from typing import Any
 from pose.errors import PoseError, UsageError
 from pose.multiview.videos import MAX_CAMERAS
 from pose.results.edits import Edit, parse_edits, to_json, write_edits
-from pose.utils.json_types import check_type, read_text_file
-from pose.utils.json_values import strict_json
+from pose.utils.json_values import check_type, read_text_file, strict_json
 from pose.utils.shown import in_brief, shown
 from pose.utils.whole_file import file_errors, whole_file
 from pose.utils.written_files import writing

@@ -16,11 +16,10 @@ from pose.live.listener import listening
 from pose.live.web.guard import HEADERS, Guard, add_headers
 from pose.live.web.settings import WebSettings
 from pose.results.edits import parse_edits, to_json
-from pose.utils.json_types import check_type
-from pose.utils.json_values import strict_json
+from pose.utils.json_values import check_type, strict_json
 from pose.utils.shown import in_brief, shown
 from pose_apps.studio import data
-from pose_apps.studio.exports import LivePlayer, ResultExporter
+from pose_apps.studio.exports import EXPORTS, SHOWN, LivePlayer, ResultExporter, blender, live_links, open_in_blender
 from pose_apps.studio.jobs import Jobs
 from pose_apps.studio.projects import (
     DONE,
@@ -32,7 +31,6 @@ from pose_apps.studio.projects import (
     link_or_copy,
     result_name,
 )
-from pose_apps.studio.takeaway import EXPORTS, SHOWN, blender, live_links, open_in_blender
 from pose_apps.studio.uploads import ANY_ADDRESS, WRONG_TOKEN_DELAY_S, Phone, Uploads, check_video, qr_code, whole
 from pose_apps.support.demo import demo_clip
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose.utils.plugins import without_plugins
 from pose.utils.shown import shown
-from pose_apps.support.completion import PrintCompletion
-from pose_apps.support.help import give_help, subcommands_of
+from pose_apps.support.help import choices_of, give_help, subcommands_of, takes_text
 from pose_apps.support.interrupts import signals_as_interrupt
-from pose_apps.support.values import unknown
+from pose_apps.support.options import unknown
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -187,3 +186,41 @@ def _rephrase_error(
         if options and word.startswith("--") and word.partition("=")[0] not in (*options, "--"):
             return unknown("option", word, options)
     return message
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+class PrintCompletion(argparse.Action):
+    """Parser action that prints the completion script and exits. Add it after all options and subcommands."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, choices=SHELLS, help=help)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        import shtab
+
+        for action in _actions(parser):
+            choices = choices_of(action)
+            if choices:
+                action.choices = choices
+            elif takes_text(action):
+                is_folder = action.metavar == "DIR" or action.dest == "out"
+                action.complete = shtab.DIRECTORY if is_folder else shtab.FILE  # type: ignore[attr-defined]
+        print(shtab.complete(parser, str(values)))
+        parser.exit()
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield all options of a parser and its subcommands, except `--print-completion` and the subcommand names."""
+    for action in parser._actions:
+        if action.nargs != 0 and not isinstance(action, PrintCompletion | argparse._SubParsersAction):
+            yield action
+    for subparser in subcommands_of(parser).values():
+        yield from _actions(subparser)

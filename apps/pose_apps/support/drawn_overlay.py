@@ -29,9 +29,8 @@ def draw_overlay(
     doubtful: Collection[int],
 ) -> None:
     """Draw the results on the source's images, read again; decoding, drawing and encoding run in parallel."""
-    from pose.utils.background import in_background
+    from pose.utils.background import in_background, prefetch
     from pose.utils.device import opencv_threads
-    from pose.utils.prefetch import prefetch
     from pose.video import VideoWriter
     from pose.view.planar_overlay import PlanarOverlay
 

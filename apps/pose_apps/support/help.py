@@ -9,7 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from pose_apps.support.values import Value, kinds_of
+from pose_apps.support.options import Value, kinds_of
 
 # Destinations of the options, by group.
 Layout = Mapping[str, Sequence[str]]

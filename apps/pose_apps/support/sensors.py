@@ -107,7 +107,7 @@ def sensor_arrays(skeleton: "SensorSkeleton", height: float | None, clean: bool)
     import numpy as np
 
     from pose.body.sensors.recording import SOURCES
-    from pose.world.floor import ANKLE_HEIGHT
+    from pose.world.contacts import ANKLE_HEIGHT
     from pose.world.gravity import ANKLES
 
     depth_camera = skeleton.kind in ("kinect", "azure")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pose.results import WorldInfo
     from pose.structures.types import F64
     from pose.world.clean import Steps
-    from pose.world.size import PersonSize
+    from pose.world.height import PersonSize
 
 SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
 TRIM_HELP = "omit a person's first and last frames if they are only partly in the image, or their feet below the floor"

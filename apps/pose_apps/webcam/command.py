@@ -11,8 +11,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import interrupt_on_hangup
 from pose_apps.support.options import command_parser, config_first, config_of, gathered
 from pose_apps.support.status import StatusLine
-from pose_apps.webcam.options import WebcamConfig, check_several
-from pose_apps.webcam.sinks import SinkConfig
+from pose_apps.webcam.options import SinkConfig, WebcamConfig, check_several
 
 NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(SinkConfig)))
 ONLY_WITH_WEB = tuple(entry for entry in fields(WebOptions) if entry.name not in ("mirror", "out"))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose_apps.support.world import steps_of
-from pose_apps.webcam.options import WebcamConfig
-from pose_apps.webcam.sinks import Sink, open_sinks
+from pose_apps.webcam.options import Sink, WebcamConfig, open_sinks
 
 if TYPE_CHECKING:
     from pose.live import Loop

@@ -1,4 +1,4 @@
-"""Measurements of a live run: the summary on the terminal and the file of `--report`."""
+"""Measurements and problems of a live run: the summary on the terminal and the file of `--report`."""
 
 import json
 import math
@@ -18,12 +18,11 @@ from pose.live import LiveResult, Loop
 from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
 from pose.utils.json_values import Json
+from pose.utils.resources import resident_megabytes
 from pose.utils.whole_file import WholeFile, file_errors, write_whole
 from pose.utils.written_files import check_not_input, writing
-from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.live_outputs import LiveOutputs
 from pose_apps.webcam.options import WebcamConfig
-from pose_apps.webcam.problem_log import ProblemLog
 
 FORMAT, VERSION = "pose-webcam-report", 1
 TYPICAL_REPORT_BYTES = 4096
@@ -265,3 +264,28 @@ def memory_mib() -> float:
 
 def _rounded(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 1)
+
+
+MAX_LATEST = 100
+
+
+class ProblemLog:
+    """Log of the problems of a live run, with the latest 100."""
+
+    def __init__(self) -> None:
+        self.latest: list[str] = []  # printed problems, oldest first; at most the latest 100
+        self._current: dict[str, str] = {}
+        self._is_away: dict[str, bool] = {}
+
+    def update(self, what: str, problem: str, lost: int | None = None) -> None:
+        """Print the problem of a source or sink if it is new, or that its previous one is resolved."""
+        problem, is_away, _ = problem.partition(", reconnecting")
+        before, self._current[what] = self._current.get(what, ""), problem
+        was_away, self._is_away[what] = self._is_away.get(what, lost is not None), bool(is_away) or lost is not None
+        if problem and problem != before:
+            line = problem if what in problem else f"{what}: {problem}"
+            self.latest = [*self.latest[1 - MAX_LATEST :], line]
+            print(f"warning: {line}", file=sys.stderr, flush=True)
+        elif before and not problem and was_away:  # other messages of a source, such as a changed size, simply end
+            words = "is back" if lost is None else f"continues; {lost} lost"
+            print(f"note: {what} {words}", file=sys.stderr, flush=True)

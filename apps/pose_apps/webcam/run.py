@@ -17,9 +17,8 @@ from pose_apps.webcam.live_outputs import (
     open_live_outputs,
     world_steps,
 )
-from pose_apps.webcam.options import WebcamConfig, check_live_source, live_camera, open_loop
+from pose_apps.webcam.options import WebcamConfig, check_live_source, check_sinks, live_camera, open_loop
 from pose_apps.webcam.report import check_report, summary, watched, write_report
-from pose_apps.webcam.sinks import check_sinks
 
 POLL_SECONDS = 0.5
 

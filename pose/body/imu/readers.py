@@ -16,18 +16,17 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
 import numpy as np
 
-from pose.body.imu.recording import ImuRecording, ImuSensor, sensor_of
-from pose.body.imu.segments import segment_of
+from pose.body.imu.recording import SEGMENTS, ImuRecording, ImuSensor, sensor_of
 from pose.errors import PoseError
 from pose.structures.types import F64
 from pose.utils.archives import open_archive
-from pose.utils.json_types import read_text_file
-from pose.utils.json_values import items, member, strict_json, text
+from pose.utils.json_values import items, member, read_text_file, strict_json, text
 from pose.utils.shown import in_brief, shown
 
 MAX_FILE_BYTES = 500_000_000
@@ -217,3 +216,33 @@ def _mvnx(content: bytes, label: str) -> list[ImuSensor]:
 
 
 _OTHER_MVN = ("LeftToe", "RightToe", "LeftShoulder", "RightShoulder", "Neck")
+
+
+# Words of the names that programs and people give to sensors; the first match counts.
+_WORDS = (
+    ("foot", ("foot", "feet", "toe", "calcn", "shoe")),
+    ("shank", ("shank", "lowerleg", "lleg", "tibia", "calf", "shin")),
+    ("thigh", ("thigh", "upperleg", "uleg", "femur")),
+    ("hand", ("hand", "palm")),
+    ("forearm", ("forearm", "lowerarm", "larm", "radius", "ulna", "wrist")),
+    ("upper_arm", ("upperarm", "uarm", "humerus")),
+    ("head", ("head",)),
+    ("trunk", ("trunk", "torso", "sternum", "chest", "thorax", "t8", "back")),
+    ("pelvis", ("pelvis", "sacrum", "hip", "waist", "root")),
+)
+_SIDES = (("left", ("left", "l")), ("right", ("right", "r")))
+
+
+def segment_of(name: str) -> str | None:
+    """Return the segment that the name of a sensor means, or None.
+
+    Understood are names such as "Left Lower Leg", "tibia_r_imu", "RightForeArm" and "pelvis".
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
+    parts = {*words, *(first + second for first, second in pairwise(words))}
+    for segment, options in _WORDS:
+        if parts & set(options):
+            side = next((side for side, options in _SIDES if parts & set(options)), None)
+            found = f"{side}_{segment}" if side else segment
+            return found if found in SEGMENTS else segment if segment in SEGMENTS else None
+    return None

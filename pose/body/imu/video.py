@@ -33,7 +33,7 @@ from pose.body.imu.recording import ImuRecording
 from pose.body.imu.synchronise import video_offset
 from pose.errors import PoseError
 from pose.lifting.fit.directions import BoneDirections, WornSensors, nearest
-from pose.results.worn import FindWorn, FirstRun
+from pose.results.run import FindWorn, FirstRun
 from pose.structures.rotations import about, cross, dot, inverse, multiply, rotate, unit
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
@@ -84,7 +84,7 @@ class VideoMotion:
 
 
 def find_worn(recording: ImuRecording, offset: float | None = None) -> FindWorn:
-    """Return the function that finds the wearer of sensors in the first results of a run (`pose.results.worn`)."""
+    """Return the function that finds the wearer of sensors in the first results of a run (`pose.results.run`)."""
 
     def found(run: FirstRun) -> WornSensors:
         rows, times = dict[int, list[tuple[float, F64, bool]]](), list[float]()

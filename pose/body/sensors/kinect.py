@@ -13,7 +13,7 @@ import numpy as np
 from pose.body.sensors.recording import SensorSkeleton, arranged
 from pose.errors import PoseError
 from pose.structures.types import F64
-from pose.utils.json_types import read_text_file
+from pose.utils.json_values import read_text_file
 from pose.utils.point_rows import parse_point_rows
 
 FPS = 30.0

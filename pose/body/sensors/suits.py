@@ -10,7 +10,7 @@ from pose.body.sensors.recording import SensorSkeleton, arranged
 from pose.errors import PoseError
 from pose.structures.rotations import rotate
 from pose.structures.types import F64
-from pose.utils.json_types import read_text_file
+from pose.utils.json_values import read_text_file
 
 _MVN = "{http://www.xsens.com/mvn/mvnx}"
 _HEAD_TOP_M = 0.13  # of the middle of the head above the origin of its segment

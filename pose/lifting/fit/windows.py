@@ -1,22 +1,68 @@
-"""The fit to 2D keypoints over a whole track, in overlapping, blended windows with bounded memory.
+"""The fit to 2D keypoints over a whole track, in overlapping, blended windows; noise and statistics.
 
 The first window determines the bone lengths; later ones keep them.
+
+The distance between projected lifted joints and keypoints has three parts: the error of the lifter across the viewing
+direction, jitter of the keypoints, and lasting errors of the keypoints. Third differences over time isolate the jitter,
+because motion hardly contributes to them. Lasting errors are the remainder beyond the usual error of the lifter.
+Neighbouring frames do not average them out, so they count at least three times in the noise.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.lifting.fit.directions import BoneDirections
-from pose.lifting.fit.log import FitLog
 from pose.lifting.fit.motion import BONES, FitTarget, fitted
-from pose.lifting.fit.noise import noise_of
 from pose.structures.camera import project
 from pose.structures.refine import assembled
 from pose.structures.sequences import Sequence2D, Sequence3D
-from pose.structures.skeletons import get_skeleton, to_h36m17
-from pose.structures.types import F64
+from pose.structures.skeletons import H36M17, get_skeleton, to_h36m17
+from pose.structures.types import F64, Flags
+
+
+@dataclass(slots=True)
+class FitLog:
+    """Statistics of fits."""
+
+    # Tuple for each fitted window of a person: number of frames; median change in mm of the joints relative to the
+    # pelvis; median distance in mm between 2D keypoints and lifted joints before the fit (NaN without keypoints).
+    windows: list[tuple[int, float, float]] = field(default_factory=list)
+
+    def add(self, before: NDArray[np.floating], after: NDArray[np.floating], distance: F64) -> None:
+        """Add the statistics of one fitted window."""
+        change = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
+        detected = distance[np.isfinite(distance)]
+        distance_m = float(np.median(detected)) if len(detected) else np.nan
+        self.windows.append((len(before), 1000 * float(np.median(change)), 1000 * distance_m))
+
+    @property
+    def line(self) -> str:
+        """One line of text that summarises all windows; empty if nothing was fitted."""
+        if not self.windows:
+            return ""
+        frames, change, distance = np.array(self.windows).T
+        line = (
+            f"fit to the 2D keypoints: {frames.sum():.0f} poses, "
+            f"changed by {_median(change, frames):.1f} mm (median over joints)"
+        )
+        detected = np.isfinite(distance)
+        if not detected.any():
+            return line
+        distance_mm = _median(distance[detected], frames[detected])
+        return (
+            f"{line}; before it, 2D keypoints and lifted joints were {distance_mm:.0f} mm apart "
+            "(median, at the distance of the body)"
+        )
+
+
+def _median(values: F64, weights: F64) -> float:
+    """Return the weighted median."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
+
 
 WINDOW_S, OVERLAP_S = 10.0, 1.0  # s, length of a window and overlap of two
 _KNOT_S = 0.1  # minimum distance of knots, s
@@ -181,3 +227,43 @@ def _cut(sequence: Sequence3D, first: int, end: int) -> Sequence3D:
     return Sequence3D(
         sequence.joints[first:end], sequence.root[first:end], sequence.sigma[first:end], sequence.times[first:end]
     )
+
+
+# Median distance of lifted joints from exact keypoints, across the viewing direction, m (on validation subjects).
+_LIFTER_ERROR_M = 0.010
+_MIN_NOISE_M = 0.006  # m, standard deviation for exact keypoints, because knots are 0.1 s apart
+_BIAS_FACTOR = 3.0  # factor of lasting errors, which successive frames repeat
+# m; lasting errors above this value count even more, since the lifter has used the same keypoints. The second value is
+# for detectors, whose hips and shoulders differ from those of Human3.6M.
+_BIAS_SCALE_M, _BIAS_SCALE_DERIVED_M = 0.03, 0.02
+_MEDIAN_PER_SIGMA = 1.177  # median distance in two dimensions, in standard deviations of a coordinate
+_DIFFERENCE_SIGMA = np.sqrt(20.0)  # standard deviation of the third difference of independent unit values
+_JOINT_WEIGHT = 0.5  # weight of a joint's own variance relative to that of all limb joints
+_UNDETECTED_M = 1.0  # m, for joints that are never detected
+_TRUNK = [H36M17.index(name) for name in ("pelvis", "spine", "thorax", "neck", "head")]
+_LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
+
+
+def noise_of(residual: F64, detected: Flags, derived: bool = False) -> F64:
+    """Return the noise (17,) m of one track's 2D keypoints in x, and in y, from residuals (T, 17, 2) m."""
+    distance = np.where(detected, np.linalg.norm(residual, axis=-1), np.nan)
+    total = _spread(distance)
+    steps = np.diff(np.where(detected[..., None], residual, np.nan), n=3, axis=0)
+    jitter = np.minimum(_spread(np.linalg.norm(steps, axis=-1) / _DIFFERENCE_SIGMA), total)
+    bias = np.sqrt(np.maximum(total**2 - jitter**2 - (_LIFTER_ERROR_M / _MEDIAN_PER_SIGMA) ** 2, 0))
+    bias *= _BIAS_FACTOR * (1 + (bias / (_BIAS_SCALE_DERIVED_M if derived else _BIAS_SCALE_M)) ** 4)
+    noise: F64 = np.sqrt(_MIN_NOISE_M**2 + bias**2 + jitter**2)
+    return noise
+
+
+def _spread(distance: F64) -> F64:
+    """Estimate standard deviations (17,), mixed with that of limb joints, from distances (T, 17), NaN undetected."""
+    limbs = distance[:, _LIMBS]
+    track = float(np.median(limbs[np.isfinite(limbs)])) if np.isfinite(limbs).any() else _UNDETECTED_M
+    own = np.full(distance.shape[1], track)
+    for joint, column in enumerate(distance.T):
+        distances = column[np.isfinite(column)]
+        if len(distances):
+            own[joint] = np.median(distances)
+    spread: F64 = np.sqrt(_JOINT_WEIGHT * own**2 + (1 - _JOINT_WEIGHT) * track**2) / _MEDIAN_PER_SIGMA
+    return spread

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pose.lifting.forecast.blended import Blended
-from pose.lifting.forecast.config import ForecasterConfig
+from pose.lifting.forecast.blended import Blended, ResidualMLP
+from pose.lifting.forecast.config import FORMAT, ForecasterConfig
 from pose.lifting.forecast.decoder import Autoregressive, OneShot
-from pose.lifting.forecast.format import FORMAT
 from pose.lifting.forecast.network import ForecasterNetwork
-from pose.lifting.forecast.residual_mlp import ResidualMLP
 from pose.networks.checkpoint import CheckpointKind
 
 # `pose.training.forecast_recurrent` adds the recurrent ones.

@@ -10,8 +10,15 @@ from pose.lifting.attention.cross import CrossAttention
 from pose.lifting.attention.softmax import SoftmaxAttention
 from pose.lifting.blocks import FeedForward, PreciseLinear
 from pose.lifting.config import LifterConfig
-from pose.lifting.forecast.config import ForecasterConfig
-from pose.lifting.forecast.format import COORDINATES, FUTURE_STEPS, PAST_STEPS, POINTS, STEP, VELOCITY_SCALE
+from pose.lifting.forecast.config import (
+    COORDINATES,
+    FUTURE_STEPS,
+    PAST_STEPS,
+    POINTS,
+    STEP,
+    VELOCITY_SCALE,
+    ForecasterConfig,
+)
 from pose.lifting.forecast.network import Displacements, Encoder, ForecasterNetwork, Head, context_at, step_times
 from pose.lifting.initialization import initialize, initialize_decoder
 

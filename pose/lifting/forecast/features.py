@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.lifting.forecast.format import (
+from pose.lifting.forecast.config import (
     AGES,
     COORDINATES,
     FEATURES,

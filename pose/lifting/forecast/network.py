@@ -1,7 +1,7 @@
 """Common parts of the forecasters' networks: outputs, calibration, encoder, and interpolation of steps.
 
 Axes: B person, K age of the past, S step of the future, Q requested time, D feature, C the 51 coordinates of a
-displacement (`pose.lifting.forecast.format`).
+displacement (`pose.lifting.forecast.config`).
 """
 
 import math
@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from pose.lifting.attention import Context, build_attentions, rotary_phases
 from pose.lifting.blocks import Block, PreciseLinear
-from pose.lifting.forecast.config import ForecasterConfig
-from pose.lifting.forecast.format import (
+from pose.lifting.forecast.config import (
     AGES,
     COORDINATES,
     FEATURES,
@@ -23,6 +22,7 @@ from pose.lifting.forecast.format import (
     SIGMA_FEATURES,
     SIGMA_SCALE,
     STEP,
+    ForecasterConfig,
 )
 
 _SPEED_OFFSET = 0.03  # 0.15 m/s in the unit of the velocity features; added to speeds before the logarithm
@@ -104,7 +104,7 @@ class ForecasterNetwork(nn.Module):
 def uncalibrated() -> Tensor:
     """Return a calibration (2, len(HORIZONS), 2 + 17) that does not change sigma."""
     # The first axis is the kind of past: exact or lifted. Each horizon has a slope of log sigma, a weight of
-    # `log_speed`, and an offset per point. `pose.training.forecast_sigma` determines these values after training.
+    # `log_speed`, and an offset per point. `pose.training.forecaster` determines these values after training.
     coefficients = torch.zeros(2, len(HORIZONS), 2 + POINTS)
     coefficients[..., 0] = 1
     return coefficients

@@ -9,8 +9,8 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.lifting.backends import OnnxGraph
+from pose.lifting.forecast.config import FORMAT, INPUT_NAMES, OUTPUT_NAMES
 from pose.lifting.forecast.features import describe, restore, seconds_ahead
-from pose.lifting.forecast.format import FORMAT, INPUT_NAMES, OUTPUT_NAMES
 from pose.lifting.forecast.types import Forecast, Past
 from pose.networks.weights import sha256_of
 from pose.structures.types import F32, F64

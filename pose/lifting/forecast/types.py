@@ -1,4 +1,4 @@
-"""Inputs and outputs of forecasters: the last second of people in 3D, and their predicted motion.
+"""Inputs, outputs and batches of forecasters: the last second of people in 3D, and their motion.
 
 Axes: P person, T past frame, Q query, J joint (17). 3D is metres in the camera frame, times are seconds. All arrays are
 NumPy, for any backend.
@@ -126,3 +126,15 @@ class Forecaster(Protocol):
                 frame, the result is that frame.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastBatch:
+    """Pasts and true futures of B people."""
+
+    past: F32  # (B, K, F) network inputs, F features at K ages (`pose.lifting.forecast.features.describe`)
+    ahead: F64  # (B, Q) s, times of `truth` after the last frame of the past
+    # (B, Q, 51) m, true displacements of the coordinates since the last frame of the past. The coordinates are those of
+    # the 17 joints, in the order of `pose.lifting.forecast.config.COORDINATES`.
+    truth: F32
+    steps: F32  # (B, S, 51) m, the same displacements at S equal steps of `pose.lifting.forecast.config.STEP` seconds

@@ -6,11 +6,11 @@ an input as well. Axes: B sequence, T time, J joint (17).
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.sensor.format import FEATURES
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, Flags
 
@@ -126,3 +126,26 @@ def _smoothed(joints: F64, scores: Values, times: F64) -> F64:
             weight[:, to] += share
     result: F64 = total / weight[..., None]
     return result
+
+
+class SensorBatch(NamedTuple):
+    """B windows of T frames of noisy skeletons with their truth."""
+
+    features: F32  # (B, T, F) network inputs
+    times: F64  # (B, T) s
+    corrections: F32  # (B, T, 51) m, true corrections along the person's axes
+    valid: Flags  # (B, T) frames with ground truth
+    view: PersonView  # what restores joints from corrections
+    sensor: F32  # (B, T, 17, 3) m, noisy joints
+    truth: F32  # (B, T, 17, 3) m, true joints
+
+
+JOINTS = 17
+# Joints about the pelvis (17 x 3), raw minus smooth (17 x 3), scores (17), pelvis about its mean (3), its step (3),
+# the step in time, and whether the joints are those of a Kinect v2.
+FEATURES = 2 * 3 * JOINTS + JOINTS + 3 + 3 + 2
+OUTPUTS = 3 * JOINTS + JOINTS  # corrections of the pelvis and of the joints about it, in m; log sigma
+INPUT_NAMES = ("features", "times")
+OUTPUT_NAMES = ("corrections", "sigma")
+FORMAT = "pose-sensor-1"
+SHIPPED = "sensor"

@@ -1,4 +1,7 @@
-"""The sensor network: the lifter's transformer, with 3D joints in and corrections of these joints out."""
+"""The sensor network: the lifter's transformer from 3D joints to corrections, and its export."""
+
+import json
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -6,9 +9,10 @@ from torch import Tensor, nn
 from pose.lifting.attention import Context, rotary_phases
 from pose.lifting.blocks import PreciseLinear
 from pose.lifting.config import LifterConfig
+from pose.lifting.exchange import export_function
 from pose.lifting.initialization import initialize
 from pose.lifting.model import attention_blocks, attention_knows_time
-from pose.lifting.sensor.format import FEATURES, FORMAT, JOINTS, OUTPUTS
+from pose.lifting.sensor.features import FEATURES, FORMAT, INPUT_NAMES, JOINTS, OUTPUT_NAMES, OUTPUTS
 from pose.networks.checkpoint import CheckpointKind
 
 TYPICAL_SIGMA_M = 0.03
@@ -64,3 +68,28 @@ class SensorNetwork(nn.Module):
 
 
 SENSOR = CheckpointKind("sensor network", FORMAT, LifterConfig.from_dict, SensorNetwork)
+
+
+def export_sensor(network: SensorNetwork, path: Path, checkpoint_sha256: str = "") -> float:
+    """Write an ONNX file with dynamic people and frames; return its largest difference from the network, m.
+
+    Raises:
+        PoseError: If the package onnxscript is missing, or the outputs differ.
+    """
+    network = network.eval().cpu()
+    axes = {0: torch.export.Dim("people", min=1, max=4096), 1: torch.export.Dim("time", min=2, max=4096)}
+    metadata = {
+        "format": FORMAT,
+        "config": json.dumps(network.config.to_dict()),
+        "checkpoint_sha256": checkpoint_sha256,
+    }
+    return export_function(
+        network, network, path, metadata, [_example(2, 20), _example(1, 9), _example(3, 50)],
+        inputs=INPUT_NAMES, outputs=OUTPUT_NAMES, shapes=(axes, axes),
+    )  # fmt: skip
+
+
+def _example(people: int, frames: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(people)
+    features = torch.randn(people, frames, FEATURES, generator=generator)
+    return features, (torch.arange(frames, dtype=torch.float64) / 30).repeat(people, 1)

@@ -10,8 +10,7 @@ from pose.errors import PoseError
 from pose.lifting.backends import OnnxGraph
 from pose.lifting.blending import Blend
 from pose.lifting.config import LifterConfig
-from pose.lifting.sensor.features import describe, restore
-from pose.lifting.sensor.format import FORMAT, INPUT_NAMES, SHIPPED
+from pose.lifting.sensor.features import FORMAT, INPUT_NAMES, SHIPPED, describe, restore
 from pose.structures.types import F64
 
 MAX_GAP_S = 0.5  # recordings with a longer gap between frames are corrected in parts

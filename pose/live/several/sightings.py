@@ -5,9 +5,9 @@ from collections import deque
 import numpy as np
 
 from pose.live.result import LiveResult
+from pose.multiview.calibrate import MIN_SPEED_MPS
 from pose.multiview.collect import MIN_FRAMES, Row, rows_of, track_of
 from pose.multiview.types import ViewTrack
-from pose.multiview.windows import MIN_SPEED_MPS
 
 MAX_STEP_SECONDS = 0.25  # between frames in which motion is measured
 Observation = tuple[float, Row]  # capture time in s, and observation of a person

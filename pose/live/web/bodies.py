@@ -13,7 +13,7 @@ from pose.body.character.posing import pose_character
 from pose.body.character.rest import Character
 from pose.body.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
 from pose.body.space import CAMERA_SPACE
-from pose.export.html_bodies import mesh_arrays, mesh_metadata, pose_numbers, rest_numbers
+from pose.export.html import mesh_arrays, mesh_metadata, pose_numbers, rest_numbers
 from pose.live import LiveResult
 from pose.structures.types import F32, F64
 from pose.utils.json_values import Json
@@ -28,7 +28,7 @@ class EncodedShape:
 
     character: Character  # fitted character
     version: int  # number that is unique among the shapes of a live loop
-    rest: str  # rest pose (`pose.export.html_bodies.rest_numbers`), encoded by `packed`
+    rest: str  # rest pose (`pose.export.html.rest_numbers`), encoded by `packed`
 
 
 class PageBodies:

@@ -288,7 +288,7 @@ class Store:
 
     def _fetch_zip_member(self, weight: Weight, url: str, member: str) -> None:
         """Extract a small file from a large zip, by range requests if the server supports them."""
-        from pose.networks.weights.remote_zip import RangesError, download_member
+        from pose.networks.weights.archive import RangesError, download_member
 
         print_progress(f"fetching {weight.file} out of {url}")
         try:

@@ -9,8 +9,7 @@ from typing import Any
 from pose.errors import UsageError
 from pose.results.edits.types import KINDS, LIMB_NAMES, NAMES, Edit, Place
 from pose.structures.skeletons import SKELETONS
-from pose.utils.json_types import read_text_file
-from pose.utils.json_values import Json, items, member, number, strict_json, text
+from pose.utils.json_values import Json, items, member, number, read_text_file, strict_json, text
 from pose.utils.shown import in_brief, shown
 from pose.utils.whole_file import whole_file
 from pose.world.given import MAX_HEIGHT_M, MIN_HEIGHT_M

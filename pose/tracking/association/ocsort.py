@@ -14,8 +14,7 @@ import numpy as np
 from pose.networks import crops
 from pose.structures.assignment import best_pairs
 from pose.structures.types import F32, F64, I64, U8
-from pose.tracking.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker
-from pose.tracking.association.kalman import KalmanFilter
+from pose.tracking.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker, KalmanFilter
 
 MIN_SIMILARITY = 0.1
 DIRECTION_FRAMES = 3  # frames over which the direction of motion is measured

@@ -7,9 +7,8 @@ from pose.lifting.attention import ATTENTIONS
 from pose.training.attention.adaptive_span import AdaptiveSpanAttention
 from pose.training.attention.blocks import BlockAttention
 from pose.training.attention.co_attention import CoAttentionHalves
-from pose.training.attention.composed import ComposedAttention
+from pose.training.attention.composed import ComposedAttention, KeyValueAttention, KeyValuePredictAttention
 from pose.training.attention.fnet import FNetAttention
-from pose.training.attention.key_value import KeyValueAttention, KeyValuePredictAttention
 from pose.training.attention.multi_dimensional import MultiDimensionalAttention
 from pose.training.attention.performer import PerformerAttention
 from pose.training.attention.reformer import ReformerAttention

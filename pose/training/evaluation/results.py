@@ -16,8 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.training.evaluation import calibration
 from pose.training.evaluation.lifting import Evaluation
 from pose.training.evaluation.scores import Averaging, SequenceScores, Summary, summarize
-from pose.utils.json_types import check_type, read_text_file
-from pose.utils.json_values import strict_json
+from pose.utils.json_values import check_type, read_text_file, strict_json
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import write_whole
 

@@ -18,8 +18,7 @@ from pose.lifting.model import (
     attention_layers,
     embed_frames,
 )
-from pose.training.attention.blocks import BlockAttention
-from pose.training.attention.neighbourhoods import NeighbourhoodAttention
+from pose.training.attention.blocks import BlockAttention, NeighbourhoodAttention
 from pose.training.forms.adaptive import AdaptiveBlock
 from pose.training.forms.baselines import convolution_blocks, frame_mlp_blocks
 from pose.training.forms.joints import (

@@ -14,8 +14,7 @@ from typing import NotRequired, Self, TypedDict, cast
 
 from pose.errors import PoseError
 from pose.training.laboratory.experiment import Settings
-from pose.utils.json_types import check_type, read_text_file
-from pose.utils.json_values import strict_json
+from pose.utils.json_values import check_type, read_text_file, strict_json
 from pose.utils.shown import in_brief
 from pose.utils.whole_file import file_errors
 

@@ -235,7 +235,7 @@ def draw_plot(experiment: Experiment, records: RecordsByCondition) -> str:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise PoseError('plots need matplotlib: pip install "pose-run[train]"') from error
-    from pose.training.evaluation.plots import COLOURS, figure
+    from pose.training.evaluation.report import COLOURS, figure
 
     plot = experiment.plot
     assert plot is not None

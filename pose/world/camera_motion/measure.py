@@ -2,7 +2,7 @@
 
 Frames are compared with the current key frame, so that errors do not accumulate from frame to frame. When little of the
 key frame remains in view, another key frame replaces it: an earlier one with the same view, which closes a loop, or the
-current frame. `pose.world.camera_motion.graph` combines the comparisons.
+current frame. `pose.world.camera_motion.path` combines the comparisons.
 """
 
 from dataclasses import replace

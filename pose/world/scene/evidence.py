@@ -9,7 +9,7 @@ from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags
 from pose.world.contacts import ankle_speeds
 from pose.world.gravity import ANKLES, body_directions
-from pose.world.scene.types import PersonEvidence
+from pose.world.scene.model import PersonEvidence
 from pose.world.work import Work
 
 _GROUPS = 6  # groups of frames in which body directions are averaged

@@ -2,11 +2,10 @@
 
 A candidate is a row of six numbers: pitch and roll (rad), logarithm of the focal length relative to the assumed one,
 camera height (through `camera_heights`), the common error of body directions along the line of sight (rad), and the
-heading of horizontal lines (rad). The
-sizes of people are integrated out in closed form: given a candidate, feet on the floor are linear in a person's scale
-and in the height of the ground under the person, which both have normal priors. Each person is an adult or a child, on
-the floor or on something else, or unrelated to the scene; these are the components of a mixture. A person who does not
-fit therefore loses influence by the residual.
+heading of horizontal lines (rad). The sizes of people are integrated out in closed form: given a candidate, feet on the
+floor are linear in a person's scale and in the height of the ground under the person, which both have normal priors.
+Each person is an adult or a child, on the floor or on something else, or unrelated to the scene; these are the
+components of a mixture. A person who does not fit therefore loses influence by the residual.
 
 Axes: B candidates, N people, G directions or feet of a person.
 """
@@ -18,7 +17,21 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.scene.lines import NO_LINES, LineEvidence
-from pose.world.scene.types import PersonEvidence
+
+
+@dataclass(frozen=True, slots=True)
+class PersonEvidence:
+    """Measurements of one person at the lifted size, in the axes of the camera or of its path."""
+
+    directions: F64  # (G, 3) unit vectors from the feet to the centre of mass while standing
+    centres: F64  # (G, 3) m, position of the pelvis for each direction
+    feet: F64  # (K, 3) m, positions of ankles that stand
+    axes: F64  # (K, 3) unit vectors from the feet to the centre of mass in these frames
+    height: float  # m
+    height_given: bool
+    child: float  # probability of a child, from the proportions
+    seconds: float  # duration, for the weights of people
+
 
 PITCH, ROLL, FOCAL, HEIGHT, BIAS, HEADING = range(6)
 SIZE = 6  # numbers of a candidate

@@ -13,11 +13,10 @@ from statistics import NormalDist
 import numpy as np
 
 from pose.structures.types import F64
+from pose.world.height import PersonSize
 from pose.world.scene import model
 from pose.world.scene.lines import NO_LINES, LineEvidence
-from pose.world.scene.model import FOCAL, HEADING, HEIGHT, PITCH, ROLL, SceneModel
-from pose.world.scene.types import PersonEvidence
-from pose.world.size import PersonSize
+from pose.world.scene.model import FOCAL, HEADING, HEIGHT, PITCH, ROLL, PersonEvidence, SceneModel
 
 CANDIDATES = 400
 _MOVES = 3  # random-walk moves after each step

@@ -5,8 +5,8 @@ import pytest
 from synthetic_walk import RATE, STANDING_SECONDS, walk
 
 from pose.body.imu import ImuRecording, solve_imus, video_offset
+from pose.body.imu.readers import segment_of
 from pose.body.imu.recording import sensor_of
-from pose.body.imu.segments import segment_of
 from pose.errors import PoseError
 from pose.structures.rotations import about
 

@@ -15,7 +15,7 @@ from pose.body.imu.video import VideoMotion, measured_directions, worn_sensors
 from pose.errors import PoseError
 from pose.lifting.fit.windows import fit_motion
 from pose.networks.weights import sha256_of
-from pose.results.worn import FirstRun
+from pose.results.run import FirstRun
 from pose.structures.camera import Camera, project
 from pose.structures.rotations import about, dot, from_matrix, multiply, rotate, unit
 from pose.structures.sequences import Sequence2D, Sequence3D

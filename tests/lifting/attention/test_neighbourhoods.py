@@ -9,8 +9,7 @@ from attention_forms import DIM, HEADS, Batch, make_batch
 from torch import Tensor
 
 from pose.lifting.attention import Context, build_attention
-from pose.training.attention.blocks import BlockAttention
-from pose.training.attention.neighbourhoods import NeighbourhoodAttention
+from pose.training.attention.blocks import BlockAttention, NeighbourhoodAttention
 
 JOINTS, K = 5, DIM // HEADS
 FORK = ((0, 1), (1, 2), (1, 3), (3, 4))  # a body with a joint of three bones

@@ -8,8 +8,7 @@ from attention_definitions import ORACLES
 from attention_forms import DIM, FORMS, HEADS, Form, for_each, make_batch
 
 from pose.lifting.attention import build_attentions
-from pose.lifting.attention.band import banded_attention
-from pose.lifting.attention.local import HeadWindows, attention_by_dilation
+from pose.lifting.attention.local import HeadWindows, attention_by_dilation, banded_attention
 from pose.training.attention import scores
 from pose.training.attention.blocks import block_attention
 from pose.training.attention.sparse import sparse_attention

@@ -5,19 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from pose.lifting.fit.log import FitLog
 from pose.lifting.fit.motion import BONES, FitTarget, fitted
-from pose.lifting.fit.noise import noise_of
-from pose.lifting.fit.windows import OVERLAP_S, WINDOW_S, MotionFit, fit_motion
+from pose.lifting.fit.windows import OVERLAP_S, WINDOW_S, FitLog, MotionFit, fit_motion, noise_of
+from pose.lifting.offline import PersonFit
 from pose.lifting.pending import PendingFrame, PersonFrame
-from pose.lifting.person_fit import PersonFit
 from pose.structures.camera import Camera, project
 from pose.structures.refine import assembled
 from pose.structures.sequences import Sequence2D, Sequence3D
 from pose.structures.skeletons import H36M17
 from pose.structures.types import People
-from pose.training.evaluation.angles import flexion
-from pose.training.evaluation.metrics import p_mpjpe
+from pose.training.evaluation.metrics import flexion, p_mpjpe
 
 CAMERA = Camera.of((1280, 720))
 ROOT = np.array([0.3, 0.1, 4.0])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pose.lifting.forecast import Past
+from pose.lifting.forecast.config import AGES, COORDINATES
 from pose.lifting.forecast.features import describe, displacements, restore, seconds_ahead
-from pose.lifting.forecast.format import AGES, COORDINATES
 from pose.structures.sequences import Sequence3D, mirror_lifted
 from pose.structures.skeletons import H36M17
 

@@ -7,10 +7,8 @@ from stirred import stirred
 
 from pose.errors import PoseError
 from pose.lifting.forecast.build import save_forecaster
-from pose.lifting.forecast.config import ForecasterConfig
-from pose.lifting.forecast.exchange import EXPORTED, export_forecaster
-from pose.lifting.forecast.folded import folded
-from pose.lifting.forecast.format import FEATURES, PAST_STEPS
+from pose.lifting.forecast.config import FEATURES, PAST_STEPS, ForecasterConfig
+from pose.lifting.forecast.exchange import EXPORTED, export_forecaster, folded
 from pose.lifting.forecast.runtime import OnnxForecaster
 from pose.networks.weights import sha256_of
 

@@ -11,16 +11,17 @@ from pose.lifting.attention import Context, rotary_phases
 from pose.lifting.attention.base import rotate
 from pose.lifting.attention.cross import CrossAttention
 from pose.lifting.forecast.build import build_network, load_network, save_forecaster
-from pose.lifting.forecast.config import KINDS, ForecasterConfig
-from pose.lifting.forecast.format import (
+from pose.lifting.forecast.config import (
     COORDINATES,
     FEATURES,
     FUTURE_STEPS,
     HORIZONS,
+    KINDS,
     PAST_STEPS,
     SIGMA_FEATURES,
     SIGMA_SCALE,
     STEP,
+    ForecasterConfig,
 )
 from pose.lifting.forecast.network import (
     Displacements,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pose.lifting.forecast import forecast, load_forecaster
-from pose.lifting.forecast.format import HORIZONS
+from pose.lifting.forecast.config import HORIZONS
 from pose.lifting.forecast.runtime import OnnxForecaster, shipped_path
 from pose.networks.weights import sha256_of
 from pose.structures.sequences import Sequence3D

@@ -7,7 +7,7 @@ import pytest
 from swap_definitions import swapped_by_definition
 from swapped_limbs import swap_limbs
 
-from pose.lifting.repair.stream_body import RULES
+from pose.lifting.repair.person import RULES
 from pose.lifting.repair.swaps import LIMB_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.structures.camera import Camera
 from pose.structures.sequences import Sequence2D

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from swapped_limbs import film, standing, swap_limbs, swapped_by_repair
 
-from pose.lifting.repair.facing import face_agreement
-from pose.lifting.repair.person import FULL_LOOKAHEAD_S
-from pose.lifting.repair.stream_body import StreamBodySwaps
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S, StreamBodySwaps, face_agreement
 from pose.lifting.repair.swaps import BODY_RULES, MAX_JOINT_SWAP_S
 from pose.structures.skeletons import BLAZEPOSE33, H36M17
 

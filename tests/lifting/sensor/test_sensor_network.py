@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from pose.lifting.config import LifterConfig
-from pose.lifting.sensor.exchange import export_sensor
 from pose.lifting.sensor.features import as_targets, describe, restore
-from pose.lifting.sensor.network import SENSOR, SensorNetwork
+from pose.lifting.sensor.network import SENSOR, SensorNetwork, export_sensor
 from pose.lifting.sensor.runtime import SensorCorrector
 from pose.structures.skeletons import H36M17
 

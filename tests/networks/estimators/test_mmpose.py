@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from pose.errors import PoseError
-from pose.networks.estimators.mmpose import MMPose
-from pose.networks.estimators.mmpose_import import MissingOperatorError, _OperatorFinder
+from pose.networks.estimators.mmpose import MissingOperatorError, MMPose, _OperatorFinder
 from pose.networks.estimators.rtmpose import RTMPose
 from pose.networks.estimators.rtmpose_net import RTMPoseNetwork
 from pose.networks.options import StageOptions

@@ -8,8 +8,7 @@ import pytest
 from pose_fakes import random_result
 
 from pose.errors import PoseError
-from pose.results.cache.checks import check_people, check_poses, entry_parts
-from pose.results.cache.run import PEOPLE_PARTS, POSES_PARTS
+from pose.results.cache.run import PEOPLE_PARTS, POSES_PARTS, check_people, check_poses, entry_parts
 from pose.results.cache.store import MAGIC, Cache
 from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import BLAZEPOSE33

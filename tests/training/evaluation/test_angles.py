@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pose.structures.skeletons import H36M17
-from pose.training.evaluation.angles import EDGES, AngleErrors, flexion
+from pose.training.evaluation.metrics import EDGES, AngleErrors, flexion
 
 NAMES = H36M17.names
 

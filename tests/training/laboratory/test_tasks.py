@@ -11,15 +11,15 @@ import torch
 
 from pose.lifting.config import LifterConfig
 from pose.training.laboratory.studies.small_tasks import SmallTasksSettings, answer_loss, answers_right, run, tricks
-from pose.training.laboratory.tasks import calculator, free_group, parentheses
+from pose.training.laboratory.tasks import free_group, parentheses, task
 from pose.training.laboratory.tasks.model import POSITIONS, EncoderDecoder, TokenModel, write
 from pose.training.laboratory.tasks.task import PAD, Batch, distinct
 from pose.training.laboratory.trial import Clock, Setup
 
 TASKS = {
     "parentheses": parentheses.TASK,
-    "max-min": calculator.task(2),
-    "calculator": calculator.task(4),
+    "max-min": task.task(2),
+    "calculator": task.task(4),
     **{variant: free_group.task(6, variant) for variant in free_group.VARIANTS},
 }
 TINY = {"dim": 16, "depth": 1, "heads": 1, "expansion": 2}
@@ -63,7 +63,7 @@ def test_calculations_equal_python(name):
         question, answer = text_of(TASKS[name], example)
         assert str(arithmetic(question)) == answer
         assert ("nested" in example.tags) == (question.count("(") == 2)
-        assert len(example.question) <= calculator.LONGEST + 1
+        assert len(example.question) <= task.LONGEST + 1
     operators = {token for example in examples for token in text_of(TASKS[name], example)[0].split() if "(" in token}
     assert operators == ({"MAX(", "MIN("} if name == "max-min" else {"MAX(", "MIN(", "MEAN(", "SUM("})
 
@@ -71,10 +71,10 @@ def test_calculations_equal_python(name):
 @pytest.mark.parametrize("tokens", [[], [1], [11], [13], [11, 13], [11, 1, 13, 13], [14], [0]])
 def test_invalid_expressions_have_no_value(tokens):
     if tokens == [1]:
-        assert calculator.value(tokens) == 0
+        assert task.value(tokens) == 0
         return
     with pytest.raises(ValueError, match="not a valid expression"):
-        calculator.value(tokens)
+        task.value(tokens)
 
 
 def test_trick_scores_equal_the_reference():

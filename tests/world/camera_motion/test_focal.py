@@ -10,8 +10,7 @@ from pose.structures.camera_rotations import to_vector
 from pose.structures.skeletons import H36M17
 from pose.structures.types import NO_LINK, Background
 from pose.world.camera_motion.decision import decide
-from pose.world.camera_motion.focal import focal_ratios, rescaled
-from pose.world.camera_motion.log import MotionLog
+from pose.world.camera_motion.log import MotionLog, focal_ratios, rescaled
 from pose.world.camera_motion.measure import BackgroundMotion
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.verdict import ROTATING, ZOOMING, CameraMotion

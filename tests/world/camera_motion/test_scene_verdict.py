@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from pose.results.motion_info import MotionInfo
+from pose.results.run_info import MotionInfo
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.types import NO_LINK, Background
 from pose.world.camera_motion.decision import decide

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from pose.training.attention.distributions.base import Compared, Distribution, Ratio, Sigmoid
-from pose.training.attention.distributions.coda import Coda
+from pose.training.attention.distributions.base import Coda, Compared, Distribution, Ratio, Sigmoid
 from pose.training.attention.distributions.continuous import Continuous, ContinuousSparse
 from pose.training.attention.distributions.entmax import Entmax, Entmax15, Sparsemax
 from pose.training.attention.distributions.sampled import Hard, StraightThrough

@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from pose.lifting.config import LifterConfig
 from pose.training.config import OptimizerConfig, check_recipe
-from pose.training.laboratory.tasks import calculator, free_group, parentheses
+from pose.training.laboratory.tasks import free_group, parentheses, task
 from pose.training.laboratory.tasks.model import POSITIONS, EncoderDecoder, TokenModel
 from pose.training.laboratory.tasks.task import Batch, Example, Task, distinct
 from pose.training.laboratory.training import Training
@@ -74,7 +74,7 @@ class SmallTasksSettings:
         """Build the task with the name `task`."""
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
-        return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
+        return parentheses.TASK if self.task == "parentheses" else task.task(2 if self.task == "max-min" else 4)
 
     def network(self) -> TokenModel | EncoderDecoder:
         """Build the network of the form `form`, with random initial weights."""
