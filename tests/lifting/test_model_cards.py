@@ -8,7 +8,8 @@ import pytest
 import torch
 import yaml
 
-from benchmarks.model_cards import bodies, main, settings, unseen_line
+from benchmarks.common.command import run as run_command
+from benchmarks.lifter.cards import bodies, settings, unseen_line
 from pose.lifting.checkpoint import save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
@@ -67,11 +68,14 @@ def finished(tmp_path):
 
 def run(folder: Path) -> int:
     options = {"--accuracy": "accuracy.json", "--runs": "runs", "--models": "models", "--docs": "docs"}
-    return main(["lifters", *(part for key, value in options.items() for part in (key, str(folder / value)))])
+    words = [part for key, value in options.items() for part in (key, str(folder / value))]
+    with pytest.raises(SystemExit) as end:
+        run_command("lifter", None, {"cards": "lifter.cards"}, ["cards", *words])
+    return end.value.code
 
 
 def test_model_card_is_written_from_run_and_measurement(finished, monkeypatch):
-    monkeypatch.setattr("benchmarks.model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
+    monkeypatch.setattr("benchmarks.lifter.cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
     assert run(finished) == 0
     cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
     for name, card in cards.items():
