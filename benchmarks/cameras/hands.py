@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from benchmarks.common.command import VIDEOS
+from benchmarks.world.steps import fit
 from pose.networks.hands import HandNetwork, PalmDetector
 from pose.structures.hand_points import SIGMA, lengths
 from pose.tracking.hands.free import FreeHandTracker
@@ -82,13 +83,9 @@ def triangulate(views: list[View], frame: int, raw: bool) -> tuple[np.ndarray, n
 
 def aligned(points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, float]:
     """Distances (21,) after the best similarity, and the angle of its rotation, degrees."""
-    a, b = points - points.mean(axis=0), truth - truth.mean(axis=0)
-    u, s, vt = np.linalg.svd(a.T @ b)
-    signs = np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
-    turn = (u * signs) @ vt
-    scale = (s * signs).sum() / (a**2).sum()
+    turn, scale, shift = fit(points, truth, scale=True)
     angle = np.degrees(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
-    return np.linalg.norm(scale * a @ turn - b, axis=1), float(angle)
+    return np.linalg.norm(scale * points @ turn + shift - truth, axis=1), float(angle)
 
 
 def report(views: list[View], frames: range) -> None:

@@ -27,11 +27,7 @@ from benchmarks.presets.measure import reference_of
 from pose.structures.skeletons import H36M17, SKELETONS, to_h36m17
 from pose.structures.types import F32, F64
 
-NETWORKS = {
-    "full": "--estimator blazepose --keypoint-rate 0",
-    "standard": "--config standard",
-    "best": "--config best",
-}
+NETWORKS = {"full": "--estimator blazepose --keypoint-rate 0", "standard": "--config standard", "best": "--config best"}
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,21 @@ def same_rows(views: list[View], results: list[Result]) -> NDArray[np.int64]:
     return np.array([row for key in found for row in pairs[key]], np.int64).reshape(-1, 2)
 
 
+def nearest_rows(
+    found: Result, times: NDArray[np.float64], boxes: NDArray[np.floating]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows of a result whose boxes are nearest to those of people at some times, and the rows of these."""
+    rows, own = [], []
+    for row, (time, box) in enumerate(zip(times, boxes, strict=True)):
+        near = np.flatnonzero(np.abs(found["time"] - time) < 1e-3)
+        if len(near):
+            apart = np.abs(found["box"][near] - box).max(axis=1)
+            if apart.min() < (box[2:] - box[:2]).max() / 4:
+                rows.append(near[apart.argmin()])
+                own.append(row)
+    return np.array(rows, np.int64), np.array(own, np.int64)
+
+
 class Truth:
     """3D joints (N, 12, 3) m of people in both views at some times, triangulated from results of both views."""
 
@@ -114,12 +129,4 @@ class Truth:
 
     def of_view(self, view: int, found: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the result of a view, and those of the truth for the same people."""
-        rows, own = [], []
-        for row, (time, box) in enumerate(zip(self.times, self.boxes[view], strict=True)):
-            near = np.flatnonzero(np.abs(found["time"] - time) < 1e-3)
-            if len(near):
-                apart = np.abs(found["box"][near] - box).max(axis=1)
-                if apart.min() < (box[2:] - box[:2]).max() / 4:
-                    rows.append(near[apart.argmin()])
-                    own.append(row)
-        return np.array(rows, np.int64), np.array(own, np.int64)
+        return nearest_rows(found, self.times, self.boxes[view])

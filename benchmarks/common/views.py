@@ -93,29 +93,25 @@ def fixed_views(clips: list[Clip], *, detector: bool, min_duration_s: float = 3.
     return views
 
 
-def _film(
-    rng: np.random.Generator, subject: str, name: str, points: F32, times: F64, detector: bool
-) -> FixedView:  # fmt: skip
+def _film(rng: np.random.Generator, subject: str, name: str, points: F32, times: F64, detector: bool) -> FixedView:
     sizes, lenses = random_lenses(rng, 1)
     rotation, centre = _draw_tripod(rng, points, lenses, sizes[0])
     in_camera = ((points - centre) @ rotation.T).astype(np.float32)
-    joints = points[:, :17]
-    observed = observed_joints(in_camera) if detector else in_camera[:, :17]
-    pixels = project_batch(observed[None], lenses)
-    scores = np.ones(pixels.shape[:3], np.float32)
+    camera = Camera.of((int(sizes[0, 0]), int(sizes[0, 1])), lenses[0])
     if detector:
-        depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
-        pixels, scores = add_errors(rng, pixels, times[None], sizes, depth, ErrorConfig())
-    size = int(sizes[0, 0]), int(sizes[0, 1])
-    rows = COCO_ROWS if detector else list(range(len(H36M17)))
-    seen = Sequence2D(
-        pixels[0][:, rows],
-        scores[0][:, rows],
-        times,
-        Camera.of(size, lenses[0]),
-        "coco17" if detector else "h36m17",
-    )
-    return FixedView(name, subject, joints, seen, rotation, centre)
+        seen = detected(rng, in_camera, times, camera)
+    else:
+        pixels = project_batch(in_camera[None, :, :17], lenses)[0]
+        seen = Sequence2D(pixels, np.ones(pixels.shape[:2], np.float32), times, camera, "h36m17")
+    return FixedView(name, subject, points[:, :17], seen, rotation, centre)
+
+
+def detected(rng: np.random.Generator, in_camera: F32, times: F64, camera: Camera) -> Sequence2D:
+    """What a detector with its errors reports of a person (T, 19, 3) m in the camera frame."""
+    pixels = project_batch(observed_joints(in_camera)[None], camera.matrix[None])
+    depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
+    pixels, scores = add_errors(rng, pixels, times[None], np.array([camera.size], np.float32), depth, ErrorConfig())
+    return Sequence2D(pixels[0][:, COCO_ROWS], scores[0][:, COCO_ROWS], times, camera, "coco17")
 
 
 def _draw_tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:

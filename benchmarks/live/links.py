@@ -18,63 +18,36 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from pose.live import LiveLoop, PushedFrames
 from pose.live.links import open_links
-from pose.structures.camera import Camera, intrinsics_from_fov, project
-from pose.structures.skeletons import H36M17
-from pose.structures.types import Frame, FrameResult, People, Poses3D
+from tests.live.live_fakes import FakePipeline, FakeSession
+from tests.pose_fakes import STANDING, seen_result
 
-BODY = np.array(
-    [
-        (0, 0, 0), (-0.12, 0, 0), (-0.12, 0.43, 0), (-0.12, 0.86, 0), (0.12, 0, 0), (0.12, 0.43, 0), (0.12, 0.86, 0),
-        (0, -0.24, 0), (0, -0.5, 0), (0, -0.62, -0.05), (0, -0.75, 0), (0.17, -0.48, 0), (0.25, -0.22, 0),
-        (0.28, 0.02, 0), (-0.17, -0.48, 0), (-0.25, -0.22, 0), (-0.28, 0.02, 0),
-    ],
-    np.float32,
-)  # fmt: skip
 SIZE, PORTS = (640, 480), {"vmc": 39639, "vrchat": 9100, "osc": 9101, "mqtt": 18830, "foxglove": 18765}
 TURN_S = 5.0
 
 
-class Pipeline:
+class Pipeline(FakePipeline):
     """One person who walks to and fro, without networks."""
 
-    device, skeleton = "cpu", H36M17
-    config = SimpleNamespace(lookahead=0, lifter="none", camera="fixed")
-
     def session(self, size):
-        return Session(size)
+        return Session(self, size)
 
 
-class Session:
-    refines = False
+class Session(FakeSession):
+    def track(self, frame):
+        return frame
 
-    def __init__(self, size):
-        self.camera = Camera.of(size)
-        self._matrix = intrinsics_from_fov(size)
-
-    def track(self, frame: Frame) -> People:
+    def lift(self, frame):
         phase = np.sin(frame.time)
-        body = BODY.copy()
+        body = STANDING.copy()
         body[[2, 3]] += np.array([0, 0, 0.2 * phase], np.float32)
-        self._body, self._root = body, np.array([[phase, 0, 4]], np.float32)
-        pixels = project(body + self._root, self._matrix).astype(np.float32)[None]
-        box = np.concatenate([pixels[0].min(0), pixels[0].max(0)])[None]
-        return People(
-            frame.index, frame.time, np.array([1]), box, np.ones(1, np.float32), pixels, np.ones((1, 17), np.float32)
-        )
-
-    def lift(self, people):
-        return [FrameResult(people, Poses3D(self._body[None], self._root, np.full((1, 17), 20, np.float32)))]
+        return [seen_result(np.array([[phase, 0, 4]]), body, frame.index, frame.time)]
 
     def flush(self):
-        return []
-
-    def take_refined(self):
         return []
 
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.command import VIDEOS
 from benchmarks.common.processes import Finished, Result, add_mediapipe, commit, mediapipe_pose, pose_run
-from benchmarks.common.two_views import F64, JOINTS, NAMES, VIEWS, Truth, read_views
+from benchmarks.common.two_views import F64, JOINTS, NAMES, VIEWS, Truth, nearest_rows, read_views
 from pose.errors import PoseError
 from pose.structures.alignment import similarity_residuals
 
@@ -75,21 +75,6 @@ def angles(joints: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.degrees(np.arccos(np.clip(np.stack(cosines, axis=1), -1, 1)))
 
 
-def same_people(found: Result, reference: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return rows of the same person in the same frame: those whose boxes are nearest."""
-    rows, others = [], []
-    for frame in np.unique(reference["frame_index"]):
-        mine, theirs = (np.flatnonzero(each["frame_index"] == frame) for each in (found, reference))
-        for other in theirs:
-            if len(mine):
-                apart = np.abs(found["box"][mine] - reference["box"][other]).max(axis=1)
-                size = (reference["box"][other, 2:] - reference["box"][other, :2]).max()
-                if apart.min() < size / 4:
-                    rows.append(mine[apart.argmin()])
-                    others.append(other)
-    return np.array(rows, np.int64), np.array(others, np.int64)
-
-
 @dataclass(frozen=True)
 class Pairs:
     """Poses of N rows of a result, and those of the reference."""
@@ -111,7 +96,7 @@ class Distance:
     def pairs(self, results: list[Result]) -> Pairs:
         """Compare the result of the clip."""
         (found,), reference = results, self._reference
-        rows, others = same_people(found, reference)
+        rows, others = nearest_rows(found, reference["time"], reference["box"])
         ids, times = reference["id"][others], reference["time"][others]
         mine, theirs = (
             one["joints3d"][at][:, JOINTS].astype(np.float64) for one, at in ((found, rows), (reference, others))

@@ -11,8 +11,7 @@ truth is known. A rule can be fitted to a few scenes; judge a change by `crowds`
 
 The metrics are those of `trackers.eval`, which follows TrackEval. A person counts as found where the box around the
 joints has an IoU of at least 0.4 with the true one (the stages' skeletons end at different joints); HOTA averages over
-all IoUs. YOLO-pose processes each frame on its own, so its identities come from association alone, and it is also run
-without keypoint similarity.
+all IoUs. YOLO-pose processes each frame on its own, so its identities come from association alone.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -31,7 +30,6 @@ from pose.pipeline import Pipeline
 from pose.structures.stages import PeopleStage
 from pose.structures.types import F32, I64, U8
 from pose.tracking.box_trackers import BOX_TRACKERS
-from pose.tracking.identities import Identities
 
 RATE = 30
 SIZE = (768, 432)  # width, height of a scene, px: that of its background
@@ -224,14 +222,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(given: Namespace) -> None:
     films = scenes(Cast.load(given.shared))
-    print("| stage | tracker | OKS | scene | MOTA | HOTA | IDF1 | switches |\n|---|---|---|---|---|---|---|---|")
+    print("| stage | tracker | scene | MOTA | HOTA | IDF1 | switches |\n|---|---|---|---|---|---|---|")
     for name in given.stages:
         for tracker in given.trackers:
             pipeline = Pipeline(PipelineConfig(tracker=tracker, **stages(given.shared)[name]))
-            for similarity in (False, True) if name == "yolo-pose" else (True,):
-                for scene, images in films.items():
-                    stage = pipeline.people_stage()
-                    if not similarity:
-                        stage._identities = Identities(tracker)  # type: ignore[attr-defined]
-                    cells = [name, tracker, "yes" if similarity else "no", scene, *row(stage, images)]
-                    print("| " + " | ".join(cells) + " |", flush=True)
+            for scene, images in films.items():
+                cells = [name, tracker, scene, *row(pipeline.people_stage(), images)]
+                print("| " + " | ".join(cells) + " |", flush=True)

@@ -22,13 +22,10 @@ from pathlib import Path
 import numpy as np
 from pose_datasets import rotations
 from pose_datasets.bodies import HEAD, BodyConfig, assemble, random_proportions, to_bones
-from pose_datasets.cameras import project_batch
-from pose_datasets.definitions import observed_joints
-from pose_datasets.errors import ErrorConfig, add_errors
 from pose_datasets.mocap import Clip
 from pose_datasets.sampling import resample
 
-from benchmarks.common.views import COCO_ROWS, add_mocap, clips_of
+from benchmarks.common.views import add_mocap, clips_of, detected
 from benchmarks.world.rooms import image_of
 from benchmarks.world.steps import angle_between
 from pose.lifting.load import load_lifter
@@ -195,16 +192,9 @@ def _draw_actor(
         else:
             fits = inside.mean() > 0.97
         if fits:
-            return Actor(role, stature_m, level, _detected(rng, in_camera, matrix, size), in_camera[:, :17])
+            seen = detected(rng, in_camera, np.arange(len(in_camera)) / FPS, Camera.of(size, matrix))
+            return Actor(role, stature_m, level, seen, in_camera[:, :17])
     return None
-
-
-def _detected(rng: np.random.Generator, in_camera: F32, matrix: F64, size: tuple[int, int]) -> Sequence2D:
-    times = np.arange(len(in_camera)) / FPS
-    pixels = project_batch(observed_joints(in_camera)[None], matrix[None])
-    depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
-    pixels, scores = add_errors(rng, pixels, times[None], np.array([size], np.float32), depth, ErrorConfig())
-    return Sequence2D(pixels[0][:, COCO_ROWS], scores[0][:, COCO_ROWS], times, Camera.of(size, matrix), "coco17")
 
 
 def draw_scenes(clips: list[Clip], count: int, seed: int) -> list[Scene]:

@@ -57,11 +57,7 @@ VARIANTS = {
     "depth, smoothing": Steps(fill=False, feet=False),
     "all steps": Steps(),
 }
-STATES = {
-    "exact": "exact 2D",
-    "detector": "a detector's errors",
-    "unknown": "a detector's errors, camera not known",
-}
+STATES = {"exact": "exact 2D", "detector": "a detector's errors", "unknown": "a detector's errors, camera not known"}
 STANDING = 0.25  # m/s of a true ankle that stands (GVHMR's labels)
 LOW = 0.1  # m above where the ankle stands lowest
 ROOM = 2.0  # m around the true path
