@@ -1,6 +1,8 @@
 """Errors of throws and strokes of the recordings of SNU, against the same definitions on recorded joints.
 
-python -m benchmarks.analysis throws --snu ../shared/mocap/snu
+    python -m benchmarks.analysis throws
+
+One actor plays table tennis and boxes (docs/studies/analysis.md).
 """
 
 from argparse import ArgumentParser, Namespace
