@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from walker import ANKLES, FPS, LENS, SIZE, filmed, standing, walking
 
-from benchmarks.rooms import image_of
-from benchmarks.world import angle_between
+from benchmarks.world.rooms import image_of
+from benchmarks.world.steps import angle_between
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D

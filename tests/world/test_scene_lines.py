@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_scene_sizes import person
 
-from benchmarks.rooms import image_of
+from benchmarks.world.rooms import image_of
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import COCO17
 from pose.structures.types import NO_LINK, Background, People
