@@ -47,7 +47,7 @@ def test_non_refining_lifter_returns_each_frame_once():
     assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
 
 
-def test_refined_frames_have_their_own_world():
+def test_refined_frames_have_the_world_of_their_frame():
     with start(world=Steps(up=None)) as loop:
         both = loop.subscribe(maxlen=100, wanted="all")
         push(loop.source, 5)

@@ -17,7 +17,7 @@ from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.scene.segments import STEADY_TIMES_S, reduction
 
 MIN_SEGMENTS = 6  # of a scene
-_MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
+MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
 _SAME = 0.005  # distance of the ends of one segment in two frames of a static camera, relative to the longer side
 _MOVING_INTERVAL_S, _MOVING_FRAMES = 1.0, 12  # s between the frames of a moving camera, and most of them
@@ -136,7 +136,7 @@ def select_lines(
             chosen.append((time, _new(ends, np.concatenate([ends[:0], *same]), _SAME * max(camera.size))))
         while coming and time >= coming[-1] - 1e-6:
             coming.pop()
-    most = max(_MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
+    most = max(MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
     return tuple(FrameLines.of(time, ends[:most], camera) for time, ends in chosen)
 
 
