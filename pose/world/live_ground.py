@@ -143,6 +143,7 @@ class LiveGround:
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
         self._due = self._soon = self._level_due = -np.inf
+        self._interval = LIVE.update_interval_s  # until the next estimate
         self._first_time: float | None = None
         self._rotation = self._found.rotation
         self.shown = ShownScene(self._found, {})  # with the last frame
@@ -196,7 +197,7 @@ class LiveGround:
         """Start to estimate the scene again from the stored poses."""
         self._forget(time)
         assert self._first_time is not None
-        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), LIVE.update_interval_s)
+        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), self._interval)
         self._soon = time + LIVE.new_person_interval_s
         people = {number: one.stored for number, one in self._people.items() if one.stored.poses}
         before = None
@@ -207,6 +208,8 @@ class LiveGround:
 
     def _use(self, found: Ground, time: float) -> None:
         """Use a new solution as the target of the display."""
+        longer = min(2 * self._interval, LIVE.max_update_interval_s)
+        self._interval = longer if self._is_settled(found) else LIVE.update_interval_s
         if not np.array_equal(found.world.rotation, self._found.rotation):
             self._found_at = time
         self._found = found.world
@@ -223,6 +226,19 @@ class LiveGround:
         if self._feet is None:
             self._feet = self._goal
         self._level_due = -np.inf
+
+    def _is_settled(self, found: Ground) -> bool:
+        """Return whether a new solution is about the one before."""
+        new, old = found.world, self._found
+        if UNKNOWN in (new.found_by, old.found_by):
+            return False
+        sigmas = [math.hypot(*(new.up - old.up)) / max(math.radians(new.sigma_degrees), 1e-3)]
+        sigmas.append(abs(math.log(new.focal / old.focal)) / max(new.focal_sigma, 1e-3))
+        for number, size in found.sizes.items():
+            before = self._people[number].size if number in self._people else None
+            change = math.inf if before is None else abs(size.height - before.height)
+            sigmas.append(2 * change / max(size.interval[1] - size.interval[0], 1e-3))
+        return max(sigmas) <= LIVE.max_settled_sigmas
 
     def _work(self, one: _Seen) -> Work:
         """Return the stored poses of a person at the estimated size and focal length."""

@@ -53,8 +53,10 @@ def test_refined_frames_have_the_world_of_their_frame():
         push(loop.source, 5)
         settled(loop, 5)
     results = list(both)
-    assert all(live.result.placed is not None and live.world is not None for live in results)
-    assert {live.final for live in results} == {False, True}
+    assert all(live.result.placed is not None for live in results)
+    newest, final = ({live.result.index: live.world.world for live in results if live.final == done} for done in (0, 1))
+    assert newest.keys() == final.keys() == set(range(5))
+    assert all(final[index] is world for index, world in newest.items())  # solved once
 
 
 def test_messages_mark_final_poses():
