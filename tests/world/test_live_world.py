@@ -115,6 +115,25 @@ def test_scene_solved_in_a_thread_is_that_of_the_frames_before(monkeypatch):
     assert world.heights[1][0] == pytest.approx(1.70, abs=0.06)
 
 
+def test_settled_scene_is_solved_less_often_until_a_person_enters(monkeypatch):
+    lifted, seen, _ = filmed(standing(24.0))
+    solved, start = [], live_scene.SceneSolver.start
+
+    def noted(self, people, now, *others):
+        solved.append(max(one.poses[-1].time for one in people.values()))
+        start(self, people, now, *others)
+
+    monkeypatch.setattr(live_scene.SceneSolver, "start", noted)
+    world = LiveWorld(seen.camera)
+    film = list(frames(lifted, seen))[::5]
+    run(world, film)
+    assert np.diff(solved).max() > 2 * LIVE.update_interval_s
+    entered = film[-1].time + 0.2
+    others = frames(replace(lifted, root=lifted.root + np.float32(1)), seen, number=2, start=entered)
+    run(world, [next(others)])
+    assert solved[-1] == pytest.approx(entered, abs=LIVE.new_person_interval_s)
+
+
 def test_given_height_scales_pose_and_distance(rng):
     lifted, seen, _ = filmed(walking(2.0))
     world = LiveWorld(seen.camera, Steps(heights={7: 1.2, None: 2.0}))
