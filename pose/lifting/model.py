@@ -45,23 +45,18 @@ class LifterBlock(Protocol):
 
 
 class NetworkForm(NamedTuple):
-    """Functions that build the parts of a lifter network.
+    """Functions that build the parts of a lifter network."""
 
-    Attributes:
-        embed: Builds the layer that embeds features as tokens.
-        blocks: Builds the blocks, first to last.
-        knows_time: Returns whether the blocks use relative times, so that tokens need no encoding of time.
-        width: Returns the width of the output of the last block.
-        head: Builds the layer from outputs of this width to OUTPUTS values.
-        normalized: Whether a network with `norm: pre` needs a LayerNorm before its head: the residual stream grows with
-            the depth, outputs of recurrent cells are bounded.
-    """
-
-    embed: Callable[[LifterConfig], nn.Module]
-    blocks: Callable[[LifterConfig], Sequence[LifterBlock]]
+    embed: Callable[[LifterConfig], nn.Module]  # builds the layer that embeds features as tokens
+    blocks: Callable[[LifterConfig], Sequence[LifterBlock]]  # builds the blocks, first to last
+    # returns whether the blocks use relative times, so that tokens need no encoding of time
     knows_time: Callable[[Sequence[LifterBlock]], bool]
+    # returns the width of the output of the last block
     width: Callable[[LifterConfig, Sequence[LifterBlock]], int] = lambda config, blocks: config.dim
+    # builds the layer from outputs of this width to OUTPUTS values
     head: Callable[[int], nn.Module] = lambda width: PreciseLinear(width, OUTPUTS)
+    # whether a network with `norm: pre` needs a LayerNorm before its head: the residual stream grows with the depth,
+    # outputs of recurrent cells are bounded
     normalized: bool = True
 
 

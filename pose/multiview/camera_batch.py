@@ -15,21 +15,13 @@ from pose.structures.types import F64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraBatch:
-    """Parameters of C cameras, with the conventions of `ViewCamera`.
+    """Parameters of C cameras, with the conventions of `ViewCamera`."""
 
-    Attributes:
-        rotations: (C, 3, 3), from the world to the camera frame.
-        translations: (C, 3) m.
-        focals: (C,) px.
-        centres: (C, 2) px.
-        lenses: Distortion of each lens.
-    """
-
-    rotations: F64
-    translations: F64
-    focals: F64
-    centres: F64
-    lenses: tuple[Lens, ...]
+    rotations: F64  # (C, 3, 3), from the world to the camera frame
+    translations: F64  # (C, 3) m
+    focals: F64  # (C,) px
+    centres: F64  # (C, 2) px
+    lenses: tuple[Lens, ...]  # distortion of each lens
 
     @classmethod
     def of(cls, cameras: Sequence[ViewCamera]) -> "CameraBatch":

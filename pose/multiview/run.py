@@ -64,18 +64,11 @@ def camera_workers(count: int, device: str) -> int:
 
 
 class RecordedCameras:
-    """Runs of the pipeline on videos of several cameras, fused to one result; must be closed.
+    """Runs of the pipeline on videos of several cameras, fused to one result; must be closed."""
 
-    Attributes:
-        cameras: Results of each camera, in the order of the videos.
-        scene: Cameras and motions of all people; after `fuse`.
-        results: Results of all frames in world coordinates; after `fuse`.
-        info: Metadata of the run with cameras and world; after `fuse`.
-    """
-
-    scene: RigScene
-    results: MultiviewResults
-    info: RunInfo
+    scene: RigScene  # cameras and motions of all people; after `fuse`
+    results: MultiviewResults  # results of all frames in world coordinates; after `fuse`
+    info: RunInfo  # metadata of the run with cameras and world; after `fuse`
 
     def __init__(
         self,
@@ -110,7 +103,7 @@ class RecordedCameras:
         self._progress, self._folder, self._workers, self._edits = progress, folder, workers, edits
         self._calibrations = calibrations
         self._stack = ExitStack()
-        self.cameras: list[CameraResults] = []
+        self.cameras: list[CameraResults] = []  # results of each camera, in the order of the videos
 
     @property
     def cut_short(self) -> str | None:

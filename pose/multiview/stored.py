@@ -75,20 +75,14 @@ def _rows_at(one: ViewTrack, other: ViewTrack, places: np.ndarray) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class FusedMotion(ColumnSet):
-    """Motion of one person, fused from all cameras, in K frames.
+    """Motion of one person, fused from all cameras, in K frames."""
 
-    Attributes:
-        frames: (K,) indices on the time line, increasing.
-        joints: (K, 17, 3) m in the frame of the first camera.
-        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
-        residual: (K, C) px, median reprojection error over joints, NaN where a camera does not see the person.
-        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
-    """
-
-    frames: I64 = column("", dtype="<i8")
-    joints: F32 = column("", (17, 3))
-    sigma: F32 = column("", (17,))
+    frames: I64 = column("", dtype="<i8")  # (K,) indices on the time line, increasing
+    joints: F32 = column("", (17, 3))  # (K, 17, 3) m in the frame of the first camera
+    sigma: F32 = column("", (17,))  # (K, 17) mm, the radius that contains the true joint with probability 0.68
+    # (K, C) px, median reprojection error over joints, NaN where a camera does not see the person
     residual: F32 = column("", (KEYPOINTS,))
+    # (K, 17), bit c is set if camera c detected the joint close to its fused position
     seen_by: U8 = column("", (17,), "u1")
 
 

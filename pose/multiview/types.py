@@ -31,26 +31,17 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 @dataclass(frozen=True, slots=True)
 class ViewTrack(ColumnSet):
-    """One person as tracked by one camera, in T frames.
+    """One person as tracked by one camera, in T frames."""
 
-    Attributes:
-        camera: Index of the camera.
-        number: Id of the track in that camera.
-        times: (T,) s on the camera's own clock, increasing.
-        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`.
-        scores: (T, 17), 0 where not detected.
-        joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
-        root: (T, 3) m, position of the root in the camera frame.
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-    """
-
-    camera: int
-    number: int
-    times: F64 = column("", dtype="<f8")
-    keypoints: F32 = column("", (17, 2))
-    scores: F32 = column("", (17,))
+    camera: int  # index of the camera
+    number: int  # id of the track in that camera
+    times: F64 = column("", dtype="<f8")  # (T,) s on the camera's own clock, increasing
+    keypoints: F32 = column("", (17, 2))  # (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`
+    scores: F32 = column("", (17,))  # (T, 17), 0 where not detected
+    # (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints
     joints: F32 = column("", (17, 3))
-    root: F32 = column("", (3,))
+    root: F32 = column("", (3,))  # (T, 3) m, position of the root in the camera frame
+    # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
     sigma: F32 = column("", (17,))
 
     def __post_init__(self) -> None:
@@ -62,28 +53,17 @@ class ViewCamera:
     """One camera of several, calibrated or with initial values.
 
     Common times are those of the first camera: t = (1 + drift) * own time + offset.
-
-    Attributes:
-        size: (width, height) px.
-        focal: Focal length, px; pixels are square.
-        centre: (2,) px, the principal point.
-        rotation: (3, 3), from the world to the camera frame.
-        translation: (3,) m, such that x_camera = rotation @ x_world + translation.
-        lens: Distortion of the lens.
-        offset: Clock offset, s.
-        drift: Relative difference of the clock rates, s/s.
-        known: Whether the intrinsics are known; otherwise they are assumed.
     """
 
-    size: tuple[int, int]
-    focal: float
-    centre: F64
-    rotation: F64
-    translation: F64
-    lens: Lens = PINHOLE
-    offset: float = 0.0
-    drift: float = 0.0
-    known: bool = False
+    size: tuple[int, int]  # (width, height) px
+    focal: float  # focal length, px; pixels are square
+    centre: F64  # (2,) px, the principal point
+    rotation: F64  # (3, 3), from the world to the camera frame
+    translation: F64  # (3,) m, such that x_camera = rotation @ x_world + translation
+    lens: Lens = PINHOLE  # distortion of the lens
+    offset: float = 0.0  # clock offset, s
+    drift: float = 0.0  # relative difference of the clock rates, s/s
+    known: bool = False  # whether the intrinsics are known; otherwise they are assumed
 
     @classmethod
     def of(cls, camera: Camera) -> "ViewCamera":

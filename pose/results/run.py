@@ -37,17 +37,11 @@ MAX_HIDDEN_S = 5.0  # longest time without any keypoint in which the sensors alo
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """A run without the sensors.
+    """A run without the sensors."""
 
-    Attributes:
-        results: Results of all frames in camera coordinates.
-        turns: (F, 3, 3) rotations from the camera axes of each frame to those of the first.
-        up: (3,) direction against gravity in the camera axes of the first frame; None if unknown.
-    """
-
-    results: Iterable[FrameResult]
-    turns: F64
-    up: F64 | None
+    results: Iterable[FrameResult]  # results of all frames in camera coordinates
+    turns: F64  # (F, 3, 3) rotations from the camera axes of each frame to those of the first
+    up: F64 | None  # (3,) direction against gravity in the camera axes of the first frame; None if unknown
 
     @classmethod
     def of(cls, recorded: RecordedRun, up: F64 | None) -> Self:

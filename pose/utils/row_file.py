@@ -23,9 +23,6 @@ class RowFile:
     """Rows in the order in which they were appended, with an index of the rows of each key.
 
     Rows are in memory up to a limit, and then in an unnamed temporary file. Only their numbers are kept in memory.
-
-    Attributes:
-        kind: Data type of the rows.
     """
 
     def __init__(
@@ -46,7 +43,7 @@ class RowFile:
         Raises:
             PoseError: If the file is needed at once and cannot be created.
         """
-        self.kind = kind
+        self.kind = kind  # data type of the rows
         self._folder = folder or Path(tempfile.gettempdir())
         self._index: dict[int, array[int]] = {}  # row numbers by key
         self._count, self._limit, self._place = 0, MEMORY_BYTES if memory is None else memory, 0

@@ -79,25 +79,15 @@ class WornOnBody(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPerson:
-    """What depth images say about one person, in N frames.
+    """What depth images say about one person, in N frames."""
 
-    Attributes:
-        scale: Factor on the lifted size.
-        scale_sigma: Standard deviation of its logarithm.
-        tilt: Depth in m by which the lifted body must be moved for each m below the pelvis in the image.
-        times: (N,) s.
-        depth: (N,) m, of the pelvis.
-        sigma: (N,) m, of `depth`.
-        joints: (N, 17) whether the depth at the joint agrees with that of the body.
-    """
-
-    scale: float
-    scale_sigma: float
-    tilt: float
-    times: F64
-    depth: F64
-    sigma: F64
-    joints: Flags
+    scale: float  # factor on the lifted size
+    scale_sigma: float  # standard deviation of its logarithm
+    tilt: float  # depth in m by which the lifted body must be moved for each m below the pelvis in the image
+    times: F64  # (N,) s
+    depth: F64  # (N,) m, of the pelvis
+    sigma: F64  # (N,) m, of `depth`
+    joints: Flags  # (N, 17) whether the depth at the joint agrees with that of the body
 
     def joints_at(self, times: F64) -> Flags:
         """Return the joints (T, 17) whose depth was measured at times (T,) s."""

@@ -18,47 +18,30 @@ class Work:
     """One person in T frames, including filled ones, in the axes of the camera or of its path.
 
     Numbers are float64 in memory; temporary files have the declared types.
-
-    Attributes:
-        times: (T,) s.
-        joints: (T, 17, 3) m relative to the pelvis.
-        root: (T, 3) m, position of the pelvis.
-        sigma: (T, 17) mm, uncertainty of the joints.
-        lifted: (T, 17, 3) m, joints before the steps that move them; NaN in filled frames.
-        feet_seen: (T, 2), whether the image shows the left and the right ankle.
-        visible: (T,), whether the image shows the person fully.
-        filled: (T,), whether the frame fills a gap.
-        inconsistent: (T, 4), whether the 2D of each limb contradicts the bone lengths. The order is left leg, right
-            leg, left arm, right arm.
-        root_sigma: (T,) mm, uncertainty of the distance without that of the size; NaN where unknown.
-        measured_by: (T, 17) bits of `pose.structures.types.SENSORS`.
-        bones: (16,) m, bone lengths.
-        height: Body height, m.
-        height_sigma: Standard deviation of the height, m.
-        height_interval: Shortest interval that holds the height with a probability of 68 %, m.
-        height_given: Whether the height was given or measured instead of estimated from the scene.
-        size_sigma: Standard deviation of the logarithm of a size and distance that depth images measured; 0 without.
-        cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
     """
 
-    bones: F64
-    height: float
-    times: F64 = column("", dtype="<f8")
-    joints: F64 = column("", (_J, 3))
-    root: F64 = column("", (3,))
-    sigma: F64 = column("", (_J,))
-    lifted: F64 = column("", (_J, 3))
-    feet_seen: Flags = column("", (2,), "?")
-    visible: Flags = column("", dtype="?")
-    filled: Flags = column("", dtype="?")
+    bones: F64  # (16,) m, bone lengths
+    height: float  # body height, m
+    times: F64 = column("", dtype="<f8")  # (T,) s
+    joints: F64 = column("", (_J, 3))  # (T, 17, 3) m relative to the pelvis
+    root: F64 = column("", (3,))  # (T, 3) m, position of the pelvis
+    sigma: F64 = column("", (_J,))  # (T, 17) mm, uncertainty of the joints
+    lifted: F64 = column("", (_J, 3))  # (T, 17, 3) m, joints before the steps that move them; NaN in filled frames
+    feet_seen: Flags = column("", (2,), "?")  # (T, 2), whether the image shows the left and the right ankle
+    visible: Flags = column("", dtype="?")  # (T,), whether the image shows the person fully
+    filled: Flags = column("", dtype="?")  # (T,), whether the frame fills a gap
+    # (T, 4), whether the 2D of each limb contradicts the bone lengths. The order is left leg, right leg, left arm,
+    # right arm.
     inconsistent: Flags = column("", (len(LIMBS),), "?")
-    root_sigma: F64 = column("")
-    measured_by: U8 = column("", (_J,), "u1")
-    height_sigma: float = 0.0
+    root_sigma: F64 = column("")  # (T,) mm, uncertainty of the distance without that of the size; NaN where unknown
+    measured_by: U8 = column("", (_J,), "u1")  # (T, 17) bits of `pose.structures.types.SENSORS`
+    height_sigma: float = 0.0  # standard deviation of the height, m
+    # shortest interval that holds the height with a probability of 68 %, m
     height_interval: tuple[float, float] = (0.0, 0.0)
-    height_given: bool = False
+    height_given: bool = False  # whether the height was given or measured instead of estimated from the scene
+    # standard deviation of the logarithm of a size and distance that depth images measured; 0 without
     size_sigma: float = 0.0
-    cutoffs: Cutoffs | None = None
+    cutoffs: Cutoffs | None = None  # cut-off frequencies of the smoothing; None without smoothing
 
 
 def distance_scale(work: Work, size: PersonSize) -> float:

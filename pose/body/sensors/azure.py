@@ -13,8 +13,7 @@ import numpy as np
 from pose.body.sensors.recording import SensorSkeleton, arranged
 from pose.errors import PoseError
 from pose.structures.types import F64
-from pose.utils.json_values import read_text_file
-from pose.utils.json_values import items, member, number, strict_json, text
+from pose.utils.json_values import items, member, number, read_text_file, strict_json, text
 from pose.utils.shown import in_brief
 
 MAX_FILE_BYTES = 2_000_000_000

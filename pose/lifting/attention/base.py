@@ -20,31 +20,22 @@ FASTEST_HZ = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested.
+    """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested."""
 
-    Attributes:
-        padding: Whether invalid frames (missing frames and padding) have no influence. If False, they enter as zeros,
-            so the output depends on their number.
-        bidirectional: Whether there is a form in which every frame sees all others.
-        causal: Whether there is a form in which each frame attends only to itself and earlier frames.
-        streaming: Whether the causal form can be stepped frame by frame with a cache of constant size.
-        relative_time: Whether the mechanism uses the rotary phases, and thus the seconds between frames. If False, the
-            model adds the time to the tokens, unless `own_time` is True.
-        own_time: Whether the mechanism has its own time encoding, chosen by its options.
-        max_length: Longest sequence in frames; None for any.
-        random: Whether random numbers are used in training, so that outputs differ from those in evaluation mode.
-        cost: Time and memory of one layer, such as "O(T^2 D)".
-    """
-
+    # Whether invalid frames (missing frames and padding) have no influence. If False, they enter as zeros, so the
+    # output depends on their number.
     padding: bool
-    bidirectional: bool = True
-    causal: bool
-    streaming: bool
+    bidirectional: bool = True  # whether there is a form in which every frame sees all others
+    causal: bool  # whether there is a form in which each frame attends only to itself and earlier frames
+    streaming: bool  # whether the causal form can be stepped frame by frame with a cache of constant size
+    # Whether the mechanism uses the rotary phases, and thus the seconds between frames. If False, the model adds the
+    # time to the tokens, unless `own_time` is True.
     relative_time: bool
-    own_time: bool = False
-    max_length: int | None = None
+    own_time: bool = False  # whether the mechanism has its own time encoding, chosen by its options
+    max_length: int | None = None  # longest sequence in frames; None for any
+    # whether random numbers are used in training, so that outputs differ from those in evaluation mode
     random: bool = False
-    cost: str
+    cost: str  # time and memory of one layer, such as "O(T^2 D)"
 
     @property
     def knows_time(self) -> bool:
@@ -76,22 +67,15 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1.
+    """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1."""
 
-    Attributes:
-        cos: (B, T, K/2) cosines from `rotary_phases`.
-        sin: (B, T, K/2) sines from `rotary_phases`.
-        valid: (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid.
-        times: (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs
-            times.
-        replay: Whether this pass repeats an earlier one and must repeat its random choices (see `store`).
-    """
-
-    cos: Tensor
-    sin: Tensor
+    cos: Tensor  # (B, T, K/2) cosines from `rotary_phases`
+    sin: Tensor  # (B, T, K/2) sines from `rotary_phases`
+    # (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid
     valid: Tensor | None = None
+    # (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs times
     times: Tensor | None = None
-    replay: bool = False
+    replay: bool = False  # whether this pass repeats an earlier one and must repeat its random choices (see `store`)
     _masks: dict[object, Tensor | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -156,18 +140,12 @@ class KVCache(NamedTuple):
 
     The first `pinned` slots hold the first frames of the stream; the remaining slots are a ring buffer. To restart one
     row of the batch, set its position to -1 and its frames to 0.
-
-    Attributes:
-        keys: (B, H, S, K), rotated by time; may have more features than the values.
-        values: (B, H, S, K).
-        position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
-        frames: (B,) number of frames processed so far.
     """
 
-    keys: Tensor
-    values: Tensor
-    position: Tensor
-    frames: Tensor
+    keys: Tensor  # (B, H, S, K), rotated by time; may have more features than the values
+    values: Tensor  # (B, H, S, K)
+    position: Tensor  # (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot
+    frames: Tensor  # (B,) number of frames processed so far
 
     @classmethod
     def empty(
@@ -262,14 +240,10 @@ class Attention(nn.Module):
         dim: Number of features of a token.
         heads: Number of heads; must divide `dim`.
         causal: Whether each frame attends only to itself and earlier frames.
-
-    Attributes:
-        capabilities: Features that the mechanism supports.
-        cache_fields: Names of the parts of a stream's cache, in order.
     """
 
-    capabilities: Capabilities
-    cache_fields: tuple[str, ...] = ()
+    capabilities: Capabilities  # features that the mechanism supports
+    cache_fields: tuple[str, ...] = ()  # names of the parts of a stream's cache, in order
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()

@@ -43,19 +43,14 @@ class ForecasterNetwork(nn.Module):
 
     Subclasses implement `predict`. Those with `predicts_steps` predict all S steps of the future, which are `STEP`
     seconds apart, and also implement `scheduled_sampling` for training.
-
-    Attributes:
-        predicts_steps: Whether the network predicts all steps instead of arbitrary times.
-        config: Architecture of the network.
-        calibration: Calibration of sigma, see `uncalibrated`.
     """
 
-    predicts_steps = False
+    predicts_steps = False  # whether the network predicts all steps instead of arbitrary times
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
-        self.config = config
-        self.calibration: Tensor
+        self.config = config  # architecture of the network
+        self.calibration: Tensor  # calibration of sigma, see `uncalibrated`
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,22 +23,16 @@ MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
 class Past:
     """The past of P people, newest frame last.
 
-    Attributes:
-        joints: (P, T, 17, 3) m, relative to the pelvis.
-        root: (P, T, 3) m, position of the pelvis.
-        sigma: (P, T, 17) mm from a lifter; 0 for exact poses.
-        times: (P, T) s, increasing over the valid frames, at any rate.
-        valid: (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be
-            NaN. Each person has at least one valid frame.
-
     Raises:
         ValueError: If shapes, times or values are invalid.
     """
 
-    joints: F32
-    root: F32
-    sigma: F32
-    times: F64
+    joints: F32  # (P, T, 17, 3) m, relative to the pelvis
+    root: F32  # (P, T, 3) m, position of the pelvis
+    sigma: F32  # (P, T, 17) mm from a lifter; 0 for exact poses
+    times: F64  # (P, T) s, increasing over the valid frames, at any rate
+    # (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be NaN. Each
+    # person has at least one valid frame.
     valid: Flags
 
     def __post_init__(self) -> None:
@@ -82,22 +76,17 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Predicted motion of P people at Q times each.
+    """Predicted motion of P people at Q times each."""
 
-    Attributes:
-        joints: (P, Q, 17, 3) m, relative to the pelvis.
-        root: (P, Q, 3) m, position of the pelvis.
-        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the
-            origin of the joints, it is the sigma of the last frame.
-        root_sigma: (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a
-            probability of 68 %.
-        ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
-    """
-
-    joints: F32
-    root: F32
+    joints: F32  # (P, Q, 17, 3) m, relative to the pelvis
+    root: F32  # (P, Q, 3) m, position of the pelvis
+    # (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the origin of
+    # the joints, it is the sigma of the last frame.
     sigma: F32
+    # (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a probability of 68
+    # %
     root_sigma: F32
+    # (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame
     ahead: F64
 
     def __post_init__(self) -> None:

@@ -65,9 +65,6 @@ class CachedRun:
     """Run of the pipeline on a source that reads stored parts of the results; `keep` stores the computed ones.
 
     The results are identical to those of `Pipeline.run`, bit for bit. Sources without fixed content are not stored.
-
-    Attributes:
-        found: Part of the results that the cache contained: "nothing", "people" (2D only) or "everything" (2D and 3D).
     """
 
     def __init__(
@@ -93,6 +90,7 @@ class CachedRun:
         self._keys: dict[Found, str] = {}
         self._entries: list[Entry] = []
         self._stored: ResultStore | None = None
+        # part of the results that the cache contained: "nothing", "people" (2D only) or "everything" (2D and 3D)
         self.found: Found = "nothing"
         if cache is None or (key := people_key(pipeline, source)) is None:
             return
