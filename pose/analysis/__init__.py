@@ -13,22 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.analysis.curves import angle_curves
-from pose.analysis.each_repetition import RepetitionRow, repetition_rows
 from pose.analysis.ergonomics import NEUTRAL, Inputs, ergonomic_metrics
-from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
-from pose.analysis.metrics import Curve, Event, Metric, Series
+from pose.analysis.exercise import RepetitionRow, jump_metrics, repetition_metrics, repetition_rows, transfer_metrics
+from pose.analysis.metrics import Curve, Event, Metric, Series, with_interval_quality
 from pose.analysis.norms import CHILDREN, Norms
-from pose.analysis.plausible import plausible, with_norm_quality
-from pose.analysis.quality import with_interval_quality
-from pose.analysis.throws import throw_metrics
-from pose.analysis.unsupported import (
+from pose.analysis.plausible import (
     id_switches,
     no_world_reason,
+    plausible,
     seated_traveller_reason,
     small_body_reason,
     too_short_reason,
     unobserved_angles,
+    with_norm_quality,
 )
+from pose.analysis.throws import throw_metrics
 from pose.analysis.walking import gait_metrics
 from pose.body.segments import Motion, motions
 from pose.body.soles import row_ankles

@@ -2,7 +2,7 @@
 
 Hips, knees, shoulders, elbows and neck are those of `pose.body.joint_angles`. This module adds pelvis and trunk.
 Ankle angles come from `pose.world.foot_points` and need detected heels and toes.
-`pose.analysis.unsupported.unobserved_angles` states why there are no wrist angles and no pelvic tilt.
+`pose.analysis.plausible.unobserved_angles` states why there are no wrist angles and no pelvic tilt.
 """
 
 import csv
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.analysis.quality import SAGITTAL, view_angle
+from pose.analysis.metrics import SAGITTAL, view_angle
 from pose.body.joint_angles import NAMES, joint_angles
 from pose.body.segments import MAX_GAP_S, SIDES, Motion
 from pose.structures.types import F64

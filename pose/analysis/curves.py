@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.analysis.body_angles import MethodError, body_angles, is_defined, method_errors, view_of
-from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
+from pose.analysis.metrics import BODY, LEGS, NORMAL_95, Curve, Metric, mean_interval, quality
 from pose.analysis.norms import CHILDREN, POINTS, Norms
 from pose.analysis.plausible import measured_plane
-from pose.analysis.quality import BODY, LEGS, quality
 from pose.analysis.repetitions import find_repetitions, movement_name
 from pose.body.gait import analyse_gait
 from pose.body.segments import SIDES, Motion

@@ -14,7 +14,7 @@ from pose.body.character.rest import Character, make_character
 from pose.body.character.shape import fit_shape, lengths_of_body
 from pose.body.gaze import directions_of
 from pose.body.skeleton import fit_body
-from pose.body.smoothing import StreamingSmoother, foot_frames_of
+from pose.body.soles import StreamingSmoother, foot_frames_of
 from pose.body.space import CAMERA_SPACE
 from pose.structures.camera import Camera
 from pose.structures.hand_points import WRISTS, sized_to_body

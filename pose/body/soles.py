@@ -1,16 +1,15 @@
-"""Feet in results: 2D and 3D points, directions for characters, and markers of feet and joints for export."""
+"""Feet in results: points, smoothed directions for characters, and markers of feet and joints for export."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pose.body.smoothing import foot_frames_of, smoothed
 from pose.body.space import Space, z_upward
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.results import Recording
+from pose.structures.defaults import WORLD
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F32, F64, I64
 from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, foot_joints, lift_feet
 from pose.world.gravity import ANKLES
@@ -155,3 +154,43 @@ def marker_spans(track: Track, names: Sequence[str], *, z_up: bool = False) -> I
             points = np.concatenate([points, feet.reshape(-1, len(FOOT_NAMES), 3)], axis=1)
         placed = track.space.to_file(points[:, columns])
         yield span, z_upward(placed) if z_up else placed
+
+
+def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
+    """Smooth values (T, ...) at `times` (T,) s with a Gaussian window of standard deviation `sigma_s` in seconds."""
+    reach = np.searchsorted(times, [times - 4 * sigma_s, times + 4 * sigma_s])
+    result = np.empty_like(values)
+    for frame, (first, last) in enumerate(reach.T):
+        weights = np.exp(-(((times[first:last] - times[frame]) / sigma_s) ** 2) / 2)
+        result[frame] = np.tensordot(weights / weights.sum(), values[first:last], axes=1)
+    return result
+
+
+class StreamingSmoother:
+    """A causal first-order low-pass filter for arrays of values over time."""
+
+    def __init__(self, constant_s: float) -> None:
+        """Create a filter with a time constant in s."""
+        self._constant_s = constant_s
+        self._last: tuple[float, F64] | None = None
+
+    def step(self, values: F64, times: F64) -> F64:
+        """Return the smoothed values (T, ...) of the next T frames, at `times` (T,) s."""
+        result = values.copy()
+        for frame, time in enumerate(times.tolist()):
+            if self._last is not None:
+                kept = float(np.exp(-max(time - self._last[0], 0.0) / self._constant_s))
+                result[frame] += kept * (self._last[1] - result[frame])
+            self._last = time, result[frame]
+        return result
+
+
+def foot_frames_of(vectors: F64) -> F64:
+    """Orthonormalise foot directions (T, foot, (heel to toe, sole normal), 3); zeros stay zero."""
+    along = _unit(vectors[:, :, 0])
+    above = vectors[:, :, 1]
+    return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))

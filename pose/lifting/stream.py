@@ -21,7 +21,7 @@ from pose.lifting.refined import RecentFrames, Refinements
 from pose.lifting.repair.person import PersonRepair
 from pose.lifting.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.structures.camera import Camera
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, FrameResult, People
 

@@ -17,7 +17,7 @@ from pose.multiview.stored import (
     stored_motions,
 )
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.refine import lengths_of
 from pose.structures.types import F32, F64, Flags
 from pose.utils.row_file import RowFile, Rows

@@ -17,7 +17,7 @@ from pose.structures.camera import Camera
 from pose.structures.odometry import Odometry
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, I64, Flags, FrameResult
-from pose.world.camera_motion.odometry import contradicts, device_path
+from pose.world.camera_motion.decision import contradicts, device_path
 from pose.world.camera_motion.path import CameraPath
 
 # Distance of the joint centre behind the visible surface of an adult, m: seen from the side, and what is added where

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
+from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide, decide_by_device
 from pose.world.camera_motion.log import MotionLog
-from pose.world.camera_motion.odometry import decide_by_device
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry

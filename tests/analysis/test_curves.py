@@ -8,8 +8,8 @@ from stick_figures import motion, squats, standing, walk
 
 from pose.analysis.body_angles import body_angles
 from pose.analysis.curves import angle_curves
+from pose.analysis.metrics import with_interval_quality
 from pose.analysis.norms import CHILDREN, POINTS
-from pose.analysis.quality import with_interval_quality
 from pose.analysis.wording import ANGLES
 from pose.structures.skeletons import H36M17
 
