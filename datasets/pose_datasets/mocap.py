@@ -213,11 +213,7 @@ def save_clips(clips: list[Clip], path: Path) -> None:
 
 
 def load_clips(path: Path) -> list[Clip]:
-    """Read a file written by `save_clips`.
-
-    Raises:
-        PoseError: If the file is missing or is not a motion file.
-    """
+    """Read a file written by `save_clips`; PoseError if the file is missing or is not a motion file."""
     try:
         with open_arrays(path) as arrays:
             clips = _split_clips(arrays)

@@ -79,10 +79,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
 
 
 def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
-    """Load one sequence from two files, or all sequences from two folders.
-
-    Args:
-        truth: Ground truth file, or folder with a file of the same name for each keypoint file.
+    """Load one sequence from two files, or all from two folders with files of equal names.
 
     Raises:
         UsageError: If the folders do not match or a file is missing.

@@ -14,11 +14,7 @@ class MoveNetMultiPoseDetector:
     name = "movenet-multipose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the weights cannot be loaded.
-        """
+        """Load the network; PoseError if the weights cannot be loaded."""
         self._network = MoveNetMultiPose(model=model, options=options)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

@@ -85,20 +85,14 @@ def analyse(
     movement: str = "",
     norms: Norms = CHILDREN,
 ) -> Analysis:
-    """Analyse the movement of every person in a result.
+    """Analyse the movement of every person in a result with world coordinates.
 
-    Args:
-        table: A result with world coordinates.
-        groups: Names of the groups of metrics to compute, from `GROUPS`.
-        inputs: Inputs of RULA and REBA that a camera cannot observe.
-        movement: Name of the repeated movement; empty finds a name.
-        norms: Angles of other people over the gait cycle, to show beside the curves.
-
-    Returns:
-        Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
+    `inputs` are those of RULA and REBA that a camera cannot observe, `norms` angles of other people over the gait
+    cycle. An empty `movement` finds the name of the repeated one. Returns metrics with 95 % intervals, events, curves,
+    series, and the groups that were not computed with the reason.
 
     Raises:
-        UsageError: If the result has no world coordinates, or a group is unknown.
+        UsageError: If the result has no world coordinates, or a group is not in `GROUPS`.
     """
     if unknown := sorted(set(groups) - set(GROUPS)):
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")

@@ -46,16 +46,10 @@ def vertical_and_contacts(table: Recording, rows: I64) -> tuple[F64, F32] | tupl
 
 
 def world_feet(table: Recording, *, level: bool) -> tuple[F64, F64] | None:
-    """Return the heels and toes in all N rows of a result.
+    """Return the heels and toes in all N rows of a result, in the camera frame of each row's image and in the world.
 
-    Args:
-        table: The result, with one row per person and frame.
-        level: Whether to rotate feet in contact towards the horizontal.
-
-    Returns:
-        Two arrays (N, 2, 2, 3) m, in the camera frame of each row's image and in world coordinates. The axes are row,
-        foot (left, right), point (heel, toe) and x, y, z. None if the result has no world coordinates or its 2D
-        skeleton has no heels and toes.
+    Both are (N, 2, 2, 3) m: row, foot (left, right), point (heel, toe). With `level`, feet in contact are rotated
+    towards the horizontal. None without world coordinates, or without heels and toes in the 2D skeleton.
     """
     rows = np.arange(len(table.id))
     seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)

@@ -90,17 +90,11 @@ class LifterNetwork(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
-        """Lift B sequences of T frames.
+        """Lift B sequences of T frames with times (B, T) float64 s.
 
         A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
-        network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
-
-        Args:
-            times: (B, T) float64 s, times of the frames.
-            lookahead: Number of later frames that each output uses; 0 for an offline network.
-
-        Raises:
-            ValueError: If an offline network has a look-ahead.
+        network returns T - lookahead frames, of which frame t depends on frames up to t + lookahead. A look-ahead of an
+        offline network is a ValueError.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter processes the whole window at once; use a streaming lifter")

@@ -65,11 +65,7 @@ def on_time_line(rig: Rig, line: FusedTimes) -> Rig:
 
 
 def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
-    """Fuse the tracks of all people, and return their motion.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Fuse the tracks of all people, and return their motion; PoseError if the disk is full."""
     kind = motion_row(len(rig.cameras))
     with RowFile(kind, memory=MAX_ROWS_IN_MEMORY * kind.itemsize) as rows:
         kept = []

@@ -160,17 +160,9 @@ def find_scene(
     edits: Plans | None = None,
     calibrations: Calibrations | None = None,
 ) -> RigScene:
-    """Find cameras and the motion of all people, at the given scale.
+    """Find cameras and the motion of all people, at the given scale; PoseError if the cameras cannot be calibrated.
 
-    Args:
-        runs: Observations of each camera.
-        names: Names of the cameras.
-        given: What is known about the cameras.
-        edits: Edits by a user, by index of the camera.
-        calibrations: Keeps the calibration for further runs; None keeps none.
-
-    Raises:
-        PoseError: If the cameras cannot be calibrated.
+    `edits` are those of a user by index of the camera; `calibrations` are kept for further runs.
     """
     initial_cameras = (
         [ViewCamera.of(first_run.camera) for first_run in runs] if given.cameras is None else list(given.cameras)

@@ -43,16 +43,9 @@ class Recording:
     def of(
         cls, results: Iterable[FrameResult], info: RunInfo, folder: Path | None = None, *, complete: bool = True
     ) -> "Recording":
-        """Collect the results of all frames of a run.
+        """Collect the results of all frames of a run, in order, in unnamed files in a folder; PoseError if it is full.
 
-        Args:
-            results: Results of all frames, in order.
-            info: Metadata of the run.
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
-            complete: Whether these are all frames of the source.
-
-        Raises:
-            PoseError: If the disk is full.
+        `complete` tells whether these are all frames of the source.
         """
         files = ColumnFiles((folder or Path(tempfile.gettempdir())) / RESULT_NPZ, info)
         try:

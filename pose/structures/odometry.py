@@ -24,14 +24,9 @@ class Odometry:
     def of(cls, times: F64, positions: F64, quaternions: F64, opengl: bool = False) -> "Odometry":
         """Make the path of a world with y against gravity.
 
-        Args:
-            times: (N,) s.
-            positions: (N, 3) m.
-            quaternions: (N, 4), x, y, z, w.
-            opengl: Whether the axes of the camera are those of OpenGL and ARKit: x right, y up, z backward.
-
-        Raises:
-            ValueError: If numbers are not finite, times do not increase, or a quaternion has no length near 1.
+        Times are (N,) s, positions (N, 3) m, quaternions (N, 4) x, y, z, w. `opengl`: the axes of the camera are those
+        of OpenGL and ARKit, x right, y up, z backward. Values that are not finite, times that do not increase, and
+        quaternions without a length near 1 are a ValueError.
         """
         if not all(np.isfinite(values).all() for values in (times, positions, quaternions)):
             raise ValueError("poses of the camera must be finite")

@@ -184,16 +184,10 @@ def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
 
 
 def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
+    """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to those of Human3.6M-17.
 
     A derived joint is the mean of its source joints. Its score is the minimum of their scores, so it counts as seen
-    only if all source joints are seen. Units and coordinate frame are those of the input.
-
-    Returns:
-        Keypoints (..., 17, 2 or 3) and scores (..., 17).
-
-    Raises:
-        ValueError: If J does not match the skeleton.
+    only if all source joints are seen. Units and frame are those of the input; another J is a ValueError.
     """
     if keypoints.shape[-2] != len(skeleton) or scores.shape[-1] != len(skeleton):
         raise ValueError(

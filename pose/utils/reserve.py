@@ -12,11 +12,7 @@ class Reserve:
     """A placeholder file that occupies disk space until `release` frees it."""
 
     def __init__(self, path: Path) -> None:
-        """Create the placeholder file and reserve 256 KiB.
-
-        Raises:
-            OSError: If there is not enough disk space.
-        """
+        """Create the placeholder file and reserve 256 KiB; OSError if there is not enough disk space."""
         self._path = path
         self._size = 0
         self._file = path.open("wb", buffering=0)
@@ -27,11 +23,7 @@ class Reserve:
             raise
 
     def grow_to(self, size: int) -> None:
-        """Reserve at least `size` bytes in total.
-
-        Raises:
-            OSError: If there is not enough disk space.
-        """
+        """Reserve at least `size` bytes in total; OSError if there is not enough disk space."""
         while self._size < size:
             step = max(STEP_BYTES, self._size // 4)
             try:

@@ -48,11 +48,7 @@ class Target:
     stream: int | None = None  # number of the video stream, from 0 and without covers; None for the largest
 
     def open(self) -> "InputContainer":
-        """Open the container.
-
-        Raises:
-            PoseError: If it cannot be opened; the message is one line with the reason.
-        """
+        """Open the container; PoseError if it cannot be opened; the message is one line with the reason."""
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None

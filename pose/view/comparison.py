@@ -35,11 +35,7 @@ def _draw(picture: U8, points: F32, color: tuple[int, int, int], width: int) -> 
 
 
 def save_picture(picture: U8, path: Path) -> None:
-    """Write an RGB image as PNG.
-
-    Raises:
-        PoseError: If the folder cannot be written.
-    """
+    """Write an RGB image as PNG; PoseError if the folder cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
     write_whole(path, data.tobytes())

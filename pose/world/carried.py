@@ -173,12 +173,9 @@ class RunData:
 def carry(decision: Decision, run: RunData, steps: Steps) -> Decision:
     """Estimate the translation of a camera that may be carried, and return the decision with its path in metres.
 
-    Without a reliable reconstruction, the decision is returned with the reason in `translation`, and otherwise
-    unchanged.
-
-    Args:
-        decision: Decision from the background alone; its `measured` path must not be None.
-        steps: Steps to run for the people who give the scale, and known properties of camera and people.
+    `decision` is that from the background alone, whose `measured` path must not be None. Without a reliable
+    reconstruction, it is returned with the reason in `translation`, and otherwise unchanged. `steps` are run for the
+    people who give the scale.
     """
     assert decision.measured is not None
     found = _travel(run, decision.measured, steps)

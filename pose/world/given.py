@@ -38,17 +38,9 @@ def check_id(person: object, name: str = "keypoints") -> None:
 
 
 def checked_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """Return the direction (3,) opposite to gravity in the camera frame (x right, y down, z forward).
+    """Return the direction (3,) opposite to gravity in the camera frame, if pitch or roll are given.
 
-    Args:
-        pitch: Pitch of the camera, degrees, positive if it looks up; None for 0.
-        roll: Clockwise roll of the camera, degrees; None for 0.
-
-    Returns:
-        The unit vector; None if both angles are None.
-
-    Raises:
-        UsageError: If an angle is not a number in its range.
+    Pitch is positive if the camera looks up, roll is clockwise, both in degrees; a value out of range is a UsageError.
     """
     if pitch is None and roll is None:
         return None

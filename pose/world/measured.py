@@ -147,14 +147,7 @@ class Measured:
 
 
 def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera, times: F64 | None = None) -> Measured:
-    """Measure the people of a run in depth images.
-
-    Args:
-        results: Results of the frames in camera coordinates.
-        depth: Depth images.
-        camera: Camera of the results.
-        times: (F,) s of all results, for the path of the device, if it has one; None ignores it.
-    """
+    """Measure the people of a run in depth images; `times` (F,) s are for the path of the device, if it has one."""
     path, device_up = None, None
     if depth.odometry is not None and times is not None and len(times):
         path, device_up = device_path(depth.odometry, times)

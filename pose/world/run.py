@@ -72,13 +72,10 @@ class PlacedRun:
         join: bool = True,
         folder: Path | None = None,
     ) -> None:
-        """Estimate the world and transform all people to it.
+        """Estimate the world and transform all people to it, in unnamed temporary files in `folder`.
 
-        Args:
-            results: Frames in order; must be iterable more than once, such as a list.
-            steps: Steps to run, and known properties of camera and people; None runs all steps.
-            join: Whether to join tracks of one person, and leave out tracks that show no person (`pose.world.tracks`).
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        `results` are frames in order that can be iterated more than once. `join` joins tracks of one person, and leaves
+        out tracks that show no person (`pose.world.tracks`).
         """
         self._results = results
         self._steps = steps or Steps()

@@ -44,18 +44,11 @@ class Capabilities:
 
 
 def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """Compute the cosine and sine of every frame's rotary angles, with time in seconds as the position.
+    """Compute the cosine and sine, (B, T, head_dim/2) each, of every frame's rotary angles, from times in seconds.
 
     Rotary embeddings: Su et al., 2021. The head_dim/2 frequencies are evenly spaced in logarithm from 0.1 Hz to 10 Hz.
-    The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved.
-
-    Args:
-        times_BT: (B, T) seconds from any origin, float64, so that the angles stay exact to 1e-7 rad for a month.
-        head_dim: Number of features of one head.
-        dtype: Type of the results.
-
-    Returns:
-        Two (B, T, head_dim/2) tensors: the cosines and the sines.
+    The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved. Times
+    are float64 from any origin, so that the angles stay exact to 1e-7 rad for a month.
     """
     # No torch.logspace: exporters compute it in single precision, an error that grows with the time.
     steps, ratio = max(head_dim // 2 - 1, 1), FASTEST_HZ / SLOWEST_HZ
@@ -82,23 +75,12 @@ class Context:
     def from_times(
         cls, times_BT: Tensor, head_dim: int, valid_BT: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> "Context":
-        """Build a context with rotary phases.
-
-        Args:
-            times_BT: (B, T) seconds, float64.
-            head_dim: Number of features of one head.
-            valid_BT: (B, T) bool, False for invalid frames; None if all frames are valid.
-            dtype: Type of the rotary phases.
-        """
+        """Build a context with rotary phases from times (B, T) s and, if some frames are invalid, (B, T) bool."""
         return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT, times_BT)
 
     @property
     def seconds(self) -> Tensor:
-        """Frame times (B, T), float64 s.
-
-        Raises:
-            ValueError: If the context was built without times.
-        """
+        """Frame times (B, T), float64 s; ValueError if the context was built without times."""
         if self.times is None:
             raise ValueError("this attention needs frame times: create its context with Context.from_times")
         return self.times
@@ -159,17 +141,7 @@ class KVCache(NamedTuple):
         *,
         value_dim: int | None = None,
     ) -> "KVCache":
-        """Create an empty cache.
-
-        Args:
-            batch: Number of streams.
-            heads: Number of heads.
-            slots: Number of slots S.
-            head_dim: Width of keys, and of values unless `value_dim` is given.
-            device: Device of the tensors.
-            dtype: Type of keys and values.
-            value_dim: Width of values.
-        """
+        """Create an empty cache of `batch` streams; values have the width of keys unless `value_dim` is given."""
         return cls(
             torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
             torch.zeros(batch, heads, slots, value_dim or head_dim, device=device, dtype=dtype),
@@ -178,13 +150,9 @@ class KVCache(NamedTuple):
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
-        """Return a cache with one more frame, which replaces the oldest frame that is not pinned.
+        """Return a cache with one more frame, which replaces the oldest one after the first `pinned`.
 
-        Args:
-            k_BH1K: Keys of the new frame.
-            v_BH1K: Values of the new frame.
-            valid_B1: False if the new frame is invalid, so that its slot counts as empty; None if it is valid.
-            pinned: Number of first frames that are never replaced.
+        The slot of a frame with `valid_B1` False counts as empty.
         """
         slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
@@ -267,12 +235,9 @@ class Attention(nn.Module):
         return [build(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """Mix the tokens (B, T, D) over time.
+        """Mix the tokens (B, T, D) over time; ValueError if the sequence is longer than the mechanism allows.
 
         The content of invalid frames, NaN included, has no effect. Their output is 0.
-
-        Raises:
-            ValueError: If the sequence is longer than the mechanism allows.
         """
         limit = self.capabilities.max_length
         if limit is not None and x_BTD.shape[1] > limit:
@@ -306,15 +271,9 @@ class Attention(nn.Module):
         return self.empty_cache(batch, device, dtype)
 
     def step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the next frame of every stream. The given cache is not modified.
+        """Process the next frame (B, 1, D) of every stream, with a context of T = 1.
 
-        Args:
-            x_B1D: Tokens of the new frame, (B, 1, D).
-            context: Context with T = 1.
-            cache: State of the streams.
-
-        Returns:
-            The output for the new frame (B, 1, D), equal to that of the causal `forward`, and the new cache.
+        Returns the output, equal to that of the causal `forward`, and the new cache; the given one is not modified.
         """
         if context.valid is None:
             return self.mix_step(x_B1D, context, cache)

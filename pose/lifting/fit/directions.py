@@ -90,11 +90,7 @@ class TakesDirections(Protocol):
 
 
 def give_directions(stage: LifterStage, directions: Mapping[int, BoneDirections]) -> None:
-    """Make a stage fit measured directions.
-
-    Raises:
-        UsageError: If the stage cannot, because it streams.
-    """
+    """Make a stage fit measured directions; UsageError if the stage cannot, because it streams."""
     if not isinstance(stage, TakesDirections):
         raise UsageError("imu: needs an offline lifter; leave out --lifter and --lookahead")
     stage.take_directions(directions)

@@ -54,13 +54,10 @@ class ForecasterNetwork(nn.Module):
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Return displacements (B, Q, 51) m and calibrated sigma (B, Q, 17) m.
+        """Return displacements (B, Q, 51) m and calibrated sigma (B, Q, 17) m for inputs (B, K, F) and times (B, Q) s.
 
-        In sigma the pelvis comes first, in the displacements it comes last.
-
-        Args:
-            past: (B, K, F) network inputs, F features at K ages.
-            ahead: (B, Q) times after the last frame, s; times beyond the last of `HORIZONS` (1 s) are clamped to it.
+        In sigma the pelvis comes first, in the displacements last. Times beyond the last of `HORIZONS` (1 s) are
+        clamped.
         """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
         predicted = self.at(past, ahead)

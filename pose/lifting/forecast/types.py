@@ -21,11 +21,7 @@ MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The past of P people, newest frame last.
-
-    Raises:
-        ValueError: If shapes, times or values are invalid.
-    """
+    """The past of P people, newest frame last; ValueError if shapes, times or values are invalid."""
 
     joints: F32  # (P, T, 17, 3) m, relative to the pelvis
     root: F32  # (P, T, 3) m, position of the pelvis

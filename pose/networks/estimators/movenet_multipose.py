@@ -16,9 +16,5 @@ class MoveNetMultiPose(WholeImageEstimator):
     name = "movenet-multipose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the weights cannot be loaded.
-        """
+        """Load the network; PoseError if the weights cannot be loaded."""
         super().__init__(MultiPoseNetwork(locate(GRAPH), model, options))

@@ -75,15 +75,10 @@ class CachedRun:
         stop: threading.Event | None = None,
         journal: Path | None = None,
     ) -> None:
-        """Look the results up.
+        """Look the results up; without a cache everything is computed.
 
-        Args:
-            pipeline: The pipeline.
-            source: The source.
-            cache: Cache of results; None computes everything.
-            stop: Event that ends the run early when it is set.
-            journal: File in which an interrupted run keeps what its networks found, and from which it continues. Used
-                with a cache, to whose entry the results move.
+        `journal` is the file in which an interrupted run keeps what its networks found, and from which it continues.
+        Used with a cache, to whose entry the results move.
         """
         self._pipeline, self._source, self._cache, self._journal = pipeline, source, cache, journal
         self._stop = stop or threading.Event()
@@ -133,13 +128,9 @@ class CachedRun:
     def edited(
         self, stored: ResultStore, change: Callable[[People], People] | None, sides: Sequence[GivenSides]
     ) -> Iterator[FrameResult]:
-        """Yield the frames of `observed` after a change of their 2D.
+        """Yield the frames of `observed` after a change of their 2D, or with None of nothing but the sides.
 
-        Args:
-            stored: All frames, as returned by `observed`.
-            change: Function that returns the people of a frame without those that were interpolated between samples;
-                None changes nothing, and keeps the 3D that is known.
-            sides: Sides of limbs that a user gives.
+        `change` returns the people of a frame without those that were interpolated between samples.
         """
         if change is None and not sides and self.found != "people":
             return iter(stored)

@@ -120,14 +120,9 @@ NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
 def select_lines(
     found: Sequence[tuple[float, F32]], times: F64, begins: Sequence[float], moves: bool, camera: Camera
 ) -> tuple[FrameLines, ...]:
-    """Return the lines of the frames that count, from all frames with line segments.
+    """Return the lines of the frames that count, from line segments `found`: times in s and ends (L, 2, 2) px.
 
-    Args:
-        found: Time in s of each frame with line segments, and their ends (L, 2, 2) px.
-        times: (F,) s of all frames.
-        begins: Start of each scene, s.
-        moves: Whether the camera moves; a static one sees the same lines again and again.
-        camera: Camera of the frames.
+    `begins` are the starts of the scenes in s. A camera that does not move sees the same lines again and again.
     """
     chosen, coming = list[tuple[float, F32]](), list(reversed(_wanted_times(times, begins, moves)))
     for time, ends in found:

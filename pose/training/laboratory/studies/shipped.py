@@ -219,13 +219,7 @@ def _network(lifter: str) -> LifterNetwork:
 def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Iterator[LiftBatch]:
     """Yield the first `sixteenths` of every 16 sequences of the validation subjects, cut to `frames` frames.
 
-    Sequences shorter than `frames` are left out.
-
-    Args:
-        setup: Inputs of the trial, with the motion data.
-        condition: Kind of 2D input: "gt" (exact) or "detector".
-        frames: Number of frames of a sequence.
-        sixteenths: Number of sequences to keep of every 16.
+    Shorter sequences are left out. The 2D, `condition`, is "gt" (exact) or "detector".
     """
     # Clips are cut into equal pieces. Pieces of up to twice the length stay long enough.
     for batch in setup.motion().evaluation("validation", condition, 2 * frames):
