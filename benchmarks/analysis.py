@@ -32,7 +32,7 @@ from pose.structures.refine import lengths_of
 from pose.structures.types import F64
 from pose.world.clean import Steps, clean
 from pose.world.height import stature
-from pose.world.person import person_of
+from pose.world.work import person_of
 
 FPS = 30.0
 WITHIN_S = 0.2

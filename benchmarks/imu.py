@@ -11,8 +11,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from pose_datasets.definitions import CANONICAL
-from pose_datasets.filming import FilmConfig, film
+from pose_datasets.filming import CANONICAL, FilmConfig, film
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 

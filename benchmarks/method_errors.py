@@ -28,7 +28,7 @@ from pose_datasets.snu import load_snu
 
 from benchmarks.analysis import _even, gait_trials, seen_again, ui_prmd_recordings
 from benchmarks.world import fixed_views
-from pose.analysis.body_angles import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
+from pose.analysis.curves import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
 from pose.analysis.exercise import JUMP_FIELDS, repetition_metrics
 from pose.analysis.jumps import find_jumps
 from pose.analysis.metrics import METRIC_ERRORS, NORMAL_95, RELATIVE, _metric_errors, method_sd
@@ -44,7 +44,7 @@ from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.world.clean import Steps, clean
 from pose.world.height import stature
-from pose.world.person import person_of
+from pose.world.work import person_of
 
 HELD_OUT = ("HC038A", "HC044A", "HC055A", "uiprmd-s09", "uiprmd-s10", "16")
 JUMPERS = ("16", "snu-woody")  # the lifter was not trained on them

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pose_datasets import mocap
-from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
+from pose_datasets.filming import observed_joints
 from pose_datasets.sampling import interpolate, resample
 
 from benchmarks.network_errors import NETWORKS, Library
@@ -32,10 +32,10 @@ from pose.errors import PoseError
 from pose.lifting.load import load_lifter
 from pose.lifting.offline import OfflineLifter
 from pose.multiview.calibrate import Known
-from pose.multiview.collect import collect_tracks
 from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
+from pose.multiview.stored import collect_tracks
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.structures.assignment import best_pairs
 from pose.structures.camera import Camera

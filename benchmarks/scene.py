@@ -22,9 +22,8 @@ from pathlib import Path
 import numpy as np
 from pose_datasets import rotations
 from pose_datasets.bodies import HEAD, BodyConfig, assemble, random_proportions, to_bones
-from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
-from pose_datasets.filming import project_batch
+from pose_datasets.filming import observed_joints, project_batch
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 
@@ -40,9 +39,8 @@ from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.world.clean import Steps, clean
 from pose.world.height import scaled_stature, stature
 from pose.world.live import LiveWorld
-from pose.world.person import Person, person_of
-from pose.world.scene.lines import FrameLines
-from pose.world.scene.segments import find_segments
+from pose.world.scene.lines import FrameLines, find_segments
+from pose.world.work import Person, person_of
 
 STANDING, PARTIAL, SEATED, RAISED = "standing", "partial", "seated", "raised"
 FPS, SECONDS = 15.0, 4.0

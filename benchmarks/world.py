@@ -30,9 +30,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pose_datasets import rotations
-from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
-from pose_datasets.filming import project_batch, random_lenses
+from pose_datasets.filming import observed_joints, project_batch, random_lenses
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 from pose_datasets.vectors import unit
@@ -51,7 +50,7 @@ from pose.world.contacts import ANKLE_HEIGHT, ankle_speeds, ground_below
 from pose.world.frame import World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.height import stature
-from pose.world.person import Person, person_of
+from pose.world.work import Person, person_of
 
 Points = NDArray[np.floating]
 

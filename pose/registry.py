@@ -137,25 +137,25 @@ def _mmpose(weight: Path, options: StageOptions) -> Estimator:
 
 
 def _yolo_pose_on_crops(weight: Path, options: StageOptions) -> Estimator:
-    from pose.networks.estimators.yolo_pose import YoloPose
+    from pose.networks.estimators.whole_image import YoloPose
 
     return YoloPose(model=weight, options=replace(options, score=None, size=None))
 
 
 def _yolo_pose(weight: Path, options: StageOptions) -> OnePass:
-    from pose.networks.estimators.yolo_pose import YoloPose
+    from pose.networks.estimators.whole_image import YoloPose
 
     return YoloPose(model=weight, options=options)
 
 
 def _multipose_on_crops(weight: Path, options: StageOptions) -> Estimator:
-    from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+    from pose.networks.estimators.whole_image import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=replace(options, score=None, size=None))
 
 
 def _multipose(weight: Path, options: StageOptions) -> OnePass:
-    from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+    from pose.networks.estimators.whole_image import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=options)
 
@@ -244,7 +244,7 @@ def _is_own(model: str | None) -> bool:
 
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
     """Build a stage with custom weights and run it once, since unsuitable networks mostly fail at run time."""
-    from pose.tracking.warm_up import try_once
+    from pose.tracking.networks import try_once
     from pose.utils.native_stderr import silenced
 
     try:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pose.results.recorded import RecordedRun
     from pose.results.run import FindWorn
     from pose.structures.types import FrameResult
-    from pose.utils.times import StageTimes
+    from pose.utils.progress import StageTimes
     from pose.video import Source
     from pose.video.depth_video import DepthVideo
 

@@ -24,9 +24,9 @@ from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_arrays, write_arrays
 from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
+from pose_datasets.catalogue import PREPARED_FOLDER, Log, Preparation
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
-from pose_datasets.uses import PREPARED_FOLDER, Log, Preparation
 
 Table = dict[str, Array]
 

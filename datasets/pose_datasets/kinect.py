@@ -19,8 +19,8 @@ from pose.structures.types import F32, F64
 from pose.utils.archives import open_archive, open_arrays, write_arrays
 from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
+from pose_datasets.catalogue import Log, Preparation
 from pose_datasets.mocap import Clip, load_clips
-from pose_datasets.uses import Log, Preparation
 
 MIN_CORRELATION = 0.9
 MIN_FRAMES = 20

@@ -18,8 +18,8 @@ from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.bodies import to_bones
+from pose_datasets.catalogue import CLIPS_FILE, Log, Preparation
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
-from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 # Split by body: no body of one part is in another. CMU subjects 06, 07, 12, 13, 60 and 94 have recordings on one common

@@ -21,7 +21,7 @@ from pose.structures.types import F32, F64, Array
 from pose.training.evaluation.metrics import frames_with_truth
 from pose.utils.archives import open_arrays
 from pose.utils.options import REQUIRED, option
-from pose_datasets.uses import EvaluationTask, LabelledEvaluation, make_benchmark
+from pose_datasets.catalogue import EvaluationTask, LabelledEvaluation, make_benchmark
 
 # Maximum difference of time stamps of the same frames in files of different programs, s.
 _MAX_TIME_DIFFERENCE_S = 2e-3

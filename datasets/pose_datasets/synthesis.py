@@ -15,8 +15,7 @@ from pose.structures.sequences import LiftBatch
 from pose.structures.types import F32, F64
 from pose_datasets import bodies, poses, postures
 from pose_datasets.bodies import BodyConfig
-from pose_datasets.definitions import CANONICAL
-from pose_datasets.filming import FilmConfig, film
+from pose_datasets.filming import CANONICAL, FilmConfig, film
 from pose_datasets.mocap import Clip
 from pose_datasets.poses import PoseConfig
 from pose_datasets.postures import PostureConfig

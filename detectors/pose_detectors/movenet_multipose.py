@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+from pose.networks.estimators.whole_image import MoveNetMultiPose
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.structures.types import U8, Boxes
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pose.errors import UsageError
-from pose.lifting.repair.sides import mirrored_orders
+from pose.lifting.repair.person import mirrored_orders
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import get_skeleton
 from pose.structures.stages import LifterStage

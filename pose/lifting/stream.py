@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.lifting.format import TYPICAL_STEP
-from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
+from pose.lifting.pending import PendingFrame, PersonFrame, RecentFrames, Refinements, take_finished
 from pose.lifting.predict import Lifter
-from pose.lifting.refined import RecentFrames, Refinements
 from pose.lifting.repair.person import PersonRepair
 from pose.lifting.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.structures.camera import Camera

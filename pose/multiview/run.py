@@ -13,10 +13,10 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
-from pose.multiview.collect import collect_tracks
 from pose.multiview.fitting import Calibrations
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
+from pose.multiview.stored import collect_tracks
 from pose.multiview.types import ViewTrack
 from pose.multiview.videos import camera_names
 from pose.results import RunInfo

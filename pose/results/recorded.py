@@ -18,7 +18,7 @@ from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
 from pose.structures.result_store import ResultStore
 from pose.structures.types import F64, FrameResult
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.columns import ColumnSet, column
-from pose.structures.wholebody import HANDS
+from pose.structures.skeletons import HANDS
 
 F32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TypeVar
 
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 Item = TypeVar("Item")
 

@@ -22,8 +22,14 @@ from pose.structures.skeletons import Skeleton
 from pose.structures.types import F64, Frame, FrameResult
 from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.structure import has_colmap, reconstruct
-from pose.world.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
+from pose.world.camera_motion.structure import (
+    choose_keys,
+    has_colmap,
+    key_images,
+    reconstruct,
+    scaled_matrix,
+    with_translation,
+)
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.clean import Steps, prepare
 from pose.world.gravity import ANKLES, BodyMotion, body_up

@@ -29,7 +29,6 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import ANKLE_HEIGHT, find_contacts, ground_below
-from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
@@ -39,10 +38,9 @@ from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
-from pose.world.person import Person
 from pose.world.rules import DEPTH, FLOOR, GAPS, TRIM
 from pose.world.scene.lines import FrameLines, evidence_from
-from pose.world.work import Work, distance_scale, resized
+from pose.world.work import Cutoffs, Person, Work, all_at, distance_scale, find_cutoffs, resized, smooth_person
 
 _UP = np.array([0.0, 1.0, 0.0])
 

@@ -13,9 +13,8 @@ from pose.structures.skeletons import COCO17
 from pose.structures.types import NO_LINK, Background, People
 from pose.world.camera_motion.path import static_path
 from pose.world.frame import rotation_of, up_of
-from pose.world.scene.lines import FrameLines, evidence_from, select_lines
+from pose.world.scene.lines import FrameLines, SegmentFinder, evidence_from, find_segments, select_lines
 from pose.world.scene.model import FOCAL_SIGMA
-from pose.world.scene.segments import SegmentFinder, find_segments
 from pose.world.scene.solve import solve
 
 SIZE, HEIGHT = (1280, 720), 1.6

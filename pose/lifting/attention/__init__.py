@@ -18,7 +18,7 @@ from pose.lifting.attention.linformer import LinformerAttention
 from pose.lifting.attention.local import LocalAttention
 from pose.lifting.attention.shared_maps import share_maps
 from pose.lifting.attention.softmax import SoftmaxAttention
-from pose.utils.plugins import load_plugins
+from pose.utils.presets import load_plugins
 
 __all__ = [
     "ATTENTIONS",

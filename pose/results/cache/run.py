@@ -19,8 +19,8 @@ from pose.structures.result_store import Place, ResultStore, part_types
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import FrameResult, People
 from pose.utils.json_values import check_type
+from pose.utils.progress import StageTimes
 from pose.utils.row_file import Rows
-from pose.utils.times import StageTimes
 from pose.video import Source
 
 

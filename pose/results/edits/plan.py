@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.lifting.repair.sides import LIMB_NAMES as SIDE_NAMES
+from pose.lifting.repair.person import LIMB_NAMES as SIDE_NAMES
 from pose.lifting.repair.swaps import LIMBS
 from pose.lifting.sides import GivenSides
 from pose.results.edits.files import to_json
