@@ -67,12 +67,7 @@ def laboratory(subject: str) -> str:
 
 
 def bodies_in_several_parts(clips: list[Clip]) -> list[tuple[str, str]]:
-    """Return pairs of subjects that are in different parts of the data but have the same bone lengths.
-
-    Args:
-        clips: Clips of skeletons with rigid limbs, with limb lengths as recorded (`load_source` with `calibrated`
-            False).
-    """
+    """Return pairs of subjects in different parts with equal bone lengths, of clips that are not calibrated."""
     tables = {clip.subject: np.empty((0, len(_RIGID))) for clip in clips}
     for clip in clips:
         tables[clip.subject] = np.vstack([tables[clip.subject], _bone_lengths(clip)])

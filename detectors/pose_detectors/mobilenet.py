@@ -26,10 +26,7 @@ SCORE_THRESHOLD = 0.5
 
 
 class MobileNetDetector:
-    """Person detector with TensorFlow's quantised SSD MobileNet v1, on the CPU.
-
-    The network finds at most ten objects in an image.
-    """
+    """Person detector with TensorFlow's quantised SSD MobileNet v1, on the CPU, for at most ten objects."""
 
     name = "mobilenet"
 

@@ -65,10 +65,7 @@ class Lifter(ABC):
         """Return outputs (T - lookahead, 71), see `split_outputs`, of sequences of equal length T."""
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Return, for each window, the mean (T, 71) of the outputs for it and for its mirror image.
-
-        Only offline networks are supported.
-        """
+        """Return the mean (T, 71) of an offline network's outputs for each window and its mirror image."""
         outputs = self.forward([*windows, *map(mirror_observations, windows)])
         plain, mirrored = outputs[: len(windows)], outputs[len(windows) :]
         return [mirror_mean(one, other) for one, other in zip(plain, mirrored, strict=True)]

@@ -11,10 +11,7 @@ from pose.structures.types import FrameResult, People
 
 
 class StraightLifter:
-    """Lifter stage that lifts keypoints without the distortion of the lens, and returns them with it.
-
-    Follows `pose.structures.stages.LifterStage` and `Refining`.
-    """
+    """Lifter stage that lifts keypoints without the lens distortion, and returns them with it (`Refining`)."""
 
     def __init__(self, stage: LifterStage, camera: Camera) -> None:
         """Wrap a stage that lifts the people of a camera without distortion."""

@@ -55,10 +55,7 @@ class LiteRTModel:
         return self._input()
 
     def run(self) -> list[Array]:
-        """Run the network and return its outputs, which are valid until the next run.
-
-        Keep no reference to them during `run`.
-        """
+        """Run the network and return its outputs, which are valid until the next run."""
         self._interpreter.invoke()
         return [output() for output in self._outputs]
 

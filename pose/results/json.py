@@ -30,18 +30,10 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
 class JsonWriter(WriterContext):
-    """A writer of `poses.json` that implements `ResultWriter`.
-
-    The file is a valid JSON document after every write; until `close` it is marked as incomplete.
-    """
+    """A `ResultWriter` of `poses.json`, a valid document after every write, marked as incomplete until `close`."""
 
     def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
-        """Open the file and write the header.
-
-        Args:
-            part: Path of the incomplete file; default is a hidden file beside `path`.
-            spare: Bytes by which the header may grow later (`write_head`).
-        """
+        """Open a hidden file, or `part`, and write the header with `spare` bytes by which `write_head` may grow it."""
         self._frames = 0
         self._doubtful = frozenset(info.doubtful)
         head = _head(info)

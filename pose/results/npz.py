@@ -62,10 +62,7 @@ class NpzWriter(WriterContext):
         self._columns.write(result)
 
     def finish(self, complete: bool = True) -> None:
-        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
-
-        After an error nothing more can be written.
-        """
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted."""
         if not self._open or self._finished is not None:
             return
         file = WholeFile(self._path)

@@ -52,10 +52,7 @@ class ResultFiles(WriterContext):
             raise
 
     def finish(self, complete: bool = True) -> None:
-        """Complete all files under temporary names; `complete=False` marks the run as interrupted.
-
-        After an error, all files are deleted.
-        """
+        """Complete all files under temporary names, or as interrupted; after an error, all are deleted."""
         try:
             for writer in self._writers:
                 writer.finish(complete)

@@ -62,12 +62,7 @@ FindWorn = Callable[[FirstRun], WornSensors]  # finds what the sensors measure
 
 
 def with_hidden(people: Callable[[], Iterator[People]], worn: WornSensors) -> Iterator[People]:
-    """Yield the sampled people of all frames; the wearer of the sensors has one id, and a row where it is hidden.
-
-    Args:
-        people: Function that returns an iterator over all frames.
-        worn: The sensors.
-    """
+    """Yield the sampled people of all frames; the wearer of the sensors has one id, and a row where it is hidden."""
     wearer, seen = worn.people[0], list[tuple[float, F32]]()
     for frame in people():
         rows = np.flatnonzero(np.isin(frame.ids, worn.people) & ~frame.interpolated)

@@ -36,10 +36,7 @@ def print_warning(message: str) -> None:
 
 
 class WrittenFiles:
-    """Record of the files that this program wrote to one folder.
-
-    Without a valid record, all files of the folder count as the user's.
-    """
+    """Record of the files that this program wrote to one folder; without a valid one, all count as the user's."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = print_warning) -> None:
         """Read the record of a folder."""
@@ -62,10 +59,7 @@ class WrittenFiles:
             return False
 
     def expect(self, path: Path, name: str) -> None:
-        """Announce that the file `path` will be renamed to `name`.
-
-        Until `confirm` is called, `owns` accepts both the old and the new content under `name`.
-        """
+        """Announce that `path` will be renamed to `name`; until `confirm`, `owns` accepts old and new content."""
         with file_errors(path):
             sha256 = _sha256(path)
         self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
@@ -109,10 +103,7 @@ class WrittenFiles:
             self._hashes.pop(path.name, None)
 
     def save(self) -> None:
-        """Write the record of all files that still exist.
-
-        If the record cannot be written, nothing is raised; files that it lacks count as the user's and are kept.
-        """
+        """Write the record of all files that still exist; if it fails, files that it lacks count as the user's."""
         existing = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
         self._write(existing)
 

@@ -140,11 +140,7 @@ class Corrections:
         )
 
     def with_contacts(self, person: int, times: F64, contacts: Flags, probability: F64) -> Flags:
-        """Apply the contacts of a person at times (T,) to `contacts` and `probability`, (T, 2) each, in place.
-
-        Returns:
-            (T, 2) where the contacts are given.
-        """
+        """Apply a person's contacts at times (T,) to `contacts` and `probability` (T, 2) in place; return where."""
         given = np.zeros(contacts.shape, bool)
         for one in self.contacts:
             if one.person == person:

@@ -33,11 +33,7 @@ def are_imus(paths: Sequence[Path]) -> bool:
 
 
 def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
-    """Return the arrays of the output file of a recording, and a line that describes it.
-
-    Without a height, 1.7 m are assumed; without a heading (degrees from the earth's x axis to its y axis) it is
-    estimated.
-    """
+    """Return the arrays of a recording's output file, and a line on it; default: 1.7 m, and an estimated heading."""
     import numpy as np
 
     from pose.body.imu import read_imus, solve_imus

@@ -97,13 +97,7 @@ def _motion_capture(path: Path) -> "dict[int, SensorSkeleton]":
 
 
 def sensor_arrays(skeleton: "SensorSkeleton", height: float | None, clean: bool) -> "tuple[dict[str, Array], str]":
-    """Return the arrays of the output file of a skeleton, and a line that describes it.
-
-    Args:
-        skeleton: The skeleton of one person.
-        height: Body height in m given by the user; None: none.
-        clean: Whether the network corrects a depth camera's skeleton.
-    """
+    """Return the arrays of the output file of a skeleton, and a line on it; `height` is that given by the user, m."""
     import numpy as np
 
     from pose.body.sensors.recording import SOURCES

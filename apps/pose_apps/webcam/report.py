@@ -220,10 +220,7 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """Summarise a live run in lines of text: frames, latency and memory, and one line per camera if there are several.
-
-    Without a processed frame, there is only one line.
-    """
+    """Summarise a live run in lines: frames, latency, memory, and each of several cameras; one line without frames."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"

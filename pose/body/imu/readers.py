@@ -234,10 +234,7 @@ _SIDES = (("left", ("left", "l")), ("right", ("right", "r")))
 
 
 def segment_of(name: str) -> str | None:
-    """Return the segment that the name of a sensor means, or None.
-
-    Understood are names such as "Left Lower Leg", "tibia_r_imu", "RightForeArm" and "pelvis".
-    """
+    """Return the segment that the name of a sensor, such as "tibia_r_imu" or "RightForeArm", means, or None."""
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
     parts = {*words, *(first + second for first, second in pairwise(words))}
     for segment, options in _WORDS:

@@ -73,10 +73,7 @@ class GraphModel:
 
 
 class MoveNet:
-    """Estimator of 17 joints in each region, on the CPU.
-
-    The joints of one frame determine the region for the next frame.
-    """
+    """Estimator of 17 joints in each region, which determine the region for the next frame, on the CPU."""
 
     name = "movenet"
     skeleton = COCO17

@@ -85,10 +85,7 @@ class Cache:
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
-        """Yield a new entry to write, as a context manager. Without `NewEntry.commit`, nothing is stored.
-
-        A full disk does not raise an error. Instead `problem` is set, and no entry is stored.
-        """
+        """Yield a new entry to write, stored by `NewEntry.commit`; if the disk is full, only `problem` is set."""
         assert self._work is not None, "used as a context"
         entry = NewEntry(self._work / key, key)
         try:

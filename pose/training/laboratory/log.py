@@ -90,10 +90,7 @@ def digest(records: Sequence[Record]) -> str:
 
 
 class TrialLog:
-    """Log file with the records of one experiment, in `folder`.
-
-    An interruption can leave an incomplete last line. It is ignored, and the next record replaces it.
-    """
+    """Log of one experiment's records in `folder`; an incomplete last line is ignored and replaced."""
 
     def __init__(self, folder: Path, experiment: str) -> None:
         self.path = folder / f"{experiment}.jsonl"

@@ -286,10 +286,7 @@ def _mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
-    """Training loop of pre-training on 2D poses.
-
-    Its checkpoints contain the lifter, whose blocks are trained and whose own head is not.
-    """
+    """Training loop of pre-training on 2D poses; the lifter's own head is not trained."""
 
     to_tensors = TensorBatch.of
 
