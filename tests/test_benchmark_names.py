@@ -14,7 +14,7 @@ FOLDERS = {
     "pose_detectors": "detectors",
     "benchmarks": ".",
 }
-BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+BENCHMARKS = sorted((ROOT / "benchmarks").rglob("*.py"))
 
 
 @cache
@@ -35,7 +35,7 @@ def names_of(module):
     return names
 
 
-@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_names_of_the_package_in_benchmarks_exist(path):
     tree, modules = ast.parse(path.read_text()), {}
     for node in ast.walk(tree):

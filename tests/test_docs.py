@@ -6,6 +6,8 @@ import functools
 import importlib
 import io
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,6 +18,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
+BENCHMARKS = sorted(path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py"))
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
 COMMAND = re.compile(r"(?:^|(?<=[\s`(/]))pose-(?!datasets\b)(?!detectors\b)(?!apps\b)[a-z]+(?=$|[\s`.,:;)])")
 OPTION = re.compile(r"(?<![\w-])--[a-zA-Z0-9][\w.-]*[a-zA-Z0-9]")
@@ -43,12 +46,21 @@ def code(text):
 @functools.cache
 def help_of(*words):
     """All that a command, or its subcommand, says of itself."""
-    module, function = SCRIPTS[words[0]].split(":")
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:
-        getattr(importlib.import_module(module), function)([*words[1:], "--help-all"])
+        call(*words)
     assert end.value.code == 0
     return said.getvalue()
+
+
+def call(name, *words):
+    """Run a command or a benchmark for its help text."""
+    if name in BENCHMARKS:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [name, *words, "--help"])
+            runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+    module, function = SCRIPTS[name].split(":")
+    getattr(importlib.import_module(module), function)([*words, "--help-all"])
 
 
 def options_of(*words):
@@ -56,6 +68,8 @@ def options_of(*words):
 
 
 def subcommands(command):
+    if command in BENCHMARKS:
+        return re.search(r"\{(.*?)\}", help_of(command))[1].split(",")
     return re.findall(rf"^  {command} ([a-z][\w-]*)", help_of(command).partition("\ncommands\n")[2], re.MULTILINE)
 
 
@@ -67,24 +81,18 @@ def all_options():
         known |= options_of(command)
         for name in subcommands(command):
             known |= options_of(command, name)
-    for path in (ROOT / "benchmarks").glob("*.py"):
+    for path in (ROOT / "benchmarks").rglob("*.py"):
         known |= set(OPTION.findall(path.read_text(encoding="utf-8")))
     return known
 
 
 def wrong_in(line):
     """What a line of code names that is not there: commands, subcommands, options, modules, scripts."""
-    match = COMMAND.search(line)
+    match = COMMAND.search(line) or re.search(r"\bbenchmarks\.([a-z]\w*)", line)
     if match is None:
-        script = re.search(r"python3? (?:-m )?(benchmarks[./]\w+)", line)
-        if script is None:
-            return []
-        path = ROOT / (script[1].replace(".", "/").removesuffix("/py") + ".py")
-        if not path.is_file():
-            return [f"{script[1]} is not there"]
-        return [f"{path.name} has no {option}" for option in OPTION.findall(line) if option not in path.read_text()]
-    command = match[0]
-    if command not in SCRIPTS:
+        return []
+    command = match[match.lastindex or 0]
+    if command not in (*SCRIPTS, *BENCHMARKS):
         return [f"no command {command}"]
     words = [command]
     following = line[match.end() :].strip('`")').split()
@@ -147,8 +155,9 @@ def test_python_examples_import_existing_names(name):
         ("pose-eval moon --data D", "pose-eval has no subcommand moon"),
         (".venv/bin/pose-run --video a.mp4 --colour red", "pose-run has no --colour"),
         ("pose-eval human36m --fps 3", "pose-eval human36m has no --fps"),
-        ("python -m benchmarks.nothing", "benchmarks.nothing is not there"),
-        ("python -m benchmarks.memory --nothing", "memory.py has no --nothing"),
+        ("python -m benchmarks.nothing", "no command nothing"),
+        ("python -m benchmarks.speed nothing", "speed has no subcommand nothing"),
+        ("python -m benchmarks.speed memory --nothing", "speed memory has no --nothing"),
     ],
 )
 def test_page_check_finds_wrong_names(line, complaint):

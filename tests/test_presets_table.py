@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pose_apps.support.options import PRESET_TIMES
 
-from benchmarks import people
-from benchmarks.presets import CLIPS, MARKS, Distance, difference, errors, table
-from benchmarks.two_views import JOINTS, Truth, View
+from benchmarks.common.two_views import JOINTS, Truth, View
+from benchmarks.presets import people
+from benchmarks.presets.measure import CLIPS, MARKS, Distance, difference, errors, table
 from pose.structures.skeletons import H36M17
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,7 +24,7 @@ def test_the_page_shows_the_measured_tables():
     assert REPORT["version"] == version, "run the commands of benchmarks.presets"
     assert f"{MARKS[0]}\n{table(REPORT)}\n{MARKS[1]}" in PAGE
     measured = json.loads(PEOPLE.read_text(encoding="utf-8")) if PEOPLE.exists() else None
-    assert measured is None or measured["version"] == version, "run benchmarks.people"
+    assert measured is None or measured["version"] == version, "run benchmarks.presets people"
     assert f"{people.MARKS[0]}\n{people.table(measured) if measured else ''}\n{people.MARKS[1]}" in PAGE
 
 

@@ -22,7 +22,7 @@ from pose.body.segments import MAX_GAP_S, SIDES, Motion
 from pose.structures.types import F64
 from pose.world.foot_points import ANKLE_SD
 
-METHOD_ERRORS = Path(__file__).with_name("method_errors.csv")  # by benchmarks/method_errors.py
+METHOD_ERRORS = Path(__file__).with_name("method_errors.csv")  # by benchmarks.analysis method-errors
 COLUMNS = ("error", "range", "difference")
 ANY, VIEWS = "any", ("side", "oblique", "front")  # by the angle between line of sight and sagittal plane
 SIDE_DEGREES, FRONT_DEGREES = 60.0, 30.0

@@ -85,7 +85,7 @@ def _above(value: float, thresholds: tuple[float, float]) -> str:
 GREEN, AMBER, RED = "green", "amber", "red"
 QUALITIES = (GREEN, AMBER, RED)
 NORMAL_95 = 1.96
-METRIC_ERRORS = Path(__file__).with_name("metric_errors.csv")  # by benchmarks/method_errors.py
+METRIC_ERRORS = Path(__file__).with_name("metric_errors.csv")  # by benchmarks.analysis method-errors
 RELATIVE = frozenset(
     f"{group}: {name}" for group, names in (
         ("gait", ("cadence", "speed", "stride length", "step length")), ("repetitions", ("tempo", "depth")),

@@ -1,7 +1,7 @@
 """World coordinates of a live stream while its camera does not translate."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
-from pose.world.footing import LiveFooting
 from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
+from pose.world.live_footing import LiveFooting
+from pose.world.live_ground import ShownScene
 from pose.world.measured import DepthImages, MeasuredPose, floor_normal, measure_people, scaled_matrix
 from pose.world.rules import FLOOR
 
@@ -27,6 +28,35 @@ _MOTION_TEXTS = {
     TRANSLATING: "camera moves: no world",
     UNKNOWN: "camera motion unknown: no world (--camera fixed if it is static)",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedScene:
+    """What the newest estimate of a frame says about its scene."""
+
+    world: LiveWorld  # that placed the people of the frame
+    view: View  # of the camera
+    measured: Mapping[int, MeasuredPose] | None  # see `LiveWorld.place`
+    shown: ShownScene
+
+
+class RefinedWorld:
+    """World coordinates of refined poses, in the scenes of their frames' newest estimates."""
+
+    def __init__(self) -> None:
+        self._source: LiveWorld | None = None  # that placed the newest estimate of the last frame
+        self._world: LiveWorld | None = None
+
+    def place(
+        self, result: FrameResult, skeleton: Skeleton, scene: PlacedScene | None
+    ) -> tuple[FrameResult, WorldInfo | None]:
+        """Return the refined frame and its world, as `WatchedWorld.place`, in the scene of the frame, if it has one."""
+        if scene is None:
+            return result, None
+        if self._world is None or self._source is not scene.world:
+            self._source, self._world = scene.world, scene.world.follower()
+        placed = self._world.place(result, skeleton, scene.view, scene.measured, scene.shown)
+        return placed, WorldInfo(self._world.world, self._world.heights)
 
 
 class WatchedWorld:
@@ -43,6 +73,7 @@ class WatchedWorld:
         self._tries = 0  # depth images in which the floor was searched
         self._world, self._feet = self._new_world(), LiveFooting()
         self._has_frames = False
+        self.scene: PlacedScene | None = None  # of the last frame; None without a world
 
     @property
     def has_depth(self) -> bool:
@@ -57,8 +88,10 @@ class WatchedWorld:
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Return the frame with world positions in `placed` and its world; unchanged and None without a world."""
+        self.scene, view = None, IDENTITY_VIEW
         if self._watch is None:
-            placed = self._world.place(result, skeleton, measured=self._measured(result, IDENTITY_VIEW))
+            measured = self._measured(result, view)
+            placed = self._world.place(result, skeleton, measured=measured)
         else:
             people = result.people
             view = self._watch.update(people.background, people.index, people.time, people.cut)
@@ -66,11 +99,13 @@ class WatchedWorld:
                 self._restart()
             if self._watch.state in _NO_WORLD:
                 return result, None
-            placed = self._world.place(result, skeleton, view, self._measured(result, view))
+            measured = self._measured(result, view)
+            placed = self._world.place(result, skeleton, view, measured)
             if self._feet_contradict(placed, skeleton):
                 self._has_frames = True
                 return result, None
         self._has_frames = True
+        self.scene = PlacedScene(self._world, view, measured, self._world.shown)
         return placed, WorldInfo(self._world.world, self._world.heights)
 
     def _measured(self, result: FrameResult, view: View) -> Mapping[int, MeasuredPose] | None:

@@ -17,7 +17,7 @@ from typing import Self
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
 from pose.live.ahead import PosePredictor, default_forecaster
 from pose.live.base import Loop, Subscription
-from pose.live.camera import WatchedWorld
+from pose.live.camera import RefinedWorld, WatchedWorld
 from pose.live.counter import RepetitionCounter
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
@@ -251,12 +251,13 @@ class LiveLoop(Loop):
         """Send results to all subscribers, and their refinements where available."""
         for result in results:
             captured = self._in_flight.popleft()
-            here, info, world_text, motion = len(result.people), None, "", ""
+            here, info, scene, world_text, motion = len(result.people), None, None, "", ""
             result = self._with_unique_ids(result)
             skeleton = stream.pipeline.skeleton
             if stream.world is not None:
                 result, info = stream.world.place(result, skeleton)
-                world_text, motion = stream.world.status_text(info), stream.world.motion
+                scene, motion = stream.world.scene, stream.world.motion
+                world_text = stream.world.status_text(info)
             result = self._predict_for_display(result, captured.at)
             image, done, final = captured.frame.image, monotonic(), self._refined is None
             counts = {} if self._counter is None else self._counter.add(result)
@@ -267,7 +268,8 @@ class LiveLoop(Loop):
                 subscribers = list(self._subscribers)
                 if self._refined is not None:
                     wanted_later = any(subscriber.wanted != "newest" for subscriber in subscribers)
-                    self._refined.pending.append((number, live if wanted_later else live.without_image()))
+                    kept = live if wanted_later else live.without_image()
+                    self._refined.pending.append((number, kept, scene))
             for subscriber in subscribers:
                 subscriber.deliver(number, live, refined=False)
             with self._lock:  # frames count as processed once all subscribers have them
@@ -291,17 +293,14 @@ class LiveLoop(Loop):
         if not stream.session.refines:
             self._refined = None
             return
-        if before is not None and before.stream.size == stream.size:
-            world = before.world
-        else:
-            world = self._world_of(stream.session, stream.size, None)
+        world = RefinedWorld() if before is None or before.stream.size != stream.size else before.world
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
     def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
         """See `Loop._deliver_pending`."""
         pending = [] if self._refined is None else list(self._refined.pending)
         for one in leaving:
-            for number, live in pending:
+            for number, live, _ in pending:
                 if one.wanted == "final" and number >= one.since:
                     one.mailbox.put(live)
 

@@ -37,7 +37,7 @@ HAND_PER_FOREARM = 0.108 / 0.146
 
 
 # Radius of the 68 % interval of each point in hand lengths, relative to the wrist; measured on the first half of one
-# clip of one hand (benchmarks/hands.py).
+# clip of one hand (benchmarks.cameras hands).
 SIGMA = np.array(
     [
         0,

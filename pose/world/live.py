@@ -31,7 +31,7 @@ from pose.world.depth import estimate_pelvis
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
 from pose.world.height import scale_to, scaled_stature, stature
-from pose.world.live_ground import LiveGround, LivePeople
+from pose.world.live_ground import LiveGround, LivePeople, ShownScene
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.measured import MeasuredPose
 from pose.world.rules import DEPTH, FLOOR, GAPS, LIVE, SIZE, SMOOTH
@@ -75,6 +75,7 @@ class LiveWorld:
         """
         self._camera, self._steps = camera, steps or Steps()
         self._ground = LiveGround(self._steps.up, camera_known=camera.known, measured=measured, background=background)
+        self.shown = self._ground.shown  # the scene as displayed with the last frame
         pelvis = np.arange(17)[:, None] == 0
         self._cut_offs = (
             np.where(pelvis, SMOOTH.live_root_cutoff_hz, SMOOTH.live_cutoff_hz),
@@ -84,10 +85,14 @@ class LiveWorld:
         # Heights and their sigmas (m) of the people in the last frame, by track id.
         self.heights: dict[int, tuple[float, float]] = {}
 
+    def follower(self) -> "LiveWorld":
+        """Return a new world of the same camera, for other poses of the same frames in the scenes shown here."""
+        return LiveWorld(self._camera, self._steps)
+
     @property
     def world(self) -> World:
         """The world of the last frame."""
-        return self._ground.world
+        return self.shown.world
 
     def place(
         self,
@@ -95,12 +100,14 @@ class LiveWorld:
         skeleton: Skeleton,
         view: View = IDENTITY_VIEW,
         measured: Mapping[int, MeasuredPose] | None = None,
+        shown: ShownScene | None = None,
     ) -> FrameResult:
         """Clean the poses of the next frame and transform them to the world; NaN for people without 3D.
 
         Args:
             view: View of a camera that rotates, relative to its first one.
             measured: What the depth image of the frame says, by track id; None without depth images.
+            shown: Scene to use; None estimates it from the frames so far.
         """
         time = result.time
         forget_s = LIVE.forget_s
@@ -117,21 +124,23 @@ class LiveWorld:
         joints, root = joints @ view.rotation, root @ view.rotation
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
-        self._add_lines(result, view)
         seen, depths = person.scores[:, ANKLES] > FLOOR.min_score, [(measured or {}).get(n) for n in ids]
         sizes = [
             _MEASURED_SHARE * (one is not None or len(live.ratios) >= _MIN_RATIOS)
             for one, live in zip(depths, lives, strict=True)
         ]
         heights, given = [one.height for one in lives], [one.known for one in lives]
-        raised = self._ground.update(LivePeople(ids, joints, root, seen, lengths, heights, given, sizes), time)
-        joints, root = self._ground.sized(ids, joints, root)
-        body, pelvis = self._ground.sized(ids, lifted - lifted[:, :1], lifted[:, 0])
+        if shown is None:
+            self._add_lines(result, view)
+            shown = self._ground.update(LivePeople(ids, joints, root, seen, lengths, heights, given, sizes), time)
+        self.shown = shown
+        joints, root = shown.sized(ids, joints, root)
+        body, pelvis = shown.sized(ids, lifted - lifted[:, :1], lifted[:, 0])
         lifted = body + pelvis[:, None]
         self.heights = {n: self._height(n, one) for n, one in zip(ids, lives, strict=True)}
         spread = self._distance_sigmas(ids, lives, depths, spread, root)
         ankles = joints[:, ANKLES] + root[:, None]
-        root = root + np.array(raised).reshape(-1, 1) * self.world.up
+        root = root + shown.shifts(ids) * self.world.up
         camera = joints + root[:, None]
         placed = self.world.place(camera)
         heights = (placed[:, ANKLES, 1] - ANKLE_HEIGHT).tolist()
@@ -142,7 +151,7 @@ class LiveWorld:
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
         placed_result = _result(
             result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved,
-            self._ground.focal,
+            self.world.focal,
         )  # fmt: skip
         return placed_result if measured is None else _with_sources(placed_result, measured, skeleton)
 
@@ -158,7 +167,7 @@ class LiveWorld:
 
     def _height(self, number: int, one: _Live) -> tuple[float, float]:
         """Return the height of a person and its standard deviation, m."""
-        return self._ground.height(number, one.height) or (one.height, one.height_sigma)
+        return self.shown.height(number, one.height) or (one.height, one.height_sigma)
 
     def _distance_sigmas(
         self, ids: list[int], lives: list[_Live], measured: Sequence[MeasuredPose | None], spread: F64, root: F64
@@ -167,7 +176,7 @@ class LiveWorld:
         lens = 0.0 if self._camera.known else DEPTH.assumed_focal_sigma_share
         shares = []
         for number, one, seen in zip(ids, lives, measured, strict=True):
-            found = self._ground.distance_sigma(number)
+            found = self.shown.distance_sigma(number)
             own = math.hypot(one.height_sigma / one.height, lens) if found is None else found
             shares.append(0.0 if seen is not None else own)
         return np.hypot(spread, 1000 * np.array(shares) * _lengths(root))

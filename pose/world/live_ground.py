@@ -5,6 +5,7 @@ rotates about the feet, which therefore keep their position on the screen.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,6 +26,55 @@ _MAX_LINE_FRAMES = 12
 _MIN_SCALE = 0.1  # of bodies and distances; degenerate 3D gives less
 
 
+@dataclass(frozen=True, slots=True)
+class ShownPerson:
+    """How one person is displayed in one frame."""
+
+    shift: float = 0.0  # m, upwards
+    log_scale: float = 0.0  # logarithm of the factor of the body
+    log_far: float = 0.0  # logarithm of the factor of the distance
+    size: PersonSize | None = None  # estimated size
+    height_given: bool = False
+
+
+_NEW_PERSON = ShownPerson()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownScene:
+    """The scene as it is displayed with one frame. It refers to the people of the frame at the lifted size."""
+
+    world: World
+    people: Mapping[int, ShownPerson]  # by track id
+
+    def shifts(self, ids: list[int]) -> F64:
+        """Return the upward shifts (P, 1) m that put people on the floor."""
+        return np.array([self.people.get(number, _NEW_PERSON).shift for number in ids]).reshape(-1, 1)
+
+    def sized(self, ids: list[int], joints: F64, root: F64) -> tuple[F64, F64]:
+        """Return joints (P, 17, 3) and root (P, 3) m at the displayed sizes and focal length."""
+        if not ids:
+            return joints, root
+        if self.world.focal != 1.0:
+            joints, root = refocused(joints, root, np.full(len(ids), self.world.focal))
+        people = [self.people.get(number, _NEW_PERSON) for number in ids]
+        scale = np.exp([one.log_scale for one in people])
+        return joints * scale[:, None, None], root * np.exp([one.log_far for one in people])[:, None]
+
+    def height(self, number: int, own: float) -> tuple[float, float] | None:
+        """Return the height of a person of lifted height `own`, and its sigma, m; None while unknown."""
+        one = self.people.get(number, _NEW_PERSON)
+        if one.size is None or one.height_given:
+            return None
+        fixed = SIZE.ankle_height_m + SIZE.crown_height_m
+        return fixed + math.exp(one.log_scale) * (own - fixed), (one.size.interval[1] - one.size.interval[0]) / 2
+
+    def distance_sigma(self, number: int) -> float | None:
+        """Return the standard deviation of the logarithm of a person's distance scale; None while unknown."""
+        size = self.people.get(number, _NEW_PERSON).size
+        return None if size is None else size.distance_sigma
+
+
 @dataclass(slots=True)
 class _Seen:
     """One person."""
@@ -37,6 +87,10 @@ class _Seen:
     size: PersonSize | None = None  # estimated size
     log_scale: float = 0.0  # logarithm of the current factor of the body
     log_far: float = 0.0  # logarithm of the current factor of the distance
+
+    def shown(self) -> ShownPerson:
+        """Return how the person is displayed now."""
+        return ShownPerson(self.shift, self.log_scale, self.log_far, self.size, self.stored.height_given)
 
     def target_logs(self) -> tuple[float, float]:
         """Return the logarithms of the estimated factors of body and distance."""
@@ -87,9 +141,10 @@ class LiveGround:
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
         self._due = self._soon = self._level_due = -np.inf
+        self._interval = LIVE.update_interval_s  # until the next estimate
         self._first_time: float | None = None
         self._rotation = self._found.rotation
-        self.world = self._found  # world to display, after the last frame
+        self.shown = ShownScene(self._found, {})  # with the last frame
 
     @property
     def focal(self) -> float:
@@ -106,9 +161,8 @@ class LiveGround:
         if len(self._lines) < _MAX_LINE_FRAMES and len(new):
             self._lines.append(new)
 
-    def update(self, people: LivePeople, time: float) -> list[float]:
-        """Add the people of the next frame, and return the smooth upward shifts in m that put them on the floor."""
-        # Shifts approach 0 for people too far above or below the floor.
+    def update(self, people: LivePeople, time: float) -> ShownScene:
+        """Add the people of the next frame, and return the scene to display with it, which changes smoothly."""
         ids = people.ids
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
@@ -134,36 +188,14 @@ class LiveGround:
             self._use(found, time)
         if ids and (new or time >= self._level_due):
             self._level(ids, time)
-        return self._move(ids, elapsed)
-
-    def sized(self, ids: list[int], joints: F64, root: F64) -> tuple[F64, F64]:
-        """Return joints (P, 17, 3) and root (P, 3) m of the last frame at the displayed sizes and focal length."""
-        if self._measured or not ids:
-            return joints, root
-        if self._log_focal:
-            joints, root = refocused(joints, root, np.full(len(ids), self.focal))
-        people = [self._people[number] for number in ids]
-        scale = np.exp([one.log_scale for one in people])
-        return joints * scale[:, None, None], root * np.exp([one.log_far for one in people])[:, None]
-
-    def height(self, number: int, own: float) -> tuple[float, float] | None:
-        """Return the displayed height of a person of lifted height `own`, and its sigma, m; None while unknown."""
-        one = self._people[number]
-        if one.size is None or one.stored.height_given:
-            return None
-        fixed = SIZE.ankle_height_m + SIZE.crown_height_m
-        return fixed + math.exp(one.log_scale) * (own - fixed), (one.size.interval[1] - one.size.interval[0]) / 2
-
-    def distance_sigma(self, number: int) -> float | None:
-        """Return the standard deviation of the logarithm of a person's distance scale; None while unknown."""
-        size = self._people[number].size
-        return None if size is None else size.distance_sigma
+        self.shown = ShownScene(self._moved_world(elapsed), {n: one.shown() for n, one in self._people.items()})
+        return self.shown
 
     def _start(self, now: list[int], time: float) -> None:
         """Start to estimate the scene again from the stored poses."""
         self._forget(time)
         assert self._first_time is not None
-        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), LIVE.update_interval_s)
+        self._due = time + min(max(time - self._first_time, LIVE.first_update_s), self._interval)
         self._soon = time + LIVE.new_person_interval_s
         people = {number: one.stored for number, one in self._people.items() if one.stored.poses}
         before = None
@@ -174,6 +206,8 @@ class LiveGround:
 
     def _use(self, found: Ground, time: float) -> None:
         """Use a new solution as the target of the display."""
+        longer = min(2 * self._interval, LIVE.max_update_interval_s)
+        self._interval = longer if self._is_settled(found) else LIVE.update_interval_s
         if not np.array_equal(found.world.rotation, self._found.rotation):
             self._found_at = time
         self._found = found.world
@@ -190,6 +224,19 @@ class LiveGround:
         if self._feet is None:
             self._feet = self._goal
         self._level_due = -np.inf
+
+    def _is_settled(self, found: Ground) -> bool:
+        """Return whether a new solution is about the one before."""
+        new, old = found.world, self._found
+        if UNKNOWN in (new.found_by, old.found_by):
+            return False
+        sigmas = [math.hypot(*(new.up - old.up)) / max(math.radians(new.sigma_degrees), 1e-3)]
+        sigmas.append(abs(math.log(new.focal / old.focal)) / max(new.focal_sigma, 1e-3))
+        for number, size in found.sizes.items():
+            before = self._people[number].size if number in self._people else None
+            change = math.inf if before is None else abs(size.height - before.height)
+            sigmas.append(2 * change / max(size.interval[1] - size.interval[0], 1e-3))
+        return max(sigmas) <= LIVE.max_settled_sigmas
 
     def _work(self, one: _Seen) -> Work:
         """Return the stored poses of a person at the estimated size and focal length."""
@@ -216,35 +263,36 @@ class LiveGround:
     def _displayed_floor(self) -> float:
         return 0.0 if self._feet is None else float(self._up @ self._feet)
 
-    def _move(self, ids: list[int], elapsed: float) -> list[float]:
-        """Move the displayed world towards the estimate, and return the upward shifts in m of the people `ids`."""
-        if self._goal is not None:
-            share, near = (-math.expm1(-elapsed / seconds) for seconds in (LIVE.blend_s, LIVE.shift_blend_s))
-            assert self._feet is not None
-            self._feet = self._feet + share * (self._goal - self._feet)
-            apart = self._found.up - self._up
-            off = math.degrees(math.sqrt(apart @ apart))
-            if off > _MIN_ROTATION_DEGREES:
-                self._up = self._up + share * apart
-                self._up /= math.sqrt(self._up @ self._up)
-                self._rotation = rotation_of(self._up)
-            self._log_focal += share * (math.log(self._found.focal) - self._log_focal)
-            sigma = self._found.sigma_degrees
-            self.world = World(
-                self._rotation,
-                self._displayed_floor,
-                self._found.found_by,
-                math.hypot(sigma, off) if off > 0.1 else sigma,
-                focal=self.focal,
-                second_degrees=self._found.second_degrees,
-                focal_sigma=self._found.focal_sigma,
-            )
-            for person in self._people.values():
-                person.shift += near * (person.target_shift - person.shift)
-                scale, far = person.target_logs()
-                person.log_scale += share * (scale - person.log_scale)
-                person.log_far += share * (far - person.log_far)
-        return [self._people[number].shift for number in ids]
+    def _moved_world(self, elapsed: float) -> World:
+        """Move the displayed world and people towards the estimate, and return the world."""
+        if self._goal is None:
+            return self.shown.world
+        share, near = (-math.expm1(-elapsed / seconds) for seconds in (LIVE.blend_s, LIVE.shift_blend_s))
+        assert self._feet is not None
+        self._feet = self._feet + share * (self._goal - self._feet)
+        apart = self._found.up - self._up
+        off = math.degrees(math.sqrt(apart @ apart))
+        if off > _MIN_ROTATION_DEGREES:
+            self._up = self._up + share * apart
+            self._up /= math.sqrt(self._up @ self._up)
+            self._rotation = rotation_of(self._up)
+        self._log_focal += share * (math.log(self._found.focal) - self._log_focal)
+        # Shifts approach 0 for people too far above or below the floor.
+        for person in self._people.values():
+            person.shift += near * (person.target_shift - person.shift)
+            scale, far = person.target_logs()
+            person.log_scale += share * (scale - person.log_scale)
+            person.log_far += share * (far - person.log_far)
+        sigma = self._found.sigma_degrees
+        return World(
+            self._rotation,
+            self._displayed_floor,
+            self._found.found_by,
+            math.hypot(sigma, off) if off > 0.1 else sigma,
+            focal=self.focal,
+            second_degrees=self._found.second_degrees,
+            focal_sigma=self._found.focal_sigma,
+        )
 
     def _forget(self, time: float) -> None:
         """Remove old poses, and surplus people who have left."""

@@ -298,6 +298,9 @@ class LiveRules:
     memory_s: float = 60.0  # time for which poses are stored
     max_people: int = 16  # maximum number of people whose poses are stored
     update_interval_s: float = 3.0  # interval between two estimates of the world frame
+    max_update_interval_s: float = 12.0  # interval while the estimate does not change
+    # Change of vertical, focal length and sizes in standard deviations up to which the estimate does not change.
+    max_settled_sigmas: float = 0.3
     new_person_interval_s: float = 0.5  # minimum interval between two estimates while people enter
     first_update_s: float = 0.25  # time of the first estimate of the world frame
     floor_update_interval_s: float = 0.2  # interval between two estimates of the floor under each person

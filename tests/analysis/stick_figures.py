@@ -1,10 +1,18 @@
 """Motions whose figures are known: an upright stick figure that walks, squats, jumps or stands."""
 
+from dataclasses import replace
+
 import numpy as np
+from pose_fakes import run_info
 
 from pose.body.gait import RUN_STRIKE_SHIFT_S
 from pose.body.segments import Motion
+from pose.results import NpzWriter, WorldInfo
 from pose.structures.skeletons import H36M17
+from pose.structures.types import FrameResult, People, Placed, Poses3D
+from pose.world.frame import World
+
+WORLD = World(np.diag([1.0, -1.0, -1.0]), 0.0, "feet", 2.0)
 
 THIGH, SHANK = 0.45, 0.45
 STANDING = {
@@ -172,3 +180,34 @@ def exercise(kind, count=3, period=3.0, rate=30.0):
             height = (joints[0, H36M17.index(name), 2] + 0.1) / 1.5
             move(joints, [name], np.stack([zero, -sink * min(height, 1.0), zero], axis=1))
     return motion(times, joints)
+
+
+def write(path, motions, *, world=True, heights=None, partial=()):
+    """The poses.npz of people who are all seen at the times of the first. motions: by id. partial: frames in which
+    no person is fully visible.
+    """
+    times = next(iter(motions.values())).times
+    info = replace(run_info(H36M17), world=WorldInfo(WORLD, heights or {}) if world else None)
+    with NpzWriter(path, info) as writer:
+        for frame, time in enumerate(times):
+            n = len(motions)
+            joints = np.stack([one.joints[min(frame, len(one.times) - 1)] for one in motions.values()])
+            camera = WORLD.to_camera(joints).astype(np.float32)
+            seen = People(
+                frame, float(time), np.array(list(motions), np.int64), np.zeros((n, 4), np.float32),
+                np.ones(n, np.float32), np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
+            )  # fmt: skip
+            unknown = np.full(n, np.nan, np.float32)
+            placed = Placed(
+                joints.astype(np.float32),
+                unknown,
+                np.zeros((n, 2), np.float32),
+                np.zeros(n, bool),
+                unknown,
+                np.zeros(n, bool),
+                np.full(n, frame in partial),
+                np.zeros((n, 4), bool),
+            )
+            poses = Poses3D(camera - camera[:, :1], camera[:, 0], np.full((n, 17), 30.0, np.float32))
+            writer.write(FrameResult(seen, poses, placed if world else None))
+    return path

@@ -6,9 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from reader_environments import environment
-from stick_figures import motion, run, standing, walk
+from stick_figures import motion, run, standing, walk, write
 
-from benchmarks.forces import saved
 from pose.body.gait import OFF_SHIFT_S, STRIKE_SHIFT_S
 from pose.body.ground_forces import DOUBLE_SUPPORT, GRAVITY, _bouts, ground_forces
 from pose.body.tracks import open_selection
@@ -94,7 +93,7 @@ def test_steps_agree_with_the_events_of_the_gait():
 
 def opensim_folder(tmp_path, model=None):
     walker, _ = walk(seconds=5)
-    selection = open_selection(saved(walker, tmp_path / "poses.npz"))
+    selection = open_selection(write(tmp_path / "poses.npz", {1: walker}))
     selection.opensim_model = model
     (made,) = export(selection, ["opensim"], tmp_path, "poses")
     return walker, made

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pose_datasets.mocap import load_source
 
-from benchmarks.world import MAX_PIECE_FRAMES, fixed_views
+from benchmarks.common.views import MAX_PIECE_FRAMES, fixed_views
 from pose.structures.camera import project
 from pose.structures.skeletons import get_skeleton, to_h36m17
 

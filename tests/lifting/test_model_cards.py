@@ -8,7 +8,8 @@ import pytest
 import torch
 import yaml
 
-from benchmarks.model_cards import bodies, main, settings, unseen_line
+from benchmarks.common.command import run as run_command
+from benchmarks.lifter.cards import bodies, settings, unseen_line
 from pose.lifting.checkpoint import save_checkpoint
 from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
@@ -65,14 +66,18 @@ def finished(tmp_path):
     return tmp_path
 
 
-def run(folder: Path) -> int:
+def run(folder: Path, monkeypatch) -> int:
     options = {"--accuracy": "accuracy.json", "--runs": "runs", "--models": "models", "--docs": "docs"}
-    return main(["lifters", *(part for key, value in options.items() for part in (key, str(folder / value)))])
+    words = [part for key, value in options.items() for part in (key, str(folder / value))]
+    monkeypatch.setattr("sys.argv", ["lifter", "cards", *words])
+    with pytest.raises(SystemExit) as end:
+        run_command("lifter", None, "cards")
+    return end.value.code
 
 
 def test_model_card_is_written_from_run_and_measurement(finished, monkeypatch):
-    monkeypatch.setattr("benchmarks.model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
-    assert run(finished) == 0
+    monkeypatch.setattr("benchmarks.lifter.cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
+    assert run(finished, monkeypatch) == 0
     cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
     for name, card in cards.items():
         assert card["sha256"] == sha256_of(finished / "models" / f"{name}.safetensors")
@@ -104,8 +109,8 @@ def test_cards_count_bodies_and_name_figures_that_training_held():
         ("runs/stream/final.safetensors", "not the final weights of"),
     ],
 )
-def test_mismatched_run_and_measurement_are_rejected(finished, capsys, broken, said):
+def test_mismatched_run_and_measurement_are_rejected(finished, capsys, monkeypatch, broken, said):
     save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), finished / broken)
-    assert run(finished) == 1
+    assert run(finished, monkeypatch) == 1
     assert said in capsys.readouterr().err
     assert list((finished / "models").glob("*.json")) == []

@@ -47,14 +47,16 @@ def test_non_refining_lifter_returns_each_frame_once():
     assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
 
 
-def test_refined_frames_have_their_own_world():
+def test_refined_frames_have_the_world_of_their_frame():
     with start(world=Steps(up=None)) as loop:
         both = loop.subscribe(maxlen=100, wanted="all")
         push(loop.source, 5)
         settled(loop, 5)
     results = list(both)
-    assert all(live.result.placed is not None and live.world is not None for live in results)
-    assert {live.final for live in results} == {False, True}
+    assert all(live.result.placed is not None for live in results)
+    newest, final = ({live.result.index: live.world.world for live in results if live.final == done} for done in (0, 1))
+    assert newest.keys() == final.keys() == set(range(5))
+    assert all(final[index] is world for index, world in newest.items())  # solved once
 
 
 def test_messages_mark_final_poses():

@@ -14,7 +14,7 @@ from live_fakes import FakePipeline, picture, wait_until
 from pose_fakes import run_info
 from several_fakes import Player, rigging_of, scenes, setups, stage_of
 
-from benchmarks.multi_camera import truth_at
+from benchmarks.cameras.virtual import truth_at
 from pose.errors import UsageError
 from pose.live import PushedFrames
 from pose.live.recording import RecordingFolder, finish_interrupted

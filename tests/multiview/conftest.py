@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scenes
 
-from benchmarks.multi_camera import film_scene
+from benchmarks.cameras.virtual import film_scene
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.motions import find_motions, find_world, fused_times, on_time_line, stature_of
 from pose.multiview.results import MultiviewResults

@@ -10,7 +10,7 @@ sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
 from pose_datasets.filming import observed_joints
 
-from benchmarks.multi_camera import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
+from benchmarks.cameras.virtual import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 from pose.multiview.bundle import start_body
 from pose.multiview.types import POINTS, ViewCamera, ViewTrack
 from pose.structures.lenses import RadialLens

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.network_errors import Library, Series
+from benchmarks.cameras.networks import Library, Series
 from pose.structures.skeletons import H36M17
 
 

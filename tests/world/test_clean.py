@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from walker import ANKLES, FPS, seen_person, standing, walking
 
-from benchmarks.world import bone_variation, jitter
+from benchmarks.world.steps import bone_variation, jitter
 from pose.structures.refine import assembled, lengths_of
 from pose.structures.sequences import mirror_poses
 from pose.structures.skeletons import H36M17

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from walker import ANKLES, BONE, FPS, standing, walking
 
-from benchmarks.world import foot_slides
+from benchmarks.world.steps import foot_slides
 from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
 from pose.world.contacts import common_floor, find_contacts, ground_below, own_floor

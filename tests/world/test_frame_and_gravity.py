@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from walker import filmed, standing, walking
 
-from benchmarks.world import angle_between
+from benchmarks.world.steps import angle_between
 from pose.structures.sequences import mirror_poses
 from pose.world.frame import LEVEL_UP, World, rotation_of, up_of
 from pose.world.gravity import BodyMotion, find_gravity

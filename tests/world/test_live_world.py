@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from walker import ANKLES, FPS, LENS, SIZE, filmed, standing, walking
 
-from benchmarks.rooms import image_of
-from benchmarks.world import angle_between
+from benchmarks.world.rooms import image_of
+from benchmarks.world.steps import angle_between
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import H36M17
 from pose.structures.types import FrameResult, People, Poses3D
@@ -113,6 +113,25 @@ def test_scene_solved_in_a_thread_is_that_of_the_frames_before(monkeypatch):
     world._ground._solver._thread.join()
     run(world, film[10:12])
     assert world.heights[1][0] == pytest.approx(1.70, abs=0.06)
+
+
+def test_settled_scene_is_solved_less_often_until_a_person_enters(monkeypatch):
+    lifted, seen, _ = filmed(standing(24.0))
+    solved, start = [], live_scene.SceneSolver.start
+
+    def noted(self, people, now, *others):
+        solved.append(max(one.poses[-1].time for one in people.values()))
+        start(self, people, now, *others)
+
+    monkeypatch.setattr(live_scene.SceneSolver, "start", noted)
+    world = LiveWorld(seen.camera)
+    film = list(frames(lifted, seen))[::5]
+    run(world, film)
+    assert np.diff(solved).max() > 2 * LIVE.update_interval_s
+    entered = film[-1].time + 0.2
+    others = frames(replace(lifted, root=lifted.root + np.float32(1)), seen, number=2, start=entered)
+    run(world, [next(others)])
+    assert solved[-1] == pytest.approx(entered, abs=LIVE.new_person_interval_s)
 
 
 def test_given_height_scales_pose_and_distance(rng):

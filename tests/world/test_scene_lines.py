@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from test_scene_sizes import person
 
-from benchmarks.rooms import image_of
+from benchmarks.world.rooms import image_of
 from pose.structures.camera import Camera, intrinsics_from_fov
 from pose.structures.skeletons import COCO17
 from pose.structures.types import NO_LINK, Background, People
 from pose.world.camera_motion.path import static_path
 from pose.world.frame import rotation_of, up_of
-from pose.world.scene.lines import FrameLines, SegmentFinder, evidence_from, find_segments, select_lines
+from pose.world.live_scene import joined_lines
+from pose.world.scene.lines import MAX_LINES, FrameLines, LineEvidence, evidence_from, select_lines
 from pose.world.scene.model import FOCAL_SIGMA
+from pose.world.scene.segments import SegmentFinder, find_segments
 from pose.world.scene.solve import solve
 
 SIZE, HEIGHT = (1280, 720), 1.6
@@ -81,6 +83,13 @@ def test_few_lines_are_no_evidence():
     few = replace(lines, ends=lines.ends[:3], sigmas=lines.sigmas[:3])
     assert not len(evidence_from([few], [0.0], 0, None))
     assert not len(evidence_from([lines], [0.0, 5.0], 1, None))  # another scene
+
+
+def test_live_frames_keep_their_longest_lines_and_as_many_in_all_as_offline(rng):
+    parts = [LineEvidence(rng.random((60, 2, 2)), rng.random(60), np.tile(np.eye(3), (60, 1, 1))) for _ in range(12)]
+    joined, most = joined_lines(parts), MAX_LINES // 12
+    assert len(joined) == MAX_LINES
+    np.testing.assert_array_equal(joined.ends, np.concatenate([part.ends[:most] for part in parts]))
 
 
 def test_lines_on_people_are_left_out():

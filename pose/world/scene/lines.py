@@ -1,9 +1,8 @@
 """Straight lines of the background, found while the video is read, as evidence of gravity and focal length.
 
-`SegmentFinder` finds them. Each one is vertical, horizontal in one of two perpendicular directions, or
-unrelated: a mixture, as in J. M. Coughlan and A. L. Yuille, "Manhattan World", ICCV 1999.
-
-R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV. `pose.world.scene.lines` uses them.
+`SegmentFinder` finds them with R. Grompone von Gioi et al., "LSD: a line segment detector", IPOL 2012, in OpenCV. Each
+one is vertical, horizontal in one of two perpendicular directions, or unrelated: a mixture, as in J. M. Coughlan and
+A. L. Yuille, "Manhattan World", ICCV 1999.
 """
 
 import math
@@ -22,7 +21,7 @@ from pose.world.camera_motion.path import CameraPath, scene_numbers
 from pose.world.camera_motion.reduced import people_mask
 
 MIN_SEGMENTS = 6  # of a scene
-_MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
+MAX_LINES = 120  # of all frames, about: more cost time, and do not count (`_MAX_INDEPENDENT`)
 _END_SIGMA_PX = 1.0  # standard deviation of the ends of a segment across it, px of the reduced image
 _SAME = 0.005  # distance of the ends of one segment in two frames of a static camera, relative to the longer side
 _MOVING_INTERVAL_S, _MOVING_FRAMES = 1.0, 12  # s between the frames of a moving camera, and most of them
@@ -33,8 +32,12 @@ _VERTICAL, _HORIZONTAL, _OTHER = 0.3, 0.35, 0.35
 _DIRECTION_SIGMA, _PLANE_SIGMA = np.radians([0.4, 0.15])
 # Segments of one wall or frame err together: the likelihood counts as that of so many independent segments at most.
 _INDEPENDENT, _MAX_INDEPENDENT = 0.4, 25.0
-_MAX_ELEMENTS = 20_000  # candidates x axes x segments that are computed together, in the processor's cache
+_SHARES = np.array([_VERTICAL, _HORIZONTAL / 2, _HORIZONTAL / 2]) / math.sqrt(2 * math.pi)
+_MAX_ELEMENTS = 10_000  # candidates x axes x segments that are computed together, in the processor's cache
 _MIN_EXPONENT = -60.0  # numbers that are not normalised are slow
+
+# Vectors of L segments in the axes of the path: the parts (6, L) of x y and of z, and the squared lengths (L,) of both.
+_Turned = tuple[F64, F64, F64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,39 +84,51 @@ class LineEvidence:
         ahead = np.cross(level, ups)
         cosine, sine = np.cos(headings)[:, None], np.sin(headings)[:, None]
         axes = np.stack([ups, cosine * level + sine * ahead, cosine * ahead - sine * level], axis=1)  # (B, 3, 3)
-        most = max(16, _MAX_ELEMENTS // (3 * len(self)))
-        parts = [
-            self._log_likelihood(axes[at : at + most], focals[at : at + most, None, None])
-            for at in range(0, len(axes), most)
-        ]
-        return np.concatenate(parts)
-
-    def _log_likelihood(self, axes: F64, focals: F64) -> F64:
-        """Return the logarithm (B,) of the likelihood of axes (B, 3, 3) and focal lengths (B, 1, 1)."""
         # Normals of the planes through the camera and the segments, and rays to the middles of the segments. Up to a
         # factor, only their z depends on the focal length f: it is divided by f and multiplied by f.
         first, last = self.ends[:, 0], self.ends[:, 1]
         cross = first[:, 0] * last[:, 1] - first[:, 1] * last[:, 0]
-        normals = np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross])
-        middles = np.column_stack([first + last, np.full(len(self), 2.0)])
-        off = self._squares(normals, axes, 1 / focals)
-        along = np.maximum(1 - off - self._squares(middles, axes, focals), 1e-6)
+        normals = self._turned(np.column_stack([first[:, 1] - last[:, 1], last[:, 0] - first[:, 0], cross]))
+        middles = self._turned(np.column_stack([first + last, np.full(len(self), 2.0)]))
+        most = max(16, _MAX_ELEMENTS // (3 * len(self)))
+        parts = [
+            self._log_likelihood(axes[at : at + most], focals[at : at + most, None, None], normals, middles)
+            for at in range(0, len(axes), most)
+        ]
+        return np.concatenate(parts)
+
+    def _log_likelihood(self, axes: F64, focals: F64, normals: _Turned, middles: _Turned) -> F64:
+        """Return the logarithm (B,) of the likelihood of axes (B, 3, 3) and focal lengths (B, 1, 1)."""
+        # In place, because most of the time of a scene is spent here.
+        off, along = _squares(normals, axes, 1 / focals), _squares(middles, axes, focals)
+        np.maximum(np.subtract(1 - off, along, out=along), 1e-6, out=along)
         # The angle between a segment and its vanishing point, seen from the middle of the segment, has the sine
         # `off` and the cosine `along`, here as squares. It has the variance `variance / along`.
-        variance = along * self.sigmas**2 + _PLANE_SIGMA**2
-        exponent = np.maximum(-0.5 * off / variance, _MIN_EXPONENT)
-        density = np.exp(exponent) * np.sqrt(along / variance) / math.sqrt(2 * math.pi)
-        mixed = _VERTICAL * density[:, 0] + _HORIZONTAL / 2 * (density[:, 1] + density[:, 2]) + _OTHER / np.pi
+        variance = along * self.sigmas**2
+        variance += _PLANE_SIGMA**2
+        off /= variance
+        np.maximum(np.multiply(off, -0.5, out=off), _MIN_EXPONENT, out=off)
+        density = np.exp(off, out=off)
+        along /= variance
+        density *= np.sqrt(along, out=along)
+        mixed = np.einsum("bal,a->bl", density, _SHARES) + _OTHER / np.pi
         share = min(_INDEPENDENT, _MAX_INDEPENDENT / len(self))
         return np.asarray(share * np.log(mixed).sum(axis=1))
 
-    def _squares(self, vectors: F64, axes: F64, factors: F64) -> F64:
-        """Return the squared cosines (B, 3, L) of axes (B, 3, 3) and vectors (L, 3) whose z is scaled (B, 1, 1)."""
+    def _turned(self, vectors: F64) -> _Turned:
+        """Rotate vectors (L, 3) of the frames to the axes of the path."""
         level = np.einsum("lij,lj->il", self.rotations[:, :, :2], vectors[:, :2])
         ahead = (self.rotations[:, :, 2] * vectors[:, 2:]).T
-        products = axes @ level + factors * (axes @ ahead)
-        lengths = (vectors[:, :2] ** 2).sum(axis=1) + (vectors[:, 2] * factors) ** 2
-        return np.asarray(products**2 / np.maximum(lengths, 1e-24))
+        return np.concatenate([level, ahead]), (vectors[:, :2] ** 2).sum(axis=1), vectors[:, 2] ** 2
+
+
+def _squares(vectors: _Turned, axes: F64, factors: F64) -> F64:
+    """Return the squared cosines (B, 3, L) of axes (B, 3, 3) and vectors whose z is scaled by factors (B, 1, 1)."""
+    turned, level, ahead = vectors
+    both = np.concatenate([axes, factors * axes], axis=2)
+    squares = np.square((both.reshape(-1, 6) @ turned).reshape(len(axes), 3, -1))
+    squares /= np.maximum(level + ahead * factors**2, 1e-24)
+    return np.asarray(squares)
 
 
 NO_LINES = LineEvidence(np.zeros((0, 2, 2)), np.zeros(0), np.zeros((0, 3, 3)))
@@ -133,7 +148,7 @@ def select_lines(
             chosen.append((time, _new(ends, np.concatenate([ends[:0], *same]), _SAME * max(camera.size))))
         while coming and time >= coming[-1] - 1e-6:
             coming.pop()
-    most = max(_MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
+    most = max(MAX_LINES // max(len(chosen), 1), MIN_SEGMENTS)  # the longest ones come first
     return tuple(FrameLines.of(time, ends[:most], camera) for time, ends in chosen)
 
 

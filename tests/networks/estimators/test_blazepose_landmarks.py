@@ -110,7 +110,7 @@ def test_box_without_a_region_gives_a_usable_one(blazepose, blazepose_detector, 
 
 
 def test_landmarks_equal_recorded_mediapipe_output(blazepose, blazepose_detector, dance):
-    """Oracle: `python -m benchmarks.peers agreement --record` on `dance.mp4`."""
+    """Oracle: `python -m benchmarks.speed agreement --record` on `dance.mp4`."""
     reference = json.loads(REFERENCE.read_text(encoding="utf-8"))["landmarks_px"]
     stage = PeopleTracker(blazepose_detector, blazepose)
     distances = []

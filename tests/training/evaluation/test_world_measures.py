@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import world
+from benchmarks.world import steps as world
 
 
 @pytest.fixture

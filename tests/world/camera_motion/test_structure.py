@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.moving_camera import ROOMS, lens, motion_of, render
+from benchmarks.common.rendering import lens, render
+from benchmarks.world.camera_motion import ROOMS, motion_of
 from pose.structures.camera_rotations import to_matrix
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.structure import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from virtual_camera import CAMERA, SIZE, measured, texture
 
-from benchmarks.moving_camera import found
+from benchmarks.world.camera_motion import found
 from pose.structures.types import U8
 from pose.world.camera_motion.decision import decide
 from pose.world.camera_motion.log import MotionLog

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 from virtual_camera import CAMERA, FPS, people, seen, texture
 
-from benchmarks.moving_camera import ROOMS, Walker, filmed, lens, motion_of
+from benchmarks.common.rendering import lens
+from benchmarks.world.camera_motion import ROOMS, Walker, filmed, motion_of
 from pose.structures.camera_rotations import to_matrix
 from pose.structures.skeletons import H36M17
 from pose.world.camera_motion.measure import BackgroundMotion

@@ -1,0 +1,5 @@
+"""Identities over time: docs/studies/tracking.md."""
+
+from benchmarks.common.command import run
+
+run("tracking", __doc__, "scenes", "crowds")
