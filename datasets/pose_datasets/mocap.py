@@ -45,11 +45,7 @@ class Clip:
 
 
 def split(clips: list[Clip], part: str) -> list[Clip]:
-    """Return the clips whose subjects belong to `part`: "train", "validation" or "test".
-
-    Raises:
-        ValueError: If `part` is unknown.
-    """
+    """Return the clips of the subjects of `part`: "train", "validation" or "test"; else ValueError."""
     if part not in ("train", "validation", "test"):
         raise ValueError(f"part: expected train, validation or test, got {part!r}")
     return [clip for clip in clips if _part_of(clip.subject) == part]

@@ -54,11 +54,7 @@ class Lifter(ABC):
     @property
     @abstractmethod
     def step(self) -> Step:
-        """Function that processes one frame of a stream, with its initial state.
-
-        Raises:
-            ValueError: If the network is offline.
-        """
+        """Function that processes one frame of a stream, with its initial state; ValueError if offline."""
 
     @abstractmethod
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
@@ -117,11 +113,7 @@ class Lifter(ABC):
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """Return the path of a shipped lifter (`pose.lifting.names.SHIPPED`) or of the user's own file.
-
-    Raises:
-        UsageError: If the file does not exist.
-    """
+    """Return the path of a shipped lifter (`SHIPPED`) or of the user's file; UsageError if missing."""
     if str(name_or_path) in SHIPPED:
         stem = OFFLINE if str(name_or_path) == SLIDING else name_or_path
         return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"

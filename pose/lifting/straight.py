@@ -24,11 +24,7 @@ class StraightLifter:
         give_sides(self._stage, sides)
 
     def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:
-        """Set the directions that sensors measure, by track id, before the first frame.
-
-        Raises:
-            UsageError: If the stage cannot fit them.
-        """
+        """Set sensors' directions by track id, before the first frame; UsageError without a fit."""
         give_directions(self._stage, directions)
 
     def push(self, people: People) -> list[FrameResult]:

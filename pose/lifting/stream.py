@@ -81,11 +81,7 @@ class LifterStream:
         return self._settings.step.cache_layout.ages is not None and self.lookahead < REFINE_DELAY_FRAMES
 
     def refinement_ages(self, max_age: int) -> tuple[int, ...]:
-        """Return the delays after which the pose of a frame is estimated again with more context.
-
-        Raises:
-            ValueError: If the network is causal and therefore lifts each frame once.
-        """
+        """Return the delays after which a pose is estimated again; ValueError if never, as by a causal network."""
         ages = self._settings.step.cache_layout.ages
         if ages is None:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")

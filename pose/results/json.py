@@ -43,22 +43,14 @@ class JsonWriter(WriterContext):
         self._append(f'{head.ljust(self._head_size)},\n"frames": [')
 
     def write_head(self, info: RunInfo) -> None:
-        """Replace the metadata of the run.
-
-        Raises:
-            ValueError: If the new header does not fit into the space reserved by `spare`.
-        """
+        """Replace the metadata of the run; ValueError if they need more than the reserved `spare` bytes."""
         head = _head(info)
         if len(head) > self._head_size:
             raise ValueError(f"the header has {len(head)} bytes; {self._head_size} are reserved")
         self._part.overwrite(0, head.ljust(self._head_size).encode())
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If the file cannot be written, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if that fails, as on a full disk."""
         frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
         if result.view is not None:
             frame["camera"] = _view(result.view)

@@ -45,11 +45,7 @@ class FirstRun:
 
     @classmethod
     def of(cls, recorded: RecordedRun, up: F64 | None) -> Self:
-        """Return what the sensors need of a run; `up` is given by the user.
-
-        Raises:
-            PoseError: If the camera's motion is unknown, or the video has cuts.
-        """
+        """Return what sensors need of a run, with the user's `up`; PoseError for cuts or unknown motion."""
         world = recorded.info.world
         if world is None or any(result.people.cut for result in recorded.lifted):
             raise PoseError("--imu: needs a video without cuts, from a camera whose motion is known")

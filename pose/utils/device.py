@@ -68,11 +68,7 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Check that torch is installed, for a feature that begins the error message.
-
-    Raises:
-        PoseError: If torch is not installed.
-    """
+    """Raise a PoseError that begins with the feature if torch is not installed."""
     if not has_torch():
         raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
 

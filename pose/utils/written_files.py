@@ -79,11 +79,7 @@ class WrittenFiles:
         self._hashes[path.name] = [*self._hashes.get(path.name, []), _WRITING_HERE]
 
     def move_user_file(self, path: Path) -> None:
-        """Rename a file at `path` to an unused name in the same folder, if this program did not write it.
-
-        Raises:
-            PoseError: If it cannot be renamed, or is a device, a pipe or a socket.
-        """
+        """Rename a file that this program did not write to an unused name beside it; PoseError if it fails."""
         if not os.path.lexists(path) or self.owns(path):
             return
         if is_special(path):

@@ -36,11 +36,7 @@ class DepthCloud:
         self._pose = np.eye(4) if depth.extrinsics is None else np.linalg.inv(depth.extrinsics)
 
     def at(self, position: int) -> tuple[F32, F32]:
-        """Return points (N, 3) m and their colours (N, 3), 0 to 1, at the frame with index `position`.
-
-        Raises:
-            PoseError: If the depth image is damaged.
-        """
+        """Return points (N, 3) m and colours (N, 3), 0 to 1, at frame `position`; PoseError if damaged."""
         index = self._depth.at(float(self._table.timestamps[position]))
         if index is None:
             return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)

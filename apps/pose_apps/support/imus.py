@@ -14,11 +14,7 @@ _DISTANCE_M = 4.0  # of the assumed camera from the person, at least
 
 
 def are_imus(paths: Sequence[Path]) -> bool:
-    """Return whether the inputs are recordings of sensors.
-
-    Raises:
-        UsageError: Some are, and others are not.
-    """
+    """Return whether the inputs are recordings of sensors; UsageError if some are and others are not."""
     # Only these can be recordings; other files are not opened here.
     candidates = [path for path in paths if path.is_dir() or path.suffix.lower() in (".zip", ".mvnx", ".sto")]
     if not candidates:

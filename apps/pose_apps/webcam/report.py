@@ -197,11 +197,7 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Write the report of a live run to a JSON file. If this fails, print the report.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write the report of a live run as JSON; if that fails, print it and raise a PoseError."""
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     try:
         with _as_report(), writing([path]):

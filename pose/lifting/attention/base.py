@@ -240,11 +240,7 @@ class Attention(nn.Module):
         return None
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Create the empty cache for `batch` streams.
-
-        Raises:
-            ValueError: If the layer is not causal or the mechanism cannot stream.
-        """
+        """Create the empty cache for `batch` streams; ValueError if the layer cannot stream."""
         if not (self.causal and self.capabilities.streaming):
             raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
         return self.empty_cache(batch, device, dtype)

@@ -61,11 +61,7 @@ SENSOR = CheckpointKind("sensor network", FORMAT, LifterConfig.from_dict, Sensor
 
 
 def export_sensor(network: SensorNetwork, path: Path, checkpoint_sha256: str = "") -> float:
-    """Write an ONNX file with dynamic people and frames; return its largest difference from the network, m.
-
-    Raises:
-        PoseError: If the package onnxscript is missing, or the outputs differ.
-    """
+    """Write an ONNX file with dynamic sizes; return its difference in m. PoseError if that is too large."""
     network = network.eval().cpu()
     axes = {0: torch.export.Dim("people", min=1, max=4096), 1: torch.export.Dim("time", min=2, max=4096)}
     metadata = {

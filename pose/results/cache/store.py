@@ -42,11 +42,7 @@ class Cache:
         self._work: Path | None = None
 
     def __enter__(self) -> Self:
-        """Create the folder if necessary.
-
-        Raises:
-            PoseError: If the folder cannot be created or written, or if it belongs to another user.
-        """
+        """Create the folder if necessary; PoseError if it is not writable, or another user's."""
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):

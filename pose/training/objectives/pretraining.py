@@ -103,11 +103,7 @@ class PretrainingPredictions(NamedTuple):
 
 
 class Pretraining(nn.Module):
-    """Lifter whose head is replaced by the head of a pre-training objective.
-
-    Raises:
-        ValueError: If the lifter does not support the objective.
-    """
+    """Lifter with the head of a pre-training objective; ValueError if it does not support this one."""
 
     def __init__(self, lifter: LifterNetwork, objective: ObjectiveConfig) -> None:
         super().__init__()
