@@ -142,11 +142,7 @@ class Selection:
 
     @cached_property
     def uniform(self) -> Timeline:
-        """Time stamps at a constant rate: `fps`, else the result's rate if constant, else 1 / median interval.
-
-        Raises:
-            PoseError: If too many frames would be interpolated (`pose.utils.filling`).
-        """
+        """Times at the rate `fps`, the result's, or 1 / median interval; PoseError for too many filled frames."""
         times, rate = self.times, self._rate
         if len(times) == 1 or (
             self._is_even and (self._fps is None or math.isclose(rate, self._mean_fps, rel_tol=1e-3))

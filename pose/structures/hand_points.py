@@ -68,10 +68,7 @@ SIGMA = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Hands(ColumnSet):
-    """The hands of P people in one frame.
-
-    A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
-    """
+    """The hands of P people in one frame, left or right as the 2D estimator says, before any repair."""
 
     # (P, 2, 21, 2) px in the image. Axis 1 is left, right hand, here and below
     points: F32 = column("hand_keypoints", (2, POINTS, 2), unit="px", space="image", limits=(-1e7, 1e7), part="hands")

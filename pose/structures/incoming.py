@@ -33,11 +33,7 @@ class IncomingFrames:
         self._slow = 0  # consecutive frames with too large a step
 
     def check(self, frame: Frame) -> None:
-        """Check the next frame. Warns if several successive frames are too far apart for times in seconds.
-
-        Raises:
-            UsageError: If the image has another shape, dtype or size, or its time does not increase.
-        """
+        """Check the next frame (UsageError), and warn if times are too far apart for seconds."""
         image = frame.image
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")

@@ -50,10 +50,7 @@ class OnePass(Protocol):
     skeleton: Skeleton
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Return the boxes and keypoints of people in each (H, W, 3) uint8 RGB image, sorted by descending score.
-
-        Box and keypoints of a person have the same row.
-        """
+        """Return boxes and keypoints, row by row, of people in each (H, W, 3) uint8 RGB image, best first."""
         ...
 
 
@@ -63,13 +60,7 @@ class PeopleStage(Protocol):
     skeleton: Skeleton
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Return the people in the next frame. Ids of people are stable and never reused.
-
-        Args:
-            image: (H, W, 3) uint8 RGB.
-            index: Index of the frame; increases from call to call.
-            time: Time of the frame, s; increases from call to call.
-        """
+        """Return the people in the next (H, W, 3) uint8 RGB frame at `time` s; ids are never reused."""
         ...
 
 

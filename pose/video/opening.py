@@ -65,11 +65,7 @@ def open_source(
 
 
 def check_source(spec: str) -> str:
-    """Check a source without connecting to it, and return its name for messages.
-
-    An address must be valid, a camera present, and a file readable: otherwise UsageError, or PoseError for a damaged
-    file.
-    """
+    """Check an address, camera or file without connecting to it; return its name. UsageError if invalid."""
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:
         return url_target(spec).display_name

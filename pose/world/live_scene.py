@@ -66,13 +66,7 @@ class SceneSolver:
     """Solver of the scene, one solution at a time."""
 
     def __init__(self, up: F64 | None, *, measured: bool, background: bool) -> None:
-        """Start without a solution.
-
-        Args:
-            up: (3,) vertical; None estimates it.
-            measured: Whether several cameras measure sizes and distances, so that only the vertical is unknown.
-            background: Whether solutions are computed in a thread instead of at once.
-        """
+        """Start without a solution; `up` (3,) and `measured` sizes are known, `background` computes in a thread."""
         self._up, self._measured, self._background = up, measured, background
         self._thread: threading.Thread | None = None
         self._found: Ground | None = None

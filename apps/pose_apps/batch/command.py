@@ -81,12 +81,7 @@ def run(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> int:
-    """Process all clips and return the exit status.
-
-    Raises:
-        PoseError: If options are invalid.
-        KeyboardInterrupt: After Ctrl-C.
-    """
+    """Process all clips and return the exit status; PoseError if options are invalid."""
     from pose_apps.batch.clips import find_clips, read_shard, shard_of
     from pose_apps.batch.manifest import Manifest
     from pose_apps.support.outputs import plan_outputs

@@ -97,12 +97,7 @@ def _smoothed(values: F64) -> F64:
 
 
 def _correlation(pairs: list[tuple[F64, F64]], seen: F64) -> tuple[F64, F64, F64]:
-    """Return shifts and overlaps in samples, and the mean correlation of the pairs at each shift.
-
-    Args:
-        pairs: Speeds by a sensor (N,), and in the video (M,).
-        seen: (M,) weights of the samples of the video, 0 or 1.
-    """
+    """Return shifts and overlaps in samples, and the mean correlation of the pairs of speeds at each shift."""
     long, short = len(pairs[0][0]), len(seen)
     size = 1 << (long + short).bit_length()
     lags = np.arange(1 - short, long)

@@ -97,11 +97,7 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Measure the errors of a lifter in the frames of a gap in the keypoints, on exact 2D of the validation subjects.
-
-    Returns:
-        `mpjpe`: MPJPE of the masked joints, mm. `rest`: MPJPE of the other joints, mm; missing if all are masked.
-    """
+    """Measure MPJPE in the frames of a gap on exact 2D: `mpjpe` of the masked joints, `rest` of the others, mm."""
     network, count = _network(settings.lifter), round(settings.seconds * 30)
     first = (settings.frames - count) // 2
     frames = slice(first, first + max(count, 1))  # without a gap, the middle frame
