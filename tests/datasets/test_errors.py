@@ -40,12 +40,6 @@ def detect(rng, **config):
     return (keypoints - pixels) / errors.person_size(pixels)[..., None], scores
 
 
-def test_no_errors_returns_the_truth(rng):
-    error, scores = detect(rng)
-    assert np.abs(error).max() == 0
-    assert scores.min() > 0
-
-
 def test_left_right_swaps_affect_whole_limbs_in_bursts(rng):
     pixels, times, size, depth = scene(400)
     keypoints, _ = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, swap_rate=0.05))

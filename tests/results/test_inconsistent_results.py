@@ -126,9 +126,8 @@ def test_unknown_values_of_a_run_are_read(tmp_path, rng):
     assert np.isnan(table.keypoints[2]).all()
 
 
-@pytest.mark.parametrize("formats", [*TEXT_FORMATS])
 @pytest.mark.parametrize("case", ["flat", "huge", "point", "not known", "one frame"])
-def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, formats, case):
+def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, case):
     odd = {
         "flat": lambda: changed(arrays, "joints3d", lambda a: a * (1, 0, 0)),
         "huge": lambda: changed(arrays, "joints3d", lambda a: a * 1e6),
@@ -144,8 +143,10 @@ def test_degenerate_bodies_are_exported_without_warnings(arrays, tmp_path, forma
     np.savez(tmp_path / "a.npz", **odd)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        status = convert([str(tmp_path / "a.npz"), "--to", formats, "--quiet"])
-    assert status == (1 if case == "not known" and FORMATS[formats].__class__.__name__ == "PersonFormat" else 0)
+        for formats in TEXT_FORMATS if case == "not known" else [",".join(TEXT_FORMATS)]:
+            status = convert([str(tmp_path / "a.npz"), "--to", formats, "--quiet"])
+            no_body = case == "not known" and FORMATS[formats].__class__.__name__ == "PersonFormat"
+            assert status == (1 if no_body else 0), formats
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,6 @@ def write(folder, rng, order=("json", "npz")):
         files.close()
 
 
-def test_all_result_files_exist_at_the_end(tmp_path, rng):
-    write(tmp_path, rng)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["cameras.json", "poses.json", "poses.npz"]
-    assert len(json.loads((tmp_path / "poses.json").read_text())["frames"]) == len(load_poses(tmp_path)) == 3
-    assert (tmp_path / "cameras.json").read_text() == "[]\n"
-
-
 @pytest.mark.parametrize("order", [("json", "npz"), ("npz", "json")])
 @pytest.mark.parametrize("writer", [JsonWriter, NpzWriter])
 @pytest.mark.parametrize("step", ["write", "finish"])
