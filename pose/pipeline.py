@@ -46,14 +46,14 @@ from pose.structures.stages import Detector, LifterStage, PeopleStage
 from pose.structures.types import Frame, FrameResult, People
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.networks import warm_up_lifter
 from pose.tracking.sampling import TrackedFrame
-from pose.tracking.warm_up import warm_up_lifter
 from pose.utils.background import FairLock, ahead, prefetch
 from pose.utils.device import resolve_device, seed_torch
 from pose.utils.options import default_of
+from pose.utils.progress import StageTimes
 from pose.utils.resources import available_cores
 from pose.utils.shown import shown
-from pose.utils.times import StageTimes
 from pose.video import Source, open_source
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Pipeline:
             return StraightLifter(self.lifter_stage(camera.straight), camera)
         config = self.config
         if self._lifter.streaming:
-            from pose.lifting.refined import FinalResults
+            from pose.lifting.pending import FinalResults
             from pose.lifting.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)

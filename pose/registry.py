@@ -137,25 +137,25 @@ def _mmpose(weight: Path, options: StageOptions) -> Estimator:
 
 
 def _yolo_pose_on_crops(weight: Path, options: StageOptions) -> Estimator:
-    from pose.networks.estimators.yolo_pose import YoloPose
+    from pose.networks.estimators.whole_image import YoloPose
 
     return YoloPose(model=weight, options=replace(options, score=None, size=None))
 
 
 def _yolo_pose(weight: Path, options: StageOptions) -> OnePass:
-    from pose.networks.estimators.yolo_pose import YoloPose
+    from pose.networks.estimators.whole_image import YoloPose
 
     return YoloPose(model=weight, options=options)
 
 
 def _multipose_on_crops(weight: Path, options: StageOptions) -> Estimator:
-    from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+    from pose.networks.estimators.whole_image import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=replace(options, score=None, size=None))
 
 
 def _multipose(weight: Path, options: StageOptions) -> OnePass:
-    from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+    from pose.networks.estimators.whole_image import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=options)
 
@@ -219,16 +219,9 @@ def estimator_choice(name: str) -> Choice[Estimator]:
 def build(
     table: dict[str, Choice[Stage]], name: str, options: StageOptions, model: str | None = None, key: str = "model"
 ) -> Stage:
-    """Build the stage `name` of `table`.
+    """Build the stage `name` of `table`, with the catalogue name or file `model` of its weights, or the default ones.
 
-    Args:
-        name: Name of the stage in `table`.
-        model: Catalogue name or file of the weights; None uses the default weights.
-        key: Name of the option for `model` in error messages.
-
-    Raises:
-        PoseError: If a weight is not available, the stage does not support device or precision, or a custom file is not
-            a valid network of this kind.
+    A weight, device, precision or file that does not fit is a PoseError, which names the option `key`.
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
@@ -251,7 +244,7 @@ def _is_own(model: str | None) -> bool:
 
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
     """Build a stage with custom weights and run it once, since unsuitable networks mostly fail at run time."""
-    from pose.tracking.warm_up import try_once
+    from pose.tracking.networks import try_once
     from pose.utils.native_stderr import silenced
 
     try:
@@ -270,15 +263,9 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
 
 
 def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | None:
-    """Return the weight file of a stage; None for a stage without a network.
+    """Return the weight file of a stage, of a catalogue name or a custom file; None for a stage without a network.
 
-    Args:
-        model: A catalogue name, or a custom file; None uses the default weights.
-
-    Raises:
-        UsageError: If `model` is neither a catalogue name nor a file, if a model is named for a stage without a
-            network, or if none is named for a stage without default weights. Errors of `locate` are passed
-            on.
+    A `model` that is neither, a model for a stage without one, and a stage without default weights are UsageErrors.
     """
     from pose.networks.weights import WEIGHTS, locate
 

@@ -27,15 +27,15 @@ from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.cuts import CutDetector
 from pose.tracking.faces.tracker import FaceTracker
 from pose.tracking.hands.tracker import HandTracker
+from pose.tracking.networks import warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.tracking.one_pass import OnePassPeople
 from pose.tracking.people_tracker import PeopleTracker
 from pose.tracking.sampling import SampledTracker, TrackedFrame
-from pose.tracking.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.utils.background import FairLock
 from pose.utils.device import torch_threads
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 from pose.world.camera_motion.measure import BackgroundMotion
-from pose.world.scene.segments import SegmentFinder
+from pose.world.scene.lines import SegmentFinder
 
 if TYPE_CHECKING:
     from pose.view.overlay import Overlay

@@ -19,7 +19,7 @@ from pose.errors import PoseError, UsageError
 from pose.registry import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.session import people_stages
 from pose.utils.presets import presets_folder
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 pytestmark = pytest.mark.usefixtures("at_hand")
 

@@ -22,7 +22,7 @@ from pose.tracking.sampling import SEARCH_S
 from pose.utils.background import PREFETCHED_FRAMES, prefetch
 from pose.utils.device import resolve_device
 from pose.utils.presets import preset_names
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 from pose.video import open_source
 
 
@@ -81,7 +81,7 @@ def test_prefetch_ends_when_it_is_told_to_stop():
 def test_nested_stage_time_counts_once(monkeypatch):
     now = [100.0]
     clocks = SimpleNamespace(perf_counter=lambda: now[0], thread_time=lambda: now[0] / 4, process_time=None)
-    monkeypatch.setattr("pose.utils.times.time", clocks)
+    monkeypatch.setattr("pose.utils.progress.time", clocks)
     times = StageTimes()
     with times.measure("outer"):
         now[0] += 1
@@ -96,7 +96,7 @@ def test_nested_stage_time_counts_once(monkeypatch):
 # In a process of its own: in this one threads of other tests may work as well.
 TIMED = """
 import json, threading, time
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 spent = {}
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import WorldConfig
 from pose.errors import UsageError
-from pose.structures.defaults import CACHE_GIGABYTES, CAMERAS_FILE, IMAGE_FPS
-from pose.structures.spaces import CAMERA, SPACES, WORLD
+from pose.structures.defaults import CACHE_GIGABYTES, CAMERA, CAMERAS_FILE, IMAGE_FPS, SPACES, WORLD
 from pose.utils.options import depth_offset_option, option, overwrite_option, quiet_option
 from pose.utils.progress import hidden_progress
 from pose.utils.written_files import check_not_input
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pose.results.recorded import RecordedRun
     from pose.results.run import FindWorn
     from pose.structures.types import FrameResult
-    from pose.utils.times import StageTimes
+    from pose.utils.progress import StageTimes
     from pose.video import Source
     from pose.video.depth_video import DepthVideo
 

@@ -9,7 +9,7 @@ from pose.body.rigs import RIGS
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
 from pose.export.bvh_skeletons import BVH_SKELETONS, PLAIN
-from pose.structures.spaces import CAMERA
+from pose.structures.defaults import CAMERA
 from pose.utils.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option, same_option
 from pose.utils.shown import shown
 from pose.world.given import read_heights

@@ -91,15 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
-    """Lift every input file and write one output file per person.
-
-    All inputs are read and checked before the first network runs.
-
-    Args:
-        inputs: Files with 2D keypoints.
-        config: Options of `pose-lift`.
-        log: Function that prints a line of text.
-    """
+    """Lift every input file, after all are read and checked, and write one output file per person."""
     _check_used(inputs, config)
     from pose.functions import LiftOptions, edit_people, read_people, record_keypoints
     from pose.lifting.fit.windows import FitLog

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jsonargparse import ArgumentParser
-from pose_datasets.catalogue import preparations
-from pose_datasets.uses import Log, Preparation
+from pose_datasets.catalogue import Log, Preparation, preparations
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError

@@ -24,7 +24,7 @@ from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
-    from pose_datasets.forecast_training import MotionSource
+    from pose_datasets.forecasting import MotionSource
 
     from pose.lifting.forecast.network import ForecasterNetwork
     from pose.lifting.model import LifterNetwork
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pose.structures.sequences import LiftBatch
     from pose.training.forecaster import ForecasterTrainer
     from pose.training.loop import TrainingLoop
-    from pose.training.objectives.pretraining import Pretraining
-    from pose.training.objectives.trainer import Pretrainer
+    from pose.training.objectives.pretraining import Pretrainer, Pretraining
     from pose.training.sensor import SensorTrainer
     from pose.training.trainer import Trainer
 
@@ -183,7 +182,7 @@ def _source(recipe: "Namespace") -> TrainingData:
 def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[], None]]":
     from pose.training.measure import lift_batch, measure
     from pose.training.trainer import Trainer
-    from pose.view.comparison import draw_comparison, save_picture
+    from pose.view.gallery import draw_comparison, save_picture
 
     source = _source(recipe)
 
@@ -256,7 +255,7 @@ def _check_pretraining(recipe: "Namespace") -> object:
 
 def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Callable[[], None]]":
     from pose.lifting.checkpoint import save_checkpoint
-    from pose.training.objectives.trainer import Pretrainer, measure_objective
+    from pose.training.objectives.pretraining import Pretrainer, measure_objective
 
     source = training_data()["data"].source_class()(recipe.data, recipe.train.seed)
 
@@ -280,7 +279,7 @@ def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
     if short:
         parser.add_argument("--data.motions", metavar="FILE", help="motions, written by `pose-prepare forecast`")
         return
-    from pose_datasets.forecast_training import MotionConfig
+    from pose_datasets.forecasting import MotionConfig
 
     from pose.training.config import ForecasterTrainConfig
 
@@ -298,7 +297,7 @@ def _check_forecaster(options: "Namespace") -> object:
 
 
 def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrainer, Callable[[], None]]":
-    from pose_datasets.forecast_training import MotionSource
+    from pose_datasets.forecasting import MotionSource
 
     from pose.lifting.forecast.config import HORIZONS
     from pose.training.forecaster import ForecasterTrainer, measure_forecaster

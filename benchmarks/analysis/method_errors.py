@@ -32,7 +32,7 @@ from benchmarks.common.recordings import (
     seen_again,
     ui_prmd_recordings,
 )
-from pose.analysis.body_angles import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
+from pose.analysis.curves import ANY, COLUMNS, METHOD_ERRORS, VIEWS, body_angles, is_defined, view_of
 from pose.analysis.exercise import JUMP_FIELDS, repetition_metrics
 from pose.analysis.jumps import find_jumps
 from pose.analysis.metrics import METRIC_ERRORS, NORMAL_95, RELATIVE, _metric_errors, method_sd

@@ -30,10 +30,10 @@ from pose.errors import PoseError
 from pose.lifting.load import load_lifter
 from pose.lifting.offline import OfflineLifter
 from pose.multiview.calibrate import Known
-from pose.multiview.collect import collect_tracks
 from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
+from pose.multiview.stored import collect_tracks
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.structures.assignment import best_pairs
 from pose.structures.skeletons import COCO17

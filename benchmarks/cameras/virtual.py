@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
+from pose_datasets.filming import observed_joints
 from pose_datasets.sampling import interpolate
 
 from benchmarks.cameras.networks import Library

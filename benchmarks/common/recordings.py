@@ -23,7 +23,7 @@ from pose.structures.refine import lengths_of
 from pose.structures.types import F64
 from pose.world.clean import Cleaned, Steps, clean
 from pose.world.height import stature
-from pose.world.person import Person, person_of
+from pose.world.work import Person, person_of
 
 PAUSE_S = 0.3  # between two episodes of an exercise
 HELD_OUT = ("HC038A", "HC044A", "HC055A", "uiprmd-s09", "uiprmd-s10", "16")  # no constant was chosen on them

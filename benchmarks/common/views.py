@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from pose_datasets import rotations
-from pose_datasets.definitions import observed_joints
 from pose_datasets.errors import ErrorConfig, add_errors
-from pose_datasets.filming import project_batch, random_lenses
+from pose_datasets.filming import observed_joints, project_batch, random_lenses
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.sampling import resample
 from pose_datasets.vectors import unit

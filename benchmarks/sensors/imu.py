@@ -10,8 +10,7 @@ seen for 2 s.
 from argparse import ArgumentParser, Namespace
 
 import numpy as np
-from pose_datasets.definitions import CANONICAL
-from pose_datasets.filming import FilmConfig, film
+from pose_datasets.filming import CANONICAL, FilmConfig, film
 from pose_datasets.mocap import Clip
 from pose_datasets.sampling import resample
 

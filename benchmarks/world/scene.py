@@ -37,9 +37,8 @@ from pose.structures.types import F32, F64, FrameResult, People, Poses3D
 from pose.world.clean import Steps, clean
 from pose.world.height import scaled_stature, stature
 from pose.world.live import LiveWorld
-from pose.world.person import Person, person_of
-from pose.world.scene.lines import FrameLines
-from pose.world.scene.segments import find_segments
+from pose.world.scene.lines import FrameLines, find_segments
+from pose.world.work import Person, person_of
 
 STANDING, PARTIAL, SEATED, RAISED = "standing", "partial", "seated", "raised"
 FPS, SECONDS = 15.0, 4.0

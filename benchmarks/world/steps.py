@@ -43,7 +43,7 @@ from pose.world.contacts import ANKLE_HEIGHT, ankle_speeds, ground_below
 from pose.world.frame import World, rotation_of
 from pose.world.gravity import ANKLES
 from pose.world.height import stature
-from pose.world.person import Person, person_of
+from pose.world.work import Person, person_of
 
 Points = NDArray[np.floating]
 

@@ -24,27 +24,20 @@ FPS = 120.0  # sampling rate of the CMU database; AMC files do not contain it
 
 @dataclass(frozen=True, slots=True)
 class AsfSkeleton:
-    """Bones of an ASF file. The root is first, and each bone comes after its parent.
+    """Bones of an ASF file. The root is first, and each bone comes after its parent."""
 
-    Attributes:
-        names: Names of the B bones.
-        parents: (B,) indices of the parent bones; -1 for the root.
-        offsets: (B, 3) m, vector from the far end of the parent to the far end of the bone, in the rest pose and in the
-            world frame of the file.
-        axes: (B, 3, 3) rotation matrices. The columns are the axes about which a bone rotates, in the rest pose and in
-            the world frame of the file: x_world = axes @ x_bone.
-        orders: Order of the rotations of each bone about its fixed axes, such as "xyz": first about x.
-        dofs: Degrees of freedom of each bone in the order of the AMC values, such as ("rx", "rz").
-        metres: Metres per unit of the root translation in AMC files.
-    """
-
-    names: tuple[str, ...]
-    parents: tuple[int, ...]
+    names: tuple[str, ...]  # names of the B bones
+    parents: tuple[int, ...]  # (B,) indices of the parent bones; -1 for the root
+    # (B, 3) m, vector from the far end of the parent to the far end of the bone, in the rest pose and in the world
+    # frame of the file
     offsets: F64
+    # (B, 3, 3) rotation matrices. The columns are the axes about which a bone rotates, in the rest pose and in the
+    # world frame of the file: x_world = axes @ x_bone.
     axes: F64
-    orders: tuple[str, ...]
+    orders: tuple[str, ...]  # order of the rotations of each bone about its fixed axes, such as "xyz": first about x
+    # degrees of freedom of each bone in the order of the AMC values, such as ("rx", "rz")
     dofs: tuple[tuple[str, ...], ...]
-    metres: float
+    metres: float  # metres per unit of the root translation in AMC files
 
 
 @dataclass

@@ -167,16 +167,8 @@ def load_sequences(
 ) -> list[LabelledSequence]:
     """Load Human3.6M sequences for the protocol of VideoPose3D, one per recording and camera, in the files' order.
 
-    The 2D joints are in pixels without lens distortion. The ground truth is the pose in the camera frame, in metres.
-
-    Args:
-        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections of the network CPN).
-        subjects: Names of the subjects to load. The default are the test subjects.
-        actions: Names of the actions to load. The default are all 15.
-
-    Raises:
-        UsageError: If a file is missing.
-        PoseError: If a file is invalid.
+    2D joints, in undistorted pixels, are `detections`: `gt` (ground truth) or `cpn` (network CPN). The ground truth is
+    the pose in the camera frame, in metres. A missing file is a UsageError, an invalid one a PoseError.
     """
     cameras, wanted = load_cameras(), set(actions)
     positions_3d, positions_2d = read_positions_3d(folder), read_positions_2d(folder, detections)

@@ -7,7 +7,7 @@ from pose.errors import UsageError
 from pose.structures.labelled import LabelledSequence
 from pose.utils.options import REQUIRED, option
 from pose_datasets import human36m, human36m_motionbert
-from pose_datasets.uses import EvaluationTask, LabelledEvaluation, make_benchmark
+from pose_datasets.catalogue import EvaluationTask, LabelledEvaluation, make_benchmark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,9 @@ from pose.structures.types import F32, F64, Array
 from pose.utils.archives import open_arrays, write_arrays
 from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
+from pose_datasets.catalogue import PREPARED_FOLDER, Log, Preparation
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
-from pose_datasets.uses import PREPARED_FOLDER, Log, Preparation
 
 Table = dict[str, Array]
 
@@ -74,13 +74,9 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
 
 
 def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
-    """Load the training or the test videos of MotionBERT's file, one sequence per video, with the video's name.
+    """Load the videos of a `part` of MotionBERT's file, "train" or "test", one sequence per video, with its name.
 
-    The ground truth is converted to metres in the camera frame by `camera_poses`. For the evaluation protocol of
-    MotionBERT, use `load_test`.
-
-    Args:
-        part: "train" or "test".
+    `camera_poses` converts the ground truth to metres in the camera frame; `load_test` is the evaluation protocol.
     """
     table = _read(folder, part, ())
     sequences = []

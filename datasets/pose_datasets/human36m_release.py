@@ -18,6 +18,7 @@ from pose.structures.types import F32
 from pose.utils.archives import write_arrays
 from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
+from pose_datasets.catalogue import PREPARED_FOLDER, Log, Preparation
 from pose_datasets.human36m import (
     EXCLUDED_TAKES,
     FILE_3D,
@@ -31,7 +32,6 @@ from pose_datasets.human36m import (
     load_cameras,
     require_metres,
 )
-from pose_datasets.uses import PREPARED_FOLDER, Log, Preparation
 
 TAKES_PER_SUBJECT = 30
 

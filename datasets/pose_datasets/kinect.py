@@ -19,8 +19,8 @@ from pose.structures.types import F32, F64
 from pose.utils.archives import open_archive, open_arrays, write_arrays
 from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
+from pose_datasets.catalogue import Log, Preparation
 from pose_datasets.mocap import Clip, load_clips
-from pose_datasets.uses import Log, Preparation
 
 MIN_CORRELATION = 0.9
 MIN_FRAMES = 20
@@ -74,11 +74,7 @@ def load_kinect(source: Path) -> Iterator[tuple[str, str, F64]]:
 def align(sensor: F64, truth: F64, times: F64, rate: float = 1.0) -> Alignment | None:
     """Find the time and heading at which joints (T, 17, 3) of a camera agree best with joints (N, 17, 3) at times (N,).
 
-    Args:
-        rate: Rate of the camera, relative to 30 Hz.
-
-    Returns:
-        None if the recordings do not overlap by 75 % of the shorter one.
+    `rate` is relative to 30 Hz. None if the recordings do not overlap by 75 % of the shorter one.
     """
     about, reference = (joints[:, 1:] - joints[:, :1] for joints in (sensor, truth))
     step = float(times[1] - times[0])
@@ -167,11 +163,7 @@ def save_pairs(pairs: list[Pair], path: Path) -> None:
 
 
 def load_pairs(path: Path) -> list[Pair]:
-    """Read a file written by `save_pairs`.
-
-    Raises:
-        PoseError: If it is missing or not such a file.
-    """
+    """Read a file written by `save_pairs`; PoseError if it is missing or not such a file."""
     try:
         with open_arrays(path) as arrays:
             length = arrays["length"].astype(np.int64)

@@ -18,8 +18,8 @@ from pose.utils.options import REQUIRED, option
 from pose.utils.written_files import writing
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.bodies import to_bones
+from pose_datasets.catalogue import CLIPS_FILE, Log, Preparation
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
-from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 # Split by body: no body of one part is in another. CMU subjects 06, 07, 12, 13, 60 and 94 have recordings on one common
@@ -213,11 +213,7 @@ def save_clips(clips: list[Clip], path: Path) -> None:
 
 
 def load_clips(path: Path) -> list[Clip]:
-    """Read a file written by `save_clips`.
-
-    Raises:
-        PoseError: If the file is missing or is not a motion file.
-    """
+    """Read a file written by `save_clips`; PoseError if the file is missing or is not a motion file."""
     try:
         with open_arrays(path) as arrays:
             clips = _split_clips(arrays)

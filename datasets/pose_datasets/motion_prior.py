@@ -2,7 +2,7 @@
 
     python -m pose_datasets.motion_prior --mocap cmu.npz,ui-prmd.npz --out pose/models/motion.npz
 
-It predicts bones without a sensor from those with one (`pose.body.imu.prior`).
+It predicts bones without a sensor from those with one (`pose.body.imu.mounting`).
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.body.imu.prior import HEADING_LEFT, LAGS_S, heading_axes
+from pose.body.imu.mounting import HEADING_LEFT, LAGS_S, heading_axes
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64
 from pose.utils.archives import write_arrays

@@ -22,7 +22,14 @@ from pose.utils.archives import open_archive
 from pose.utils.options import REQUIRED, option
 from pose.utils.whole_file import whole_file
 from pose.utils.written_files import writing
-from pose_datasets.uses import PREPARED_FOLDER, EvaluationTask, LabelledEvaluation, Log, Preparation, make_benchmark
+from pose_datasets.catalogue import (
+    PREPARED_FOLDER,
+    EvaluationTask,
+    LabelledEvaluation,
+    Log,
+    Preparation,
+    make_benchmark,
+)
 
 SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
 IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}

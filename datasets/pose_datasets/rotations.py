@@ -24,18 +24,11 @@ def about_axis(axis: str, radians: Array) -> Array:
 
 
 def intrinsic(order: str, radians: Array) -> Array:
-    """Convert Euler angles to rotation matrices R(order[0]) @ R(order[1]) @ ...
+    """Convert Euler angles (..., n) rad to rotation matrices R(order[0]) @ R(order[1]) @ ... of column vectors.
 
     The order "zxy" rotates about z, then about the new x axis, then about the new y axis, as the channels of a BVH
     file. Rotations about fixed axes in the opposite order give the same matrix: `axis XYZ` of an ASF file is "zyx"
     here.
-
-    Args:
-        order: Axes of the n rotations, such as "zxy".
-        radians: (..., n) angles in the order of the axes.
-
-    Returns:
-        Matrices (..., 3, 3) that rotate column vectors.
     """
     matrix = about_axis(order[0], radians[..., 0])
     for i, axis in enumerate(order[1:], start=1):

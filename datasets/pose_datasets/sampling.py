@@ -44,11 +44,8 @@ def clip_weights(clips: list[Clip], equal_laboratories: bool = False) -> F64:
     """Compute sampling probabilities (N,) of N clips, with a sum of 1.
 
     The weight of a clip is the square root of its duration times the mean standard deviation of its joints, so that
-    long walks do not dominate. The total weight of each subject is then replaced by its square root.
-
-    Args:
-        clips: The clips.
-        equal_laboratories: Whether each laboratory then gets the same total weight.
+    long walks do not dominate. The total weight of each subject is then replaced by its square root, and that of each
+    laboratory by 1 if `equal_laboratories`.
     """
     weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
     subjects = np.array([clip.subject for clip in clips])
@@ -72,12 +69,7 @@ def _variety(clip: Clip) -> float:
 def random_times(rng: np.random.Generator, size: int, frames: int, variable: float, fastest: float = 120.0) -> F64:
     """Draw frame times (B, T) s that start at 0: mostly at common frame rates, sometimes at any from 10 frames/s.
 
-    Args:
-        rng: Random generator.
-        size: Number of sequences, B.
-        frames: Frames per sequence, T.
-        variable: Fraction of sequences with uneven time stamps.
-        fastest: Highest frame rate, frames/s.
+    `variable` is the fraction of sequences with uneven times, `fastest` the highest rate in frames/s.
     """
     shares = np.append(_RATE_PROBABILITIES, 1 - _RATE_PROBABILITIES.sum())
     rate = np.append(_FRAME_RATES, 0)[rng.choice(len(shares), size, p=shares)]

@@ -21,7 +21,7 @@ from pose.structures.types import F32, F64, Array
 from pose.training.evaluation.metrics import frames_with_truth
 from pose.utils.archives import open_arrays
 from pose.utils.options import REQUIRED, option
-from pose_datasets.uses import EvaluationTask, LabelledEvaluation, make_benchmark
+from pose_datasets.catalogue import EvaluationTask, LabelledEvaluation, make_benchmark
 
 # Maximum difference of time stamps of the same frames in files of different programs, s.
 _MAX_TIME_DIFFERENCE_S = 2e-3
@@ -79,10 +79,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
 
 
 def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
-    """Load one sequence from two files, or all sequences from two folders.
-
-    Args:
-        truth: Ground truth file, or folder with a file of the same name for each keypoint file.
+    """Load one sequence from two files, or all from two folders with files of equal names.
 
     Raises:
         UsageError: If the folders do not match or a file is missing.

@@ -35,9 +35,9 @@ from pose.errors import PoseError
 from pose.structures.types import F64
 from pose.utils.options import REQUIRED, option
 from pose_datasets import bvh, rotations
+from pose_datasets.catalogue import CLIPS_FILE, Log, Preparation
 from pose_datasets.mapping import assemble_points
 from pose_datasets.mocap import Clip, MotionFiles, calibrate_limbs, prepare_clips, trial_clips
-from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 from pose_datasets.vectors import norm
 
 _LIMBS = {

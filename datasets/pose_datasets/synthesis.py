@@ -15,8 +15,7 @@ from pose.structures.sequences import LiftBatch
 from pose.structures.types import F32, F64
 from pose_datasets import bodies, poses, postures
 from pose_datasets.bodies import BodyConfig
-from pose_datasets.definitions import CANONICAL
-from pose_datasets.filming import FilmConfig, film
+from pose_datasets.filming import CANONICAL, FilmConfig, film
 from pose_datasets.mocap import Clip
 from pose_datasets.poses import PoseConfig
 from pose_datasets.postures import PostureConfig
@@ -123,17 +122,9 @@ def evaluation_batches(
     """Yield fixed evaluation sequences, in which each frame of the resampled clips appears once.
 
     People are as recorded, with the joint definitions of `pose_datasets.mapping` and known intrinsics. The random
-    cameras depend only on the clips and `seed`.
-
-    Args:
-        condition: Source of the 2D joints: "gt" (exact), "noisy" (with detector errors) or "detector" (from a
-            detector's skeleton, with errors).
-        fps: Frame rate, frames/s.
-        frames: Maximum number of frames of a sequence.
-        config: Training configuration, of which only the detector errors and `film.chest_height` are used.
-
-    Raises:
-        ValueError: If `condition` is unknown.
+    cameras depend only on the clips and `seed`. `condition` is the 2D: "gt" (exact), "noisy" (with detector errors) or
+    "detector" (from a detector's skeleton, with errors); of `config`, only the detector errors and `film.chest_height`
+    are used.
     """
     settings = _film_settings(condition, config)
     pieces = [piece for clip in clips for piece in _pieces(resample(clip, fps)[0], frames)]

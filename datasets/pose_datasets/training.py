@@ -1,7 +1,7 @@
 """Training batches for `pose-train` from motion capture observed by virtual cameras.
 
 A dialect maps scores (..., T, 17) in [0, 1] to other scores of the same joints. A score of 0 (not detected) stays 0.
-These dialects are fixed, for evaluation; training uses random ones (`pose.training.dialects`).
+These dialects are fixed, for evaluation; training uses random ones (`pose.training.trainer`).
 """
 
 import random

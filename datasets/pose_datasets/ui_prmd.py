@@ -18,10 +18,10 @@ from pose.structures.types import F64
 from pose.utils.archives import open_archive
 from pose.utils.options import REQUIRED, option
 from pose.utils.point_rows import parse_point_rows
-from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
+from pose_datasets.catalogue import CLIPS_FILE, Log, Preparation
+from pose_datasets.marker_files import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
-from pose_datasets.uses import CLIPS_FILE, Log, Preparation
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)

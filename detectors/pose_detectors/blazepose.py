@@ -41,11 +41,7 @@ class BlazePoseDetector:
         options: StageOptions = DEFAULT_OPTIONS,
         overlap_threshold: float = 0.3,
     ) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the file cannot be loaded.
-        """
+        """Load the network; PoseError if the file cannot be loaded."""
         self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
         self._score_threshold = options.min_score_or(SCORE_THRESHOLD)

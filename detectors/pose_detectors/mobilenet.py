@@ -40,11 +40,7 @@ class MobileNetDetector:
         options: StageOptions = DEFAULT_OPTIONS,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the file cannot be loaded.
-        """
+        """Load the network; PoseError if the file cannot be loaded."""
         self._network = LiteRTModel(model, options.threads)
         self._score_threshold = options.min_score_or(SCORE_THRESHOLD)
         self._classes = list(classes)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
+from pose.networks.estimators.whole_image import MoveNetMultiPose
 from pose.networks.options import DEFAULT_OPTIONS, StageOptions
 from pose.structures.types import U8, Boxes
 
@@ -14,11 +14,7 @@ class MoveNetMultiPoseDetector:
     name = "movenet-multipose"
 
     def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the weights cannot be loaded.
-        """
+        """Load the network; PoseError if the weights cannot be loaded."""
         self._network = MoveNetMultiPose(model=model, options=options)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

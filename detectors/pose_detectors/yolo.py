@@ -24,11 +24,7 @@ class YoloDetector:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the network cannot be loaded with these options.
-        """
+        """Load the network; PoseError if the network cannot be loaded with these options."""
         self.name = "yolo" if task == "detect" else "yolo-pose"
         self._network = load_yolo(model, task, options, overlap_threshold, classes)
         self.device = self._network.device

@@ -32,11 +32,7 @@ class YoloXDetector:
         overlap_threshold: float = 0.45,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the network cannot be loaded with these options.
-        """
+        """Load the network; PoseError if the network cannot be loaded with these options."""
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(bgr=True)

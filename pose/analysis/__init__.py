@@ -13,22 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.analysis.curves import angle_curves
-from pose.analysis.each_repetition import RepetitionRow, repetition_rows
 from pose.analysis.ergonomics import NEUTRAL, Inputs, ergonomic_metrics
-from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
-from pose.analysis.metrics import Curve, Event, Metric, Series
+from pose.analysis.exercise import RepetitionRow, jump_metrics, repetition_metrics, repetition_rows, transfer_metrics
+from pose.analysis.metrics import Curve, Event, Metric, Series, with_interval_quality
 from pose.analysis.norms import CHILDREN, Norms
-from pose.analysis.plausible import plausible, with_norm_quality
-from pose.analysis.quality import with_interval_quality
-from pose.analysis.throws import throw_metrics
-from pose.analysis.unsupported import (
+from pose.analysis.plausible import (
     id_switches,
     no_world_reason,
+    plausible,
     seated_traveller_reason,
     small_body_reason,
     too_short_reason,
     unobserved_angles,
+    with_norm_quality,
 )
+from pose.analysis.throws import throw_metrics
 from pose.analysis.walking import gait_metrics
 from pose.body.segments import Motion, motions
 from pose.body.soles import row_ankles
@@ -86,20 +85,14 @@ def analyse(
     movement: str = "",
     norms: Norms = CHILDREN,
 ) -> Analysis:
-    """Analyse the movement of every person in a result.
+    """Analyse the movement of every person in a result with world coordinates.
 
-    Args:
-        table: A result with world coordinates.
-        groups: Names of the groups of metrics to compute, from `GROUPS`.
-        inputs: Inputs of RULA and REBA that a camera cannot observe.
-        movement: Name of the repeated movement; empty finds a name.
-        norms: Angles of other people over the gait cycle, to show beside the curves.
-
-    Returns:
-        Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
+    `inputs` are those of RULA and REBA that a camera cannot observe, `norms` angles of other people over the gait
+    cycle. An empty `movement` finds the name of the repeated one. Returns metrics with 95 % intervals, events, curves,
+    series, and the groups that were not computed with the reason.
 
     Raises:
-        UsageError: If the result has no world coordinates, or a group is unknown.
+        UsageError: If the result has no world coordinates, or a group is not in `GROUPS`.
     """
     if unknown := sorted(set(groups) - set(GROUPS)):
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.metrics import Event, Metric, Series, worst
-from pose.analysis.quality import quality
+from pose.analysis.metrics import Event, Metric, Series, quality, worst
 from pose.body.segments import SIDES, Motion
 from pose.structures.types import F64, I64
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.analysis.wording import ANGLES
+from pose.analysis.report_tables import ANGLES
 from pose.errors import UsageError
 from pose.structures.types import F64
 

@@ -9,8 +9,17 @@ from pathlib import Path
 from pose.analysis import Analysis, Curve, Metric
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.moments import Moment, key_events, moments
-from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
-from pose.analysis.wording import ANGLES, levels, name_parts
+from pose.analysis.report_tables import (
+    ANGLES,
+    LIGHTS,
+    first_up,
+    frames_between,
+    jump_table,
+    levels,
+    metric_tables,
+    name_parts,
+    range_table,
+)
 from pose.results import Recording
 from pose.structures.defaults import POSES_PAGE
 from pose.utils.shown import shown_in_html

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.analysis.metrics import Event, Metric, mean_interval
-from pose.analysis.quality import quality
+from pose.analysis.metrics import Event, Metric, mean_interval, quality
 from pose.body.segments import SIDES, Motion, angle_between
 from pose.structures.smooth import zero_phase
 from pose.structures.types import F64

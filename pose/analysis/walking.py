@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.metrics import NORMAL_95, Event, Metric, mean_interval, method_sd
-from pose.analysis.quality import FEET, FRONTAL, quality
+from pose.analysis.metrics import FEET, FRONTAL, NORMAL_95, Event, Metric, mean_interval, method_sd, quality
 from pose.body.gait import Gait, Stride, analyse_gait
 from pose.body.segments import SIDES, Motion
 

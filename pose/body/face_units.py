@@ -49,11 +49,7 @@ class FaceUnits:
 
 @cache
 def face_units() -> FaceUnits:
-    """Load the face units that the package contains.
-
-    Raises:
-        CorruptWeightError: If the hash of the file is wrong.
-    """
+    """Load the face units that the package contains; CorruptWeightError if the hash of the file is wrong."""
     with np.load(locate("face"), allow_pickle=False) as file:
         return FaceUnits(
             tuple(file["names"].tolist()), file["face"].astype(np.float64), file["basis"].astype(np.float64),

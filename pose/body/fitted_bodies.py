@@ -14,7 +14,7 @@ from pose.body.character.rest import Character, make_character
 from pose.body.character.shape import fit_shape, lengths_of_body
 from pose.body.gaze import directions_of
 from pose.body.skeleton import fit_body
-from pose.body.smoothing import StreamingSmoother, foot_frames_of
+from pose.body.soles import StreamingSmoother, foot_frames_of
 from pose.body.space import CAMERA_SPACE
 from pose.structures.camera import Camera
 from pose.structures.hand_points import WRISTS, sized_to_body
@@ -144,13 +144,8 @@ def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
 def hands_in(observations: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
     """Return the hands of one person in n frames, moved to the lifted wrists and scaled to the body.
 
-    Args:
-        observations: (result of the frame, index of the person in its arrays) for each of n frames.
-        joints: (n, 17, 3) m, the lifted joints in the camera frame (x right, y down, z forward).
-
-    Returns:
-        (n, 2, 21, 3) m, left and right hand in the camera frame, but with x right, y up, z towards the camera; NaN for
-        undetected hands. None without hand tracking.
+    `joints` are (n, 17, 3) m in the camera frame. The hands (n, 2, 21, 3) m, left and right, have x right, y up, z
+    towards the camera; NaN where not detected. None without hand tracking.
     """
     frame_hands = [(result.people.hands, row) for result, row in observations]
     parts = [hands[row : row + 1] for hands, row in frame_hands if hands is not None]

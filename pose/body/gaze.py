@@ -6,9 +6,9 @@ from pose.body.space import Space
 from pose.body.tracks import Track
 from pose.structures import rotations
 from pose.structures.camera import Camera
+from pose.structures.defaults import WORLD
 from pose.structures.face_points import Faces, head_turns
 from pose.structures.rotations import unit
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64, I64
 
 _Z = np.array([0.0, 0.0, 1.0])

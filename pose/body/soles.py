@@ -1,16 +1,15 @@
-"""Feet in results: 2D and 3D points, directions for characters, and markers of feet and joints for export."""
+"""Feet in results: points, smoothed directions for characters, and markers of feet and joints for export."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pose.body.smoothing import foot_frames_of, smoothed
 from pose.body.space import Space, z_upward
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
 from pose.results import Recording
+from pose.structures.defaults import WORLD
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F32, F64, I64
 from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, foot_joints, lift_feet
 from pose.world.gravity import ANKLES
@@ -47,16 +46,10 @@ def vertical_and_contacts(table: Recording, rows: I64) -> tuple[F64, F32] | tupl
 
 
 def world_feet(table: Recording, *, level: bool) -> tuple[F64, F64] | None:
-    """Return the heels and toes in all N rows of a result.
+    """Return the heels and toes in all N rows of a result, in the camera frame of each row's image and in the world.
 
-    Args:
-        table: The result, with one row per person and frame.
-        level: Whether to rotate feet in contact towards the horizontal.
-
-    Returns:
-        Two arrays (N, 2, 2, 3) m, in the camera frame of each row's image and in world coordinates. The axes are row,
-        foot (left, right), point (heel, toe) and x, y, z. None if the result has no world coordinates or its 2D
-        skeleton has no heels and toes.
+    Both are (N, 2, 2, 3) m: row, foot (left, right), point (heel, toe). With `level`, feet in contact are rotated
+    towards the horizontal. None without world coordinates, or without heels and toes in the 2D skeleton.
     """
     rows = np.arange(len(table.id))
     seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
@@ -155,3 +148,43 @@ def marker_spans(track: Track, names: Sequence[str], *, z_up: bool = False) -> I
             points = np.concatenate([points, feet.reshape(-1, len(FOOT_NAMES), 3)], axis=1)
         placed = track.space.to_file(points[:, columns])
         yield span, z_upward(placed) if z_up else placed
+
+
+def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
+    """Smooth values (T, ...) at `times` (T,) s with a Gaussian window of standard deviation `sigma_s` in seconds."""
+    reach = np.searchsorted(times, [times - 4 * sigma_s, times + 4 * sigma_s])
+    result = np.empty_like(values)
+    for frame, (first, last) in enumerate(reach.T):
+        weights = np.exp(-(((times[first:last] - times[frame]) / sigma_s) ** 2) / 2)
+        result[frame] = np.tensordot(weights / weights.sum(), values[first:last], axes=1)
+    return result
+
+
+class StreamingSmoother:
+    """A causal first-order low-pass filter for arrays of values over time."""
+
+    def __init__(self, constant_s: float) -> None:
+        """Create a filter with a time constant in s."""
+        self._constant_s = constant_s
+        self._last: tuple[float, F64] | None = None
+
+    def step(self, values: F64, times: F64) -> F64:
+        """Return the smoothed values (T, ...) of the next T frames, at `times` (T,) s."""
+        result = values.copy()
+        for frame, time in enumerate(times.tolist()):
+            if self._last is not None:
+                kept = float(np.exp(-max(time - self._last[0], 0.0) / self._constant_s))
+                result[frame] += kept * (self._last[1] - result[frame])
+            self._last = time, result[frame]
+        return result
+
+
+def foot_frames_of(vectors: F64) -> F64:
+    """Orthonormalise foot directions (T, foot, (heel to toe, sole normal), 3); zeros stay zero."""
+    along = _unit(vectors[:, :, 0])
+    above = vectors[:, :, 1]
+    return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.spaces import CAMERA, WORLD
+from pose.structures.defaults import CAMERA, WORLD
 from pose.structures.types import F32, F64
 from pose.world.contacts import ANKLE_HEIGHT
 from pose.world.frame import BODIES, CALIBRATION, FEET, GIVEN, LEVEL_UP, LINES, World, rotation_of

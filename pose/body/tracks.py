@@ -18,9 +18,9 @@ from pose.body.space import AS_GIVEN, Space, camera_space, level_space, source_o
 from pose.body.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.errors import PoseError, UsageError
 from pose.results import Recording, load_poses
+from pose.structures.defaults import CAMERA, WORLD
 from pose.structures.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.structures.skeletons import LIMBS
-from pose.structures.spaces import CAMERA, WORLD
 from pose.structures.types import F32, F64, I64, U8
 from pose.utils.filling import check_gap_frames
 

@@ -99,11 +99,7 @@ def targets(recording: Selection, names: Sequence[str], people: list[int], folde
 def export(
     recording: Selection, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
-    """Write a recording in one or more formats.
-
-    Raises:
-        PoseError: If a file cannot be written.
-    """
+    """Write a recording in one or more formats; PoseError if a file cannot be written."""
     chosen = recording.people if people is None else people
     for name in names:
         form = FORMATS[name]

@@ -12,7 +12,7 @@ from pose.body.joint_angles import Angles, columns, joint_angles, with_ankles
 from pose.body.soles import row_ankles
 from pose.body.tracks import Selection
 from pose.export.format import Notes, SceneFormat
-from pose.structures.spaces import CAMERA
+from pose.structures.defaults import CAMERA
 from pose.utils.whole_file import whole_file
 from pose.world.foot_points import foot_joints
 

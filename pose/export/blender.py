@@ -16,11 +16,7 @@ _MAX_ERROR_CHARS = 300  # characters of Blender's output in an error
 
 
 def blender() -> list[str]:
-    """Return the command that runs a script in Blender.
-
-    Raises:
-        PoseError: If Blender is not installed.
-    """
+    """Return the command that runs a script in Blender; PoseError if Blender is not installed."""
     if find_spec("bpy") is not None:
         return [sys.executable]
     if (program := shutil.which("blender")) is not None:
@@ -29,14 +25,7 @@ def blender() -> list[str]:
 
 
 def converted(source: Path, target: Path, rate: float = 30.0, start: float = 0.0, end: float = 0.0) -> None:
-    """Convert GLB to FBX, or the reverse.
-
-    Args:
-        source: A .glb or .fbx file.
-        target: A file that does not exist yet.
-        rate: Frames/s of the FBX file.
-        start: Time of its first frame, s.
-        end: Time of its last frame, s.
+    """Convert GLB to FBX of `rate` frames/s from `start` to `end` s, or the reverse, to a file that does not exist.
 
     Raises:
         PoseError: If Blender is not installed, fails, or takes longer than an hour.

@@ -22,9 +22,9 @@ from pose.body.soles import smooth_feet
 from pose.body.tracks import Track
 from pose.export.bvh_skeletons import PLAIN, bvh_skeleton, foot_rotations, hierarchy, joint_lines
 from pose.export.format import Notes, PersonFormat, list_filled, timing
+from pose.structures.defaults import WORLD
 from pose.structures.hand_points import FINGERS, SIDES
 from pose.structures.rotations import unwrapped_euler
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file
 from pose.world.contacts import ANKLE_HEIGHT

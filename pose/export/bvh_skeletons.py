@@ -225,14 +225,9 @@ def hierarchy(skeleton: BvhSkeleton, body: Body, hands: HandBones | None = None)
 def joint_lines(
     names: Sequence[str], parents: Sequence[int], offsets: F64, tips: Sequence[F64], order: str
 ) -> Iterator[str]:
-    """Yield the lines of a hierarchy.
+    """Yield the lines of a hierarchy of J joints, the root first, whose rotations have an order such as 'zxy'.
 
-    Args:
-        names: (J,) names of the joints, the root first.
-        parents: (J,) indices of the parents; -1 for the root.
-        offsets: (J, 3) vectors from the parents, in the unit of the file.
-        tips: (J,) vectors to the end of joints without children.
-        order: Order of the rotations, such as 'zxy'.
+    `offsets` (J, 3) are vectors from the parents in the unit of the file, `tips` the ends of joints without children.
     """
     channels = " ".join(f"{axis.upper()}rotation" for axis in order)
 

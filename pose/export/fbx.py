@@ -13,11 +13,7 @@ from pose.utils.whole_file import whole_file
 
 
 def check() -> None:
-    """Check that Blender is installed.
-
-    Raises:
-        PoseError: If Blender is not installed.
-    """
+    """Check that Blender is installed; PoseError if Blender is not installed."""
     blender()
 
 

@@ -14,15 +14,10 @@ from pose.utils.written_files import WrittenFiles
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file or folder written by an export.
+    """A file or folder written by an export."""
 
-    Attributes:
-        path: Path of the file or folder.
-        notes: Notes for the summary.
-    """
-
-    path: Path
-    notes: tuple[str, ...] = ()
+    path: Path  # path of the file or folder
+    notes: tuple[str, ...] = ()  # notes for the summary
 
     def __str__(self) -> str:
         """Return the line of this file in the summary."""
@@ -34,25 +29,15 @@ Notes = list[str]
 
 @dataclass(frozen=True, slots=True)
 class PersonFormat:
-    """A format with one file per person.
+    """A format with one file per person."""
 
-    Attributes:
-        ending: End of the file name, after the stem and the person's id.
-        write: Function that writes a track to a path, and returns notes for the summary.
-        uniform: Whether the format has a constant frame rate; uneven time stamps are then resampled.
-        extra: Extra of this package that installs the required library; None if no extra is needed.
-        modules: Python modules that the format requires.
-        check: Function that raises PoseError if a required program is missing.
-        options: Options of pose-convert that apply only to this and a few other formats.
-    """
-
-    ending: str
-    write: Callable[[Track, Path], Notes]
-    uniform: bool = True
-    extra: str | None = None
-    modules: tuple[str, ...] = field(default=())
-    check: Callable[[], None] = lambda: None
-    options: tuple[str, ...] = ()
+    ending: str  # end of the file name, after the stem and the person's id
+    write: Callable[[Track, Path], Notes]  # function that writes a track to a path, and returns notes for the summary
+    uniform: bool = True  # whether the format has a constant frame rate; uneven time stamps are then resampled
+    extra: str | None = None  # extra of this package that installs the required library; None if no extra is needed
+    modules: tuple[str, ...] = field(default=())  # python modules that the format requires
+    check: Callable[[], None] = lambda: None  # function that raises PoseError if a required program is missing
+    options: tuple[str, ...] = ()  # options of pose-convert that apply only to this and a few other formats
 
 
 @dataclass(frozen=True, slots=True)

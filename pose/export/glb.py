@@ -18,10 +18,9 @@ from pose.body.rigs import STICKS
 from pose.body.tracks import Selection
 from pose.export import glb_character
 from pose.export.format import MAX_CHARACTERS, MAX_PEOPLE, Notes, SceneFormat, people_with_most_frames
-from pose.export.glb_camera import POINTER, GlbCamera, add_camera, glb_camera
+from pose.export.glb_camera import POINTER, GlbCamera, add_camera, glb_camera, viewpoints
 from pose.export.glb_faces import FaceMotion, add_targets
 from pose.export.gltf import INDICES, UINT8, UINT16, VERTICES, XYZW, Animation, Buffer, with_all, write_glb
-from pose.export.viewpoints import viewpoints
 from pose.structures.colours import person_colour
 from pose.structures.rotations import IDENTITY, inverse, multiply, rotate, same_sign
 from pose.structures.types import F64

@@ -16,14 +16,13 @@ from pose.body.figures import presence
 from pose.body.tracks import Selection, Track
 from pose.export.blender import converted
 from pose.export.format import Notes
-from pose.export.glb_camera import POINTER, add_camera, glb_camera
+from pose.export.glb_camera import POINTER, add_camera, glb_camera, viewpoints
 from pose.export.glb_faces import FaceMotion, move_faces
 from pose.export.gltf import XYZW, Animation, Buffer, with_all, write_glb
 from pose.export.gltf_file import RiggedFile, person_copy, read_character
-from pose.export.viewpoints import viewpoints
 from pose.structures import rotations
+from pose.structures.defaults import WORLD
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 
 MAX_COPIES = 20  # maximum number of people with a copy of the character

@@ -132,14 +132,9 @@ def write_glb(
     start: bytes = b"",
     fill: Callable[[IO[bytes], int], None] = lambda file, begin: None,
 ) -> None:
-    """Write a GLB file.
+    """Write a GLB file of a JSON chunk and a binary chunk, which begins with `start` further bytes.
 
-    Args:
-        target: The file.
-        document: The JSON chunk.
-        buffer: The binary chunk.
-        start: Bytes at the beginning of the binary chunk, before those that `buffer` allocates.
-        fill: Function that writes further values to the open file; its second argument is where the chunk begins.
+    `fill` writes those to the open file; its second argument is where the chunk begins.
     """
     text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 4)

@@ -27,7 +27,7 @@ from pose.body.space import CAMERA_SPACE, Space, level_space
 from pose.body.timeline import Timeline, stretches, thinned
 from pose.body.tracks import Selection, Track
 from pose.export.format import MAX_PEOPLE, Notes, SceneFormat, people_with_most_frames
-from pose.lifting.repair.sides import LIMB_NAMES
+from pose.lifting.repair.person import LIMB_NAMES
 from pose.results.cameras import result_cameras, result_title
 from pose.structures.colours import drawing_settings
 from pose.structures.defaults import ANALYSIS_PAGE

@@ -29,9 +29,9 @@ from pose.export import opensim_setup as setup
 from pose.export.format import Notes, PersonFormat, missing, timing, whole_folder
 from pose.export.mot import Placement, facing, write_mot
 from pose.export.trc import write_trc
+from pose.structures.defaults import WORLD
 from pose.structures.rotations import rotate
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 from pose.utils.whole_file import whole_file, write_whole
 from pose.world.gravity import ANKLES

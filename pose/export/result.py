@@ -18,9 +18,9 @@ from pose.export.table import OBSERVERS, columns, observer_names, rows
 from pose.results import Recording, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.results.recorded import write_results
+from pose.structures.defaults import CAMERA, SPACES, WORLD
 from pose.structures.hand_points import WRISTS
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import CAMERA, SPACES, WORLD
 from pose.structures.types import F64, I64, Flags
 from pose.utils.whole_file import checked_path
 from pose.utils.written_files import saving

@@ -11,13 +11,13 @@ from pose.body.selection import CHUNK
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Selection, Track
 from pose.export.format import MAX_PEOPLE, Notes, SceneFormat, people_with_most_frames
-from pose.export.viewpoints import Viewpoint, viewpoints
+from pose.export.glb_camera import Viewpoint, viewpoints
 from pose.results.cameras import result_cameras
 from pose.structures.colours import SIDE_COLOURS, edge_side, person_colour
+from pose.structures.defaults import CAMERA
 from pose.structures.hand_points import BONES, SIDES
 from pose.structures.rotations import from_matrix
 from pose.structures.skeletons import H36M17, Skeleton
-from pose.structures.spaces import CAMERA
 from pose.structures.types import F32, I64
 from pose.utils.whole_file import whole_file
 

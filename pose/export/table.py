@@ -11,9 +11,9 @@ from pose.body.soles import FOOT_NAMES, track_foot_points
 from pose.body.space import z_upward
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Selection, Track
+from pose.structures.defaults import CAMERA
 from pose.structures.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import CAMERA
 from pose.structures.types import F64, I64
 from pose.world.foot_points import SIGMA_MM, foot_joints
 from pose.world.gravity import ANKLES

@@ -18,17 +18,11 @@ _MAX_FACTOR = 8.0  # 240 frames/s; limits memory
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Division of a sequence into overlapping windows.
+    """Division of a sequence into overlapping windows."""
 
-    Attributes:
-        size: Number of frames of a window, at frame rates up to 30 frames/s.
-        hop: Number of frames from the start of one window to the start of the next.
-        any_length: Whether the network can process longer windows.
-    """
-
-    size: int
-    hop: int
-    any_length: bool = True
+    size: int  # number of frames of a window, at frame rates up to 30 frames/s
+    hop: int  # number of frames from the start of one window to the start of the next
+    any_length: bool = True  # whether the network can process longer windows
 
     def at_rate_of(self, times: NDArray[np.float64]) -> "Windows":
         """Return the windows for a sequence: as long as `size` frames at 30 frames/s, but at least `size` frames.

@@ -76,15 +76,9 @@ def export_lifter(
 ) -> float:
     """Export a lifter: a streaming network as a step for one frame, an offline network as a function of a window.
 
-    The sizes of batch, time and look-ahead stay dynamic.
-
-    Args:
-        file_format: One of the keys of `SUFFIXES`.
-        sliding: Whether to export an offline network as a stream (`pose.lifting.sliding`).
-
-    Returns:
-        The largest difference between the outputs of the file and of the network. The difference of joints is in m,
-        that of root and sigma is relative to the network's output.
+    The sizes of batch, time and look-ahead stay dynamic. With `sliding`, an offline network becomes a stream
+    (`pose.lifting.sliding`). Returns the largest difference between the outputs of file and network: that of joints in
+    m, that of root and sigma relative to the network's output.
 
     Raises:
         PoseError: If the difference is above `TOLERANCE`, or a package is not installed.
@@ -146,12 +140,8 @@ def export_function(
 ) -> float:
     """Write a module as ONNX, and return the largest difference of its outputs from those of the module `expected`.
 
-    Args:
-        examples: Inputs of the module. The first ones are traced, the others are compared.
-        shapes: Dynamic axes of each input, as `torch.export` expects them.
-
-    Raises:
-        PoseError: If the difference is above `TOLERANCE` (m), or a package is not installed.
+    The first of `examples` is traced, the others are compared; `shapes` are the dynamic axes as `torch.export` expects
+    them. A difference above `TOLERANCE` (m) is a PoseError.
     """
     traced, *compared = examples
     with whole_file(path) as hidden:

@@ -61,17 +61,10 @@ def observe(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> LifterInput:
-    """Compute the network inputs of 2D sequences.
+    """Compute the network inputs of 2D sequences: keypoints (B, T, J, 2) px, scores (B, T, J), times (B, T) s.
 
-    The coordinates of joints of score 0 are ignored and may be NaN.
-
-    Args:
-        keypoints: (B, T, J, 2) px.
-        scores: (B, T, J).
-        times: (B, T) s.
-        intrinsics: (B, 3, 3) px.
-        derived: (B,) bool, whether trunk and head joints were computed from joints of a detector.
-        intrinsics_known: (B,) bool, False if the intrinsics follow from an assumed field of view.
+    Coordinates of joints of score 0 are ignored and may be NaN. `derived` (B,) tells whether trunk and head joints were
+    computed from joints of a detector, `intrinsics_known` (B,) whether the intrinsics (B, 3, 3) px are not assumed.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None, None])

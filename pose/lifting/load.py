@@ -11,15 +11,7 @@ def load_lifter(name_or_path: str | Path, device: str = "cpu") -> Lifter:
     """Load a shipped lifter ("offline", "stream" or "sliding") or a checkpoint file.
 
     On the CPU, ONNX Runtime is used if the .onnx file beside the checkpoint was exported from exactly this checkpoint;
-    otherwise torch is used.
-
-    Args:
-        name_or_path: Name of a shipped lifter, or path of a checkpoint.
-        device: Device of the network, "cpu" or "cuda".
-
-    Raises:
-        PoseError: If a file cannot be read, or torch is needed but not installed.
-        UsageError: If no lifter or file has this name.
+    otherwise torch. An unknown name is a UsageError; a file that cannot be read, or missing torch, a PoseError.
     """
     if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:
         return lifter

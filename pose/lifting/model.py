@@ -45,23 +45,18 @@ class LifterBlock(Protocol):
 
 
 class NetworkForm(NamedTuple):
-    """Functions that build the parts of a lifter network.
+    """Functions that build the parts of a lifter network."""
 
-    Attributes:
-        embed: Builds the layer that embeds features as tokens.
-        blocks: Builds the blocks, first to last.
-        knows_time: Returns whether the blocks use relative times, so that tokens need no encoding of time.
-        width: Returns the width of the output of the last block.
-        head: Builds the layer from outputs of this width to OUTPUTS values.
-        normalized: Whether a network with `norm: pre` needs a LayerNorm before its head: the residual stream grows with
-            the depth, outputs of recurrent cells are bounded.
-    """
-
-    embed: Callable[[LifterConfig], nn.Module]
-    blocks: Callable[[LifterConfig], Sequence[LifterBlock]]
+    embed: Callable[[LifterConfig], nn.Module]  # builds the layer that embeds features as tokens
+    blocks: Callable[[LifterConfig], Sequence[LifterBlock]]  # builds the blocks, first to last
+    # returns whether the blocks use relative times, so that tokens need no encoding of time
     knows_time: Callable[[Sequence[LifterBlock]], bool]
+    # returns the width of the output of the last block
     width: Callable[[LifterConfig, Sequence[LifterBlock]], int] = lambda config, blocks: config.dim
+    # builds the layer from outputs of this width to OUTPUTS values
     head: Callable[[int], nn.Module] = lambda width: PreciseLinear(width, OUTPUTS)
+    # whether a network with `norm: pre` needs a LayerNorm before its head: the residual stream grows with the depth,
+    # outputs of recurrent cells are bounded
     normalized: bool = True
 
 
@@ -95,17 +90,11 @@ class LifterNetwork(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
-        """Lift B sequences of T frames.
+        """Lift B sequences of T frames with times (B, T) float64 s.
 
         A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
-        network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
-
-        Args:
-            times: (B, T) float64 s, times of the frames.
-            lookahead: Number of later frames that each output uses; 0 for an offline network.
-
-        Raises:
-            ValueError: If an offline network has a look-ahead.
+        network returns T - lookahead frames, of which frame t depends on frames up to t + lookahead. A look-ahead of an
+        offline network is a ValueError.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter processes the whole window at once; use a streaming lifter")

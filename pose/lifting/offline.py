@@ -22,11 +22,10 @@ from pose.lifting.fit.directions import BoneDirections
 from pose.lifting.fit.windows import FitLog, MotionFit, first_window
 from pose.lifting.pending import PendingFrame, PersonFrame, keypoint_sequence, lifted_sequence, take_finished
 from pose.lifting.predict import Lifter
-from pose.lifting.repair.person import FULL_LOOKAHEAD_S, PersonRepair
-from pose.lifting.repair.sides import mirrored_orders
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S, PersonRepair, mirrored_orders
 from pose.lifting.sides import GivenSides, SideChanges
 from pose.structures.camera import Camera
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.refine import BodyDimensions, estimate_body, with_body_lengths
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import FrameResult, People

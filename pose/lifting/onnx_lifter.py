@@ -27,11 +27,7 @@ class OnnxLifter(Lifter):
     """Lifter that runs a file from `pose-export --format onnx`."""
 
     def __init__(self, graph: OnnxGraph, name: str, sha256: str = "", path: Path | None = None) -> None:
-        """Check the graph's metadata.
-
-        Raises:
-            PoseError: If the graph is not an exported lifter.
-        """
+        """Check the graph's metadata; PoseError if the graph is not an exported lifter."""
         self._graph, self.name, self.sha256, self.path = graph, name, sha256, path
         form = graph.metadata.get("format")
         if form not in (WINDOW_FORMAT, STEP_FORMAT, SLIDING_FORMAT):
@@ -40,13 +36,9 @@ class OnnxLifter(Lifter):
 
     @classmethod
     def beside(cls, name_or_path: str | Path) -> Self | None:
-        """Return the lifter in the .onnx file beside a checkpoint.
+        """Return the lifter in the .onnx file beside a checkpoint; None if it is missing or is of another checkpoint.
 
-        Returns None if there is no such file, or if it was exported from another checkpoint.
-
-        Raises:
-            UsageError: If the checkpoint does not exist.
-            PoseError: If the .onnx file cannot be read.
+        A missing checkpoint is a UsageError, an .onnx file that cannot be read a PoseError.
         """
         path = checkpoint_path(name_or_path)
         exported = path.with_name(f"{SLIDING}.onnx") if str(name_or_path) == SLIDING else path.with_suffix(".onnx")

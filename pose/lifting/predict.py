@@ -74,17 +74,10 @@ class Lifter(ABC):
         return [mirror_mean(one, other) for one, other in zip(plain, mirrored, strict=True)]
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
-        """Lift every frame of one person to 3D.
+        """Lift every frame of one person to 3D, for streaming networks with `lookahead` later frames for each output.
 
-        Warns if the units of the keypoints look wrong (`pose.structures.incoming.check_units`).
-
-        Args:
-            sequence: 2D of one person.
-            lookahead: Number of later frames that each output uses, for streaming networks only.
-
-        Raises:
-            ValueError: If the keypoints are relative coordinates (0 to 1) instead of px, or an offline network has a
-                look-ahead.
+        Warns if the units of the keypoints look wrong (`pose.structures.incoming.check_units`); relative coordinates (0
+        to 1), or an offline network with a look-ahead, are a ValueError.
         """
         check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
         return self.lift_many([sequence], lookahead)[0]

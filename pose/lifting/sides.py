@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from pose.errors import UsageError
-from pose.lifting.repair.sides import mirrored_orders
+from pose.lifting.repair.person import mirrored_orders
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import get_skeleton
 from pose.structures.stages import LifterStage
@@ -35,11 +35,7 @@ class TakesSides(Protocol):
 
 
 def give_sides(stage: LifterStage, sides: Sequence[GivenSides]) -> None:
-    """Make a stage follow given sides.
-
-    Raises:
-        UsageError: If the stage cannot, because it streams.
-    """
+    """Make a stage follow given sides; UsageError if the stage cannot, because it streams."""
     if not isinstance(stage, TakesSides):
         raise UsageError("edits: sides need an offline lifter; leave out --lifter and --lookahead")
     stage.take_sides(sides)

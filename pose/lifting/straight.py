@@ -23,11 +23,7 @@ class StraightLifter:
         self._refined_frames: dict[int, People] = {}
 
     def take_sides(self, sides: Sequence[GivenSides]) -> None:
-        """Set the sides that a user gives, before the first frame.
-
-        Raises:
-            UsageError: If the stage cannot follow them.
-        """
+        """Set the sides that a user gives, before the first frame; UsageError if the stage cannot follow them."""
         give_sides(self._stage, sides)
 
     def take_directions(self, directions: Mapping[int, BoneDirections]) -> None:

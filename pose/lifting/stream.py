@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.lifting.format import TYPICAL_STEP
-from pose.lifting.pending import PendingFrame, PersonFrame, take_finished
+from pose.lifting.pending import PendingFrame, PersonFrame, RecentFrames, Refinements, take_finished
 from pose.lifting.predict import Lifter
-from pose.lifting.refined import RecentFrames, Refinements
 from pose.lifting.repair.person import PersonRepair
 from pose.lifting.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.structures.camera import Camera
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, FrameResult, People
 
@@ -60,14 +59,10 @@ REFINE_DELAY_FRAMES = 9  # 0.3 s at 30 frames/s; later context hardly changes an
 
 
 class LifterStream:
-    """Streaming lifter for any number of people.
+    """Streaming lifter for any number of people, with a delay of `lookahead` frames.
 
-    Args:
-        lookahead: Delay of the output in frames. A sliding window lifts frames only at certain ages
-            (`pose.lifting.sliding.AGES`), so its output is the estimate at the largest of these up to `lookahead`.
-
-    Raises:
-        ValueError: If the lifter is offline, or the look-ahead is negative.
+    A sliding window lifts frames only at certain ages (`pose.lifting.sliding.AGES`), so its output is the estimate at
+    the largest of these up to `lookahead`. An offline lifter is a ValueError.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
@@ -130,11 +125,7 @@ class StreamLifter:
     """
 
     def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0, steady: bool = False) -> None:
-        """Start without people.
-
-        Raises:
-            ValueError: If the stream cannot be smoothed or refined.
-        """
+        """Start without people; ValueError if the stream cannot be smoothed or refined."""
         if steady and (stream.lookahead or not stream.refines):
             raise ValueError("steady: smooths the newest poses of the lifter sliding, without look-ahead")
         self._stream, self._repair, self._steady = stream, repair, steady

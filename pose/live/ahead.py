@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from pose.config import LiveConfig
 from pose.lifting.forecast import Forecast, Forecaster, load_forecaster
-from pose.lifting.forecast.past_buffer import PastBuffer
-from pose.lifting.forecast.projection import MIN_DEPTH_M, moved_boxes, moved_keypoints
-from pose.lifting.forecast.stabilized import StabilizedForecaster
+from pose.lifting.forecast.stabilized import MIN_DEPTH_M, StabilizedForecaster, moved_boxes, moved_keypoints
+from pose.lifting.forecast.types import PastBuffer
 from pose.networks.crops import box_iou
 from pose.structures.camera import Camera
 from pose.structures.face_points import Faces

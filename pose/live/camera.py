@@ -14,9 +14,9 @@ from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
 from pose.world.camera_motion.watch import CameraWatch
 from pose.world.clean import Steps
+from pose.world.footing import LiveFooting
 from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
-from pose.world.live_footing import LiveFooting
 from pose.world.live_ground import ShownScene
 from pose.world.measured import DepthImages, MeasuredPose, floor_normal, measure_people, scaled_matrix
 from pose.world.rules import FLOOR

@@ -20,7 +20,7 @@ from pose.results.json import read_head, repair_json
 from pose.structures.defaults import CAMERAS_FILE, RESULT_JSON, RESULT_NPZ
 from pose.structures.types import FrameResult, Placed
 from pose.utils.json_values import Json
-from pose.utils.reserve import Reserve
+from pose.utils.resources import Reserve
 from pose.utils.whole_file import file_errors
 from pose.utils.work_folder import folder_lock
 from pose.utils.written_files import WrittenFiles

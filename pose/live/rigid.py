@@ -7,7 +7,7 @@ import numpy as np
 from pose.body.skeleton import ORDER, Body, SkeletonMotion, fit_body, forward_kinematics, solve
 from pose.body.space import CAMERA_SPACE
 from pose.live.result import LiveResult, Stream
-from pose.structures.spaces import CAMERA, WORLD
+from pose.structures.defaults import CAMERA, WORLD
 from pose.structures.types import F64, I64, FrameResult
 
 _FITTED_AT = (1, 4, 16, 64, 256)  # numbers of frames after which the bone lengths are computed again

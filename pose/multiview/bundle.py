@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from pose.lifting.fit.motion import Chain
 from pose.multiview import residuals as r
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.residuals import BONE_SIGMA, BONES, Weights
-from pose.multiview.types import POINTS, ViewCamera
+from pose.multiview.types import POINTS, CameraBatch, ViewCamera
 from pose.structures.types import F64, Flags
 
 N = len(POINTS)

@@ -13,12 +13,11 @@ import numpy as np
 
 from pose.multiview import residuals as r
 from pose.multiview.bundle import BodyUnknowns, BundleAdjustment, Freedom, Solution, start_body
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.sampling import BATCH_TIMES, sample
-from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
+from pose.multiview.types import LIMB_POINTS, POINTS, CameraBatch, ViewCamera, ViewTrack
 from pose.structures.types import F64, Flags
 
 FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length

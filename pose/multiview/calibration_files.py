@@ -78,14 +78,8 @@ def read_lab(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]])
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
     """Read the cameras of a calibration file, in the frame of the first camera and without clock offsets.
 
-    Cameras are assigned to videos by name, or by order if not all names match.
-
-    Args:
-        sizes: Sizes of the videos, (width, height) px.
-
-    Raises:
-        UsageError: If the file is missing.
-        PoseError: If the file is invalid or does not match the videos.
+    Cameras are assigned to videos, of the given sizes, by name, or by order if not all names match. A missing file is a
+    UsageError, an invalid one a PoseError.
     """
     return _relative(_cameras_of(path, names, sizes))
 

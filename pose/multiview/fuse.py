@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.multiview.calibrate import start_points
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.joints import DERIVED, Problem, System, complete, residuals_px
 from pose.multiview.lifted import LiftedViews, lifted_prior, lifted_views, trust_of
 from pose.multiview.observations import Indices, Observed, observe
 from pose.multiview.residuals import Weights
-from pose.multiview.types import HIPS, POINT_NAMES, POINTS, RADIUS_68, SHOULDERS, ViewCamera, ViewTrack
+from pose.multiview.types import HIPS, POINT_NAMES, POINTS, RADIUS_68, SHOULDERS, CameraBatch, ViewCamera, ViewTrack
 from pose.structures.types import F64, Flags
 
 WINDOW = 144  # approximate number of instants in a window, including margins

@@ -15,11 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.lifted import LifterPrior
 from pose.multiview.observations import Indices, Observed
 from pose.multiview.residuals import BONE_RESIDUALS, BONE_SIGMA, Weights, middle_of_hips
-from pose.multiview.types import HIPS, POINTS, SHOULDERS
+from pose.multiview.types import HIPS, POINTS, SHOULDERS, CameraBatch
 from pose.structures.alignment import best_rotation
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F64, Flags

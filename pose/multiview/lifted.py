@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Indices, Observed
 from pose.multiview.residuals import Weights, middle_of_hips, root_prior
-from pose.multiview.types import POINT_NAMES
+from pose.multiview.types import POINT_NAMES, CameraBatch
 from pose.structures.types import F64
 
 ACROSS, ALONG = 0.4, 0.75  # standard deviation across and along the ray, relative to the lifter's sigma

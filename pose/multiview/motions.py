@@ -17,7 +17,7 @@ from pose.multiview.stored import (
     stored_motions,
 )
 from pose.multiview.types import Lab, ViewCamera, ViewTrack
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.refine import lengths_of
 from pose.structures.types import F32, F64, Flags
 from pose.utils.row_file import RowFile, Rows
@@ -65,11 +65,7 @@ def on_time_line(rig: Rig, line: FusedTimes) -> Rig:
 
 
 def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
-    """Fuse the tracks of all people, and return their motion.
-
-    Raises:
-        PoseError: If the disk is full.
-    """
+    """Fuse the tracks of all people, and return their motion; PoseError if the disk is full."""
     kind = motion_row(len(rig.cameras))
     with RowFile(kind, memory=MAX_ROWS_IN_MEMORY * kind.itemsize) as rows:
         kept = []

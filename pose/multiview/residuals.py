@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.lifting.fit.bones import Bones
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
-from pose.multiview.types import HIPS, MIN_DEPTH_M, POINT_NAMES, ViewCamera
+from pose.multiview.types import HIPS, MIN_DEPTH_M, POINT_NAMES, CameraBatch, ViewCamera
 from pose.structures.types import F64
 
 PARAMETERS = 10  # per camera: rotation (3), translation (3), log focal length, k1, offset (s), drift

@@ -21,7 +21,6 @@ from pose.multiview.calibrate import (
     start_cameras,
     start_points,
 )
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.clocks import ClockHint
 from pose.multiview.common_clock import common_clock
 from pose.multiview.identities import find_people, merge_tracks
@@ -29,7 +28,7 @@ from pose.multiview.initialise import Link
 from pose.multiview.joints import residuals_px
 from pose.multiview.linking import MisfitError, clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.observations import BODY_HEIGHT, Observed, distinct_share, knots_of, observe
-from pose.multiview.types import ViewCamera, ViewTrack
+from pose.multiview.types import CameraBatch, ViewCamera, ViewTrack
 from pose.structures.types import F64
 
 MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image

@@ -13,10 +13,10 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras, read_lab, size_notes
-from pose.multiview.collect import collect_tracks
 from pose.multiview.fitting import Calibrations
 from pose.multiview.results import MultiviewResults
 from pose.multiview.scene import CameraRun, Given, RigScene, find_scene, results_of
+from pose.multiview.stored import collect_tracks
 from pose.multiview.types import ViewTrack
 from pose.multiview.videos import camera_names
 from pose.results import RunInfo
@@ -64,18 +64,11 @@ def camera_workers(count: int, device: str) -> int:
 
 
 class RecordedCameras:
-    """Runs of the pipeline on videos of several cameras, fused to one result; must be closed.
+    """Runs of the pipeline on videos of several cameras, fused to one result; must be closed."""
 
-    Attributes:
-        cameras: Results of each camera, in the order of the videos.
-        scene: Cameras and motions of all people; after `fuse`.
-        results: Results of all frames in world coordinates; after `fuse`.
-        info: Metadata of the run with cameras and world; after `fuse`.
-    """
-
-    scene: RigScene
-    results: MultiviewResults
-    info: RunInfo
+    scene: RigScene  # cameras and motions of all people; after `fuse`
+    results: MultiviewResults  # results of all frames in world coordinates; after `fuse`
+    info: RunInfo  # metadata of the run with cameras and world; after `fuse`
 
     def __init__(
         self,
@@ -91,26 +84,18 @@ class RecordedCameras:
         edits: Sequence[Edit] = (),
         calibrations: Calibrations | None = None,
     ) -> None:
-        """Take note of what is to be done.
+        """Take note of what is to be done: the videos, the first worker's pipeline, and what is known (`known_setup`).
 
-        Args:
-            videos: Path of each camera's video.
-            pipeline: Pipeline of the first worker; further workers build their own.
-            setup: What is known about the cameras; see `known_setup`.
-            cache: Cache of earlier results; None computes everything.
-            stop: Event that stops all workers at their next frame.
-            progress: Function that passes the results of a camera on, and may report them. It is called in threads.
-            folder: Folder for temporary files; None for the system's temporary folder.
-            workers: Number of threads, each of which processes one camera at a time.
-            edits: Corrections by a user. With a cache of the 2D, only 3D and cameras are computed.
-            calibrations: Keeps the calibration for further runs; None keeps none.
+        `progress` passes the results of a camera on; it is called in threads. Each of the `workers` processes one
+        camera at a time. With a cache of the 2D, edits compute only 3D and cameras. `calibrations` are kept for further
+        runs.
         """
         self.videos, self.names, self._setup = videos, camera_names(videos), setup
         self._pipeline, self._cache, self.stop = pipeline, cache, stop or threading.Event()
         self._progress, self._folder, self._workers, self._edits = progress, folder, workers, edits
         self._calibrations = calibrations
         self._stack = ExitStack()
-        self.cameras: list[CameraResults] = []
+        self.cameras: list[CameraResults] = []  # results of each camera, in the order of the videos
 
     @property
     def cut_short(self) -> str | None:
@@ -150,11 +135,8 @@ class RecordedCameras:
     def fuse(self, up: F64 | None = None) -> None:
         """Find cameras, clocks and the motion of all people in one world, without cameras that do not fit.
 
-        Args:
-            up: (3,) direction opposite to gravity in the frame of the first camera; None estimates it.
-
-        Raises:
-            PoseError: If the cameras cannot be calibrated.
+        `up` (3,) is opposite to gravity in the frame of the first camera; None estimates it. PoseError if calibration
+        fails.
         """
         plans = {camera.index: camera.plan for camera in self.cameras if camera.plan is not None}
         runs = [camera.run for camera in self.cameras]
@@ -298,12 +280,8 @@ def known_setup(
     """Check what is known about several cameras, and open each video once, before any work.
 
     `heights` are body heights in m by id of the person; None stands for the person seen longest. With `keep_frame`,
-    vertical and floor are those of the calibration, if its file has a frame of its own.
-
-    Raises:
-        PoseError: If a video cannot be opened, or the calibration does not fit it.
-        UsageError: If there is not one offset for each video, or if more than one of `calibration`, `distance` and
-            `heights` sets the scale.
+    vertical and floor are those of the calibration, if its file has a frame of its own. More than one source of the
+    scale, or a wrong number of offsets, is a UsageError; a video or calibration that does not fit, a PoseError.
     """
     if offsets is not None and len(offsets) != len(videos):
         raise UsageError(

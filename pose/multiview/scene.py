@@ -35,8 +35,8 @@ from pose.utils.shown import in_utf8
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 from pose.world.contacts import ANKLE_HEIGHT
-from pose.world.corrections import Corrections, plane_of, up_from_planes
 from pose.world.frame import World
+from pose.world.given import Corrections, plane_of, up_from_planes
 from pose.world.gravity import ANKLES
 
 _WITHIN_S = 0.1  # s around the time of a given floor in which the lower foot stands on it
@@ -160,17 +160,9 @@ def find_scene(
     edits: Plans | None = None,
     calibrations: Calibrations | None = None,
 ) -> RigScene:
-    """Find cameras and the motion of all people, at the given scale.
+    """Find cameras and the motion of all people, at the given scale; PoseError if the cameras cannot be calibrated.
 
-    Args:
-        runs: Observations of each camera.
-        names: Names of the cameras.
-        given: What is known about the cameras.
-        edits: Edits by a user, by index of the camera.
-        calibrations: Keeps the calibration for further runs; None keeps none.
-
-    Raises:
-        PoseError: If the cameras cannot be calibrated.
+    `edits` are those of a user by index of the camera; `calibrations` are kept for further runs.
     """
     initial_cameras = (
         [ViewCamera.of(first_run.camera) for first_run in runs] if given.cameras is None else list(given.cameras)

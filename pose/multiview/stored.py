@@ -1,4 +1,4 @@
-"""Tracks and fused motions in temporary files mapped into memory, of which only the rows in use occupy memory."""
+"""Tracks and fused motions in temporary files mapped into memory, and the tracks of a camera's results."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pose.lifting.repair.person import with_lifted_sides
 from pose.multiview.fuse import Fused
 from pose.multiview.types import ViewTrack
 from pose.structures.columns import KEYPOINTS, ColumnSet, column, row_type, views_of
-from pose.structures.types import F32, I64, U8
+from pose.structures.skeletons import Skeleton, to_h36m17
+from pose.structures.types import F32, I64, U8, FrameResult
 from pose.utils.row_file import RowFile, Rows
 from pose.utils.whole_file import file_errors
 
@@ -75,20 +77,14 @@ def _rows_at(one: ViewTrack, other: ViewTrack, places: np.ndarray) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class FusedMotion(ColumnSet):
-    """Motion of one person, fused from all cameras, in K frames.
+    """Motion of one person, fused from all cameras, in K frames."""
 
-    Attributes:
-        frames: (K,) indices on the time line, increasing.
-        joints: (K, 17, 3) m in the frame of the first camera.
-        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
-        residual: (K, C) px, median reprojection error over joints, NaN where a camera does not see the person.
-        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
-    """
-
-    frames: I64 = column("", dtype="<i8")
-    joints: F32 = column("", (17, 3))
-    sigma: F32 = column("", (17,))
+    frames: I64 = column("", dtype="<i8")  # (K,) indices on the time line, increasing
+    joints: F32 = column("", (17, 3))  # (K, 17, 3) m in the frame of the first camera
+    sigma: F32 = column("", (17,))  # (K, 17) mm, the radius that contains the true joint with probability 0.68
+    # (K, C) px, median reprojection error over joints, NaN where a camera does not see the person
     residual: F32 = column("", (KEYPOINTS,))
+    # (K, 17), bit c is set if camera c detected the joint close to its fused position
     seen_by: U8 = column("", (17,), "u1")
 
 
@@ -134,3 +130,52 @@ def _scaled_rows(motion: FusedMotion, factor: float, kind: "np.dtype[Any]") -> I
         for name in kind.names or ():
             rows[name] = getattr(part, name) * factor if name in ("joints", "sigma") else getattr(part, name)
         yield rows
+
+
+Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `ViewTrack`
+MIN_FRAMES = 5  # minimum frames of a useful track
+
+
+def collect_tracks(
+    results: Iterable[FrameResult], skeleton: Skeleton, camera: int, folder: Path | None = None
+) -> list[ViewTrack]:
+    """Return the tracks of one camera with enough frames, stored in a temporary file."""
+    newest: dict[int, list[tuple[float, *Row]]] = {}
+    pending = 0
+    with RowFile(TRACK_ROW, folder) as rows:
+        for result in results:
+            for number, row in rows_of(result, skeleton):
+                newest.setdefault(number, []).append((result.time, *row))
+                pending += 1
+            if pending >= BATCH_ROWS:
+                _write(rows, newest)
+                pending = 0
+        _write(rows, newest)
+        kept = [number for number in sorted(rows.keys) if rows.count(number) >= MIN_FRAMES]
+        return stored_tracks(camera, rows, kept, folder)
+
+
+def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
+    """Move rows from memory to the file."""
+    for number, block in newest.items():
+        rows.append(number, track_rows(block))
+    newest.clear()
+
+
+def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
+    """Return track id and data, as in a frame of `ViewTrack`, of each person in a frame who has a 3D pose."""
+    if not len(result.people):
+        return []
+    sided, scores = with_lifted_sides(result, skeleton)
+    xy, lifted_scores = to_h36m17(sided, scores, skeleton)
+    poses, found = result.poses, []
+    for row, number in enumerate(result.people.ids.tolist()):
+        if np.isfinite(poses.joints[row]).all() and np.isfinite(poses.root[row]).all():
+            found.append((number, (xy[row], lifted_scores[row], poses.joints[row], poses.root[row], poses.sigma[row])))
+    return found
+
+
+def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> ViewTrack:
+    """Make a track from its frames, at least one: time in s and data from `rows_of`."""
+    times = np.array([time for time, _ in seen])
+    return ViewTrack(camera, number, times, *map(np.array, zip(*(row for _, row in seen), strict=True)))

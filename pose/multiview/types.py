@@ -1,4 +1,4 @@
-"""Tracks of people in several cameras, and the cameras themselves.
+"""Tracks of people in several cameras, and the cameras, one by one and as arrays.
 
 Axes: C camera, P person, K knot (instant of the common time line), N point. World: metres, the frame of the first
 camera unless a calibration says otherwise. Pixels and camera frames follow the conventions of `pose.structures.types`.
@@ -31,26 +31,17 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 @dataclass(frozen=True, slots=True)
 class ViewTrack(ColumnSet):
-    """One person as tracked by one camera, in T frames.
+    """One person as tracked by one camera, in T frames."""
 
-    Attributes:
-        camera: Index of the camera.
-        number: Id of the track in that camera.
-        times: (T,) s on the camera's own clock, increasing.
-        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`.
-        scores: (T, 17), 0 where not detected.
-        joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
-        root: (T, 3) m, position of the root in the camera frame.
-        sigma: (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %.
-    """
-
-    camera: int
-    number: int
-    times: F64 = column("", dtype="<f8")
-    keypoints: F32 = column("", (17, 2))
-    scores: F32 = column("", (17,))
+    camera: int  # index of the camera
+    number: int  # id of the track in that camera
+    times: F64 = column("", dtype="<f8")  # (T,) s on the camera's own clock, increasing
+    keypoints: F32 = column("", (17, 2))  # (T, 17, 2) px in Human3.6M-17, from `pose.structures.skeletons.to_h36m17`
+    scores: F32 = column("", (17,))  # (T, 17), 0 where not detected
+    # (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints
     joints: F32 = column("", (17, 3))
-    root: F32 = column("", (3,))
+    root: F32 = column("", (3,))  # (T, 3) m, position of the root in the camera frame
+    # (T, 17) mm, radius around each joint that contains the true joint with a probability of 68 %
     sigma: F32 = column("", (17,))
 
     def __post_init__(self) -> None:
@@ -62,28 +53,17 @@ class ViewCamera:
     """One camera of several, calibrated or with initial values.
 
     Common times are those of the first camera: t = (1 + drift) * own time + offset.
-
-    Attributes:
-        size: (width, height) px.
-        focal: Focal length, px; pixels are square.
-        centre: (2,) px, the principal point.
-        rotation: (3, 3), from the world to the camera frame.
-        translation: (3,) m, such that x_camera = rotation @ x_world + translation.
-        lens: Distortion of the lens.
-        offset: Clock offset, s.
-        drift: Relative difference of the clock rates, s/s.
-        known: Whether the intrinsics are known; otherwise they are assumed.
     """
 
-    size: tuple[int, int]
-    focal: float
-    centre: F64
-    rotation: F64
-    translation: F64
-    lens: Lens = PINHOLE
-    offset: float = 0.0
-    drift: float = 0.0
-    known: bool = False
+    size: tuple[int, int]  # (width, height) px
+    focal: float  # focal length, px; pixels are square
+    centre: F64  # (2,) px, the principal point
+    rotation: F64  # (3, 3), from the world to the camera frame
+    translation: F64  # (3,) m, such that x_camera = rotation @ x_world + translation
+    lens: Lens = PINHOLE  # distortion of the lens
+    offset: float = 0.0  # clock offset, s
+    drift: float = 0.0  # relative difference of the clock rates, s/s
+    known: bool = False  # whether the intrinsics are known; otherwise they are assumed
 
     @classmethod
     def of(cls, camera: Camera) -> "ViewCamera":
@@ -176,3 +156,75 @@ class Lab:
     def seen_by(self, camera: ViewCamera) -> "Lab":
         """Return this frame in the frame of another camera, whose pose is relative to the first one."""
         return Lab(camera.rotation @ self.axes, camera.to_camera(self.origin))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraBatch:
+    """Parameters of C cameras, with the conventions of `ViewCamera`."""
+
+    rotations: F64  # (C, 3, 3), from the world to the camera frame
+    translations: F64  # (C, 3) m
+    focals: F64  # (C,) px
+    centres: F64  # (C, 2) px
+    lenses: tuple[Lens, ...]  # distortion of each lens
+
+    @classmethod
+    def of(cls, cameras: Sequence[ViewCamera]) -> "CameraBatch":
+        """Stack the parameters of cameras."""
+        return cls(
+            np.stack([camera.rotation for camera in cameras]),
+            np.stack([camera.translation for camera in cameras]),
+            np.array([camera.focal for camera in cameras]),
+            np.stack([camera.centre for camera in cameras]),
+            tuple(camera.lens for camera in cameras),
+        )
+
+    def __len__(self) -> int:
+        return len(self.focals)
+
+    def to_world_axes(self, vectors: F64) -> F64:
+        """Rotate vectors (C, ..., 3) from each camera's axes to those of the world."""
+        turned: F64 = (vectors.reshape(len(self), -1, 3) @ self.rotations).reshape(vectors.shape)
+        return turned
+
+    def to_world(self, points: F64) -> F64:
+        """Transform points (C, ..., 3) m from each camera's frame to the world."""
+        moved = points.reshape(len(self), -1, 3) - self.translations[:, None]
+        return self.to_world_axes(moved).reshape(points.shape)
+
+    def project(self, points: F64) -> F64:
+        """Project points (..., 3) m in the world to pixels (C, ..., 2), as `ViewCamera.project` does."""
+        _, ray, _, factor = self._rays(points)
+        pixels: F64 = (self.focals[:, None] * factor)[..., None] * ray + self.centres[:, None]
+        return pixels.reshape(len(self), *points.shape[:-1], 2)
+
+    def projected(self, points: F64) -> tuple[F64, F64]:
+        """Project points (..., 3) m in the world, with derivatives.
+
+        Returns:
+            Pixels (C, ..., 2) in each camera, and derivatives (C, 2, ..., 3) px/m of pixel x and y with respect to the
+            world coordinates of the points.
+        """
+        depth, ray, square, factor = self._rays(points)
+        focal = self.focals[:, None]
+        pixels = (focal * factor)[..., None] * ray + self.centres[:, None]
+        slope = np.stack([lens.slope(one) for lens, one in zip(self.lenses, square, strict=True)])
+        scale, growth = focal * factor / depth, focal * (2 * slope) / depth
+        x, y = ray[..., 0], ray[..., 1]
+        by_seen = np.empty((len(self), 2, len(x[0]), 3))  # derivatives by the points in the camera frame
+        by_seen[:, 0, :, 0] = scale + growth * x * x
+        by_seen[:, 1, :, 1] = scale + growth * y * y
+        by_seen[:, 0, :, 1] = by_seen[:, 1, :, 0] = growth * x * y
+        by_seen[..., 2] = -(by_seen[..., 0] * x[:, None] + by_seen[..., 1] * y[:, None])
+        by_point = by_seen.reshape(len(self), -1, 3) @ self.rotations
+        leading = points.shape[:-1]
+        return pixels.reshape(len(self), *leading, 2), by_point.reshape(len(self), 2, *leading, 3)
+
+    def _rays(self, points: F64) -> tuple[F64, F64, F64, F64]:
+        """Depths (C, M) m of M points, rays (C, M, 2), their squared lengths (C, M), and distortion factors (C, M)."""
+        seen = points.reshape(-1, 3) @ np.swapaxes(self.rotations, 1, 2) + self.translations[:, None]
+        depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
+        ray = seen[..., :2] / depth[..., None]
+        square = np.vecdot(ray, ray)
+        factor = np.stack([lens.factor(one) for lens, one in zip(self.lenses, square, strict=True)])
+        return depth, ray, square, factor

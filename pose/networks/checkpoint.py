@@ -40,11 +40,7 @@ class CheckpointKind(Generic[Config, Network]):
     build: Callable[[Config], Network]
 
     def load(self, path: Path) -> Network:
-        """Load the network in evaluation mode.
-
-        Raises:
-            PoseError: If the file is invalid or incomplete.
-        """
+        """Load the network in evaluation mode; PoseError if the file is invalid or incomplete."""
         try:
             with safe_open(path, framework="pt", device="cpu") as file:
                 config = self._config(file.metadata() or {}, path)

@@ -31,11 +31,7 @@ class FaceNetwork:
     """Face landmark network, which predicts 468 points in each region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the weights are not available or not a valid network.
-        """
+        """Load the network; PoseError if the weights are not available or not a valid network."""
         self._network = LiteRTModel(model or locate(WEIGHT), threads)
 
     def estimate(self, image: U8, regions: Regions) -> FaceOutputs:

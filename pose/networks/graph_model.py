@@ -43,14 +43,9 @@ Node = dict[str, Any]
 
 
 def convert(graph: Path, weights: Path) -> bytes:
-    """Return the network as an ONNX file with one input and one output.
+    """Return the network of a JSON file, and of a file with its weights in that order, as an ONNX file.
 
-    Args:
-        graph: The JSON file: nodes, and names, types and shapes of the weights.
-        weights: The file with the values of the weights, in the order of the JSON file.
-
-    Raises:
-        PoseError: If a file is not readable or has unsupported operators.
+    A file that is not readable, or has unsupported operators, is a PoseError.
     """
     try:
         content = json.loads(graph.read_bytes())

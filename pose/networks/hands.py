@@ -42,11 +42,7 @@ class HandNetwork:
     """Hand landmark network, which predicts 21 points in each region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
-        """Load the network.
-
-        Raises:
-            PoseError: If the weights are not available or not a valid network.
-        """
+        """Load the network; PoseError if the weights are not available or not a valid network."""
         self._network = LiteRTModel(model or locate(WEIGHTS[0]), threads, _OUTPUTS)
 
     def estimate(self, image: U8, regions: Regions) -> HandOutputs:
@@ -73,14 +69,11 @@ class PalmDetector:
     """Palm detection network, which finds hands without tracked people."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1, min_score: float = _MIN_PALM_SCORE) -> None:
-        """Load the network.
+        """Load the network; PoseError if the weights are not available or not a valid network.
 
         Args:
             model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
             min_score: Minimum confidence of a palm, 0 to 1.
-
-        Raises:
-            PoseError: If the weights are not available or not a valid network.
         """
         self._network = LiteRTModel(model or locate(WEIGHTS[1]), threads)
         self._anchors, self._min_score = _anchors(), min_score

@@ -35,15 +35,9 @@ def model(
     nodes: Iterable[Message], tensors: Iterable[Message], source: tuple[str, int, Sequence[int | None]],
     result: tuple[str, int], *, opset: int, ir_version: int,
 ) -> bytes:  # fmt: skip
-    """Return a ModelProto of one graph.
+    """Return a ModelProto of one graph, from NodeProtos in the order of computation and TensorProtos of constants.
 
-    Args:
-        nodes: NodeProtos in the order of computation.
-        tensors: TensorProtos of the constants.
-        source: Name, data type and shape of the input; None for an axis of any length.
-        result: Name and data type of the output.
-        opset: Version of the operators.
-        ir_version: Version of the file format.
+    The input has a name, data type and shape, with None for an axis of any length; the output a name and data type.
     """
     name, kind, shape = source
     dims = _joined(*(_message(1, [] if side is None else _number(1, side)) for side in shape))

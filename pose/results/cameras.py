@@ -24,37 +24,21 @@ MAX_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.0001
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultCamera:
-    """One camera of a multi-camera result. World coordinates here are the camera frame of the first camera.
+    """One camera of a multi-camera result. World coordinates here are the camera frame of the first camera."""
 
-    Attributes:
-        name: Name of the camera.
-        size: (width, height) of the image in px.
-        matrix: (3, 3) px, intrinsics.
-        lens: Distortion of the lens.
-        rotation: (3, 3) rotation from world to camera coordinates: x_camera = rotation @ x_world + translation.
-        translation: (3,) m, translation from world to camera coordinates.
-        offset: Clock offset in s: time of the result = (1 + drift) * time on the camera's clock + offset.
-        drift: Relative drift of the camera's clock against the time of the result, dimensionless; see `offset`.
-        turn_sigma: Standard deviation of the rotation relative to the first camera, in degrees.
-        place_sigma: Standard deviation of the position relative to the first camera, in m.
-        offset_sigma: Standard deviation of `offset` in s.
-        residual_px: Median reprojection error in px; NaN if unknown.
-        video: Path or URL of the camera's video; None if unknown.
-    """
-
-    name: str
-    size: tuple[int, int]
-    matrix: F64
-    lens: Lens
-    rotation: F64
-    translation: F64
-    offset: float
-    drift: float
-    turn_sigma: float
-    place_sigma: float
-    offset_sigma: float
-    residual_px: float
-    video: str | None
+    name: str  # name of the camera
+    size: tuple[int, int]  # (width, height) of the image in px
+    matrix: F64  # (3, 3) px, intrinsics
+    lens: Lens  # distortion of the lens
+    rotation: F64  # (3, 3) rotation from world to camera coordinates: x_camera = rotation @ x_world + translation
+    translation: F64  # (3,) m, translation from world to camera coordinates
+    offset: float  # clock offset in s: time of the result = (1 + drift) * time on the camera's clock + offset
+    drift: float  # relative drift of the camera's clock against the time of the result, dimensionless; see `offset`
+    turn_sigma: float  # standard deviation of the rotation relative to the first camera, in degrees
+    place_sigma: float  # standard deviation of the position relative to the first camera, in m
+    offset_sigma: float  # standard deviation of `offset` in s
+    residual_px: float  # median reprojection error in px; NaN if unknown
+    video: str | None  # path or URL of the camera's video; None if unknown
 
     @property
     def place(self) -> F64:

@@ -92,15 +92,9 @@ class ColumnFiles:
     """Growing columns of a run: those of frames, and those of people in frames."""
 
     def __init__(self, target: Path, info: RunInfo, scratch: Path | None = None) -> None:
-        """Open the files.
+        """Open the files for the columns that `info` decides, unnamed ones beside the result file `target`.
 
-        Args:
-            target: Result file, for errors; unnamed files are beside it.
-            info: Metadata of the run, which decide the columns.
-            scratch: Folder of named files, which are continued if they exist; None for unnamed files.
-
-        Raises:
-            PoseError: If a file cannot be created.
+        Named files in the folder `scratch` are continued if they exist. PoseError if a file cannot be created.
         """
         self.info, self._target, self._scratch = info, target, scratch
         self.frames = self.rows = 0  # complete ones; an interrupt may come between two columns
@@ -139,11 +133,7 @@ class ColumnFiles:
         self.frames, self.rows = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If a file cannot be written, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if a file cannot be written, for example because the disk is full."""
         arrays = frame_arrays(result)
         if n := len(result.people):
             arrays |= row_arrays(result, self.files.keys(), self.info.doubtful)
@@ -174,10 +164,6 @@ class ColumnFiles:
 
 def read_columns(arrays: Mapping[str, Array], keypoints: int) -> dict[str, Array]:
     """Return the columns of a result, by name; see `Column` for missing ones.
-
-    Args:
-        arrays: Arrays of the file.
-        keypoints: Number of 2D keypoints.
 
     Raises:
         KeyError: If a required array is missing.

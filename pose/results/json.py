@@ -137,15 +137,9 @@ def _tail(complete: bool) -> bytes:
 
 
 def repair_json(path: Path) -> int:
-    """Make a document valid whose writer was killed, possibly during a write. It stays marked as incomplete.
+    """Make a document valid whose writer was killed, possibly during a write; return its number of frames.
 
-    A document without frames is not changed.
-
-    Returns:
-        Number of frames in the document.
-
-    Raises:
-        OSError: If the file cannot be read or written.
+    It stays marked as incomplete. A document without frames is not changed. Errors of files are OSErrors.
     """
     place = end = frames = 0
     with path.open("r+b") as file:

@@ -23,13 +23,9 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 def read_keypoints(path: Path) -> Sequence2D:
-    """Read and check one person's keypoints.
+    """Read and check one person's keypoints; UsageError if the file is missing, PoseError if it is invalid.
 
     Keypoints with score 0 were not detected; their coordinates may have any value, including NaN, and become 0.
-
-    Raises:
-        UsageError: If the file is missing.
-        PoseError: If the content is invalid.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")

@@ -53,21 +53,14 @@ class _Detection:
 
 
 def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
-    """Read the keypoints of all people from a file or folder.
+    """Read the keypoints of all people from a file or folder, as the sequence of each person by id.
 
-    Between a person's first and last frame, frames without the person get score 0.
-
-    Args:
-        fps: Frame rate of the video in frames/s; required.
-        image_size: (width, height) of the video in px; None if the file contains the size.
-
-    Returns:
-        Sequence of each person by id. If the file has no ids, it must contain one person, who gets id 1.
+    Between a person's first and last frame, frames without the person get score 0. Without ids, the file must contain
+    one person, who gets id 1. `fps` (frames/s) is required; `image_size` is needed unless the file contains it.
 
     Raises:
         UsageError: If the file does not exist, `fps` is None, or the image size is unknown.
-        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or there are more
-            than `MAX_GAP_FRAMES` frames in gaps.
+        PoseError: If the file is invalid, a person occurs twice in a frame, or gaps exceed `MAX_GAP_FRAMES` frames.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")

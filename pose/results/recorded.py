@@ -18,7 +18,7 @@ from pose.results import MotionInfo, ResultFiles, RunInfo, WorldInfo
 from pose.results.cache.run import Found
 from pose.structures.result_store import ResultStore
 from pose.structures.types import F64, FrameResult
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.world.camera_motion.log import MotionLog
 from pose.world.carried import Images, RunData
@@ -48,15 +48,7 @@ class RecordedRun:
     """
 
     def __init__(self, info: RunInfo, folder: Path | None = None) -> None:
-        """Create the temporary files.
-
-        Args:
-            info: Metadata of the run.
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
-
-        Raises:
-            PoseError: If the folder cannot be written.
-        """
+        """Create the temporary files in a folder, or in the system's; PoseError if it cannot be written."""
         self.info, self._folder = info, folder or Path(tempfile.gettempdir())
         self.lifted, self._log, self._stack = ResultStore(self._folder, info.skeleton), MotionLog(), ExitStack()
         self._stack.callback(self.lifted.close)
@@ -90,11 +82,7 @@ class RecordedRun:
         return self._log.times
 
     def add(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If it cannot be stored, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if it cannot be stored, for example because the disk is full."""
         count, first, _ = self._covered
         self._covered = count + 1, first if count else result.time, result.time
         self.lifted.write(result)
@@ -103,11 +91,7 @@ class RecordedRun:
     def place(self, steps: Steps | None, *, join: bool = True, images: Images | None = None) -> None:
         """Transform the results to the world, if the camera motion allows it, and find doubtful tracks.
 
-        Args:
-            steps: Settings of the transformation; None keeps camera coordinates.
-            join: Whether to join tracks of one person and drop those that show no person.
-            images: Function that returns an iterator over the same frames again, which serve to estimate the
-                translation of a carried camera; None if they are not available.
+        `images` returns an iterator over the same frames again, to estimate the translation of a carried camera.
         """
         info = replace(self.info, fps=average_rate(self.info.fps, *self._covered))
         camera = str(info.settings.get("camera", AUTO))
@@ -152,18 +136,10 @@ def record(
 ) -> RecordedRun:
     """Collect the results of a run and transform them to the world; the caller closes the run.
 
-    Args:
-        results: Results of all frames, in order.
-        info: Metadata of the run.
-        steps: Settings of the transformation; None keeps camera coordinates.
-        join: Whether to join tracks of one person and drop those that show no person.
-        images: Function that returns an iterator over the same frames again; see `RecordedRun.place`.
-        stop: Event that ends the results early. If it is set, the frames are not read again.
-        times: Log of the time that each stage takes.
-        folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        collected: Function that is called with all results before the transformation, unless an error ended them.
-        depth: Depth images; None if there are none.
-        keep: Whether an error in `results` ends them like their last frame, and `RecordedRun.error` has it.
+    Without `steps`, results stay in camera coordinates; `join` joins tracks of one person and drops those of no person.
+    `images` returns the same frames again (`RecordedRun.place`), unless `stop` ended the run early. `collected` is
+    called with all results before the transformation. `keep`: an error in `results` ends them, and `RecordedRun.error`
+    has it.
     """
     recorded, times = RecordedRun(info, folder), times or StageTimes()
     try:
@@ -213,18 +189,10 @@ def write_results(
     texts: Mapping[Path, str] | None = None,
     seen: Callable[[FrameResult], None] = lambda result: None,
 ) -> None:
-    """Write the result files of a run.
+    """Write the result files of a run, by format, and further files that get their names together with them.
 
-    Args:
-        results: Results of all frames, in order.
-        info: Metadata of the run.
-        paths: Path of each file by format.
-        complete: Whether the results contain all frames of the input.
-        texts: Texts of further files, which get their names together with the others.
-        seen: Function that is called with each result.
-
-    Raises:
-        PoseError: If a file cannot be written.
+    `complete` tells whether the results contain all frames of the input; `seen` is called with each. PoseError if a
+    file cannot be written.
     """
     with ResultFiles(paths, info) as files:
         for path, text in (texts or {}).items():

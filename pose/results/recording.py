@@ -30,37 +30,22 @@ class Recording:
     The arrays are attributes with their names in `poses.npz` (`pose.results.schema`), such as `joints3d`. Arrays of
     parts
     that the result does not have, such as hands, are None.
-
-    Attributes:
-        columns: Arrays or memory maps by name, (F, ...) or (N, ...).
-        skeleton: Skeleton of the keypoints.
-        world_info: World frame and people's heights; None if the result has no world coordinates.
-        run: Metadata of the run; None for results of `pose-lift`.
-        complete: False if the run was interrupted.
-        format_version: Version of the file format; None for results of `pose-lift`.
     """
 
-    columns: Mapping[str, Array]
-    skeleton: Skeleton
-    world_info: WorldInfo | None = None
-    run: RunInfo | None = None
-    complete: bool = True
-    format_version: int | None = None
+    columns: Mapping[str, Array]  # arrays or memory maps by name, (F, ...) or (N, ...)
+    skeleton: Skeleton  # skeleton of the keypoints
+    world_info: WorldInfo | None = None  # world frame and people's heights; None if the result has no world coordinates
+    run: RunInfo | None = None  # metadata of the run; None for results of `pose-lift`
+    complete: bool = True  # false if the run was interrupted
+    format_version: int | None = None  # version of the file format; None for results of `pose-lift`
 
     @classmethod
     def of(
         cls, results: Iterable[FrameResult], info: RunInfo, folder: Path | None = None, *, complete: bool = True
     ) -> "Recording":
-        """Collect the results of all frames of a run.
+        """Collect the results of all frames of a run, in order, in unnamed files in a folder; PoseError if it is full.
 
-        Args:
-            results: Results of all frames, in order.
-            info: Metadata of the run.
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
-            complete: Whether these are all frames of the source.
-
-        Raises:
-            PoseError: If the disk is full.
+        `complete` tells whether these are all frames of the source.
         """
         files = ColumnFiles((folder or Path(tempfile.gettempdir())) / RESULT_NPZ, info)
         try:

@@ -23,11 +23,7 @@ class ResultFiles(WriterContext):
     """
 
     def __init__(self, paths: Mapping[str, Path], info: RunInfo) -> None:
-        """Open the files.
-
-        Raises:
-            PoseError: If a file cannot be created.
-        """
+        """Open the files; PoseError if a file cannot be created."""
         self._writers: list[ResultWriter] = []
         self._texts: list[tuple[WholeFile, str]] = []
         try:

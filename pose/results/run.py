@@ -37,17 +37,11 @@ MAX_HIDDEN_S = 5.0  # longest time without any keypoint in which the sensors alo
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """A run without the sensors.
+    """A run without the sensors."""
 
-    Attributes:
-        results: Results of all frames in camera coordinates.
-        turns: (F, 3, 3) rotations from the camera axes of each frame to those of the first.
-        up: (3,) direction against gravity in the camera axes of the first frame; None if unknown.
-    """
-
-    results: Iterable[FrameResult]
-    turns: F64
-    up: F64 | None
+    results: Iterable[FrameResult]  # results of all frames in camera coordinates
+    turns: F64  # (F, 3, 3) rotations from the camera axes of each frame to those of the first
+    up: F64 | None  # (3,) direction against gravity in the camera axes of the first frame; None if unknown
 
     @classmethod
     def of(cls, recorded: RecordedRun, up: F64 | None) -> Self:
@@ -163,22 +157,16 @@ def record_video(
     sensors: FindWorn | None = None,
     journal: Path | None = None,
 ) -> RecordedRun:
-    """Process a video and transform its people to the world; the caller closes the run.
+    """Process a video, not read yet, and transform its people to the world; the caller closes the run.
 
     Args:
-        pipeline: Pipeline that tracks and lifts the people.
-        source: Video, not read yet.
         steps: Settings of the transformation; None keeps camera coordinates. Whether bones are constant and the camera
             is known follows from the pipeline.
         join: Whether to join tracks of one person and drop those that show no person.
-        span: Start and end of the part of the video that `source` returns, s, for the metadata.
-        settings: Further settings of the run, for the metadata.
-        cache: Cache of earlier results; None computes everything.
+        span: Start and end of the part of the video that `source` returns, s, for the metadata, as `settings` are.
         stop: Event that ends the run after the current frame.
         progress: Function that passes the results on, and may report them.
         images: Whether the source can be read again, to estimate the translation of a carried camera.
-        folder: Folder for unnamed temporary files; None for the system's temporary folder.
-        depth: Depth images; None if there are none.
         keep: Whether an error keeps the results of the frames before it; see `RecordedRun.error`.
         edits: Corrections by a user. With a cache of the 2D, only 3D and world are computed.
         sensors: Function that finds what inertial sensors of a person measure; not with edits.
@@ -279,15 +267,9 @@ SIGMA_FACTOR = 1.11
 def record_still(
     pipeline: RunPipeline, image: U8, name: str, focal_35mm: float | None = None
 ) -> tuple[FrameResult, RunInfo]:
-    """Estimate the 2D and 3D keypoints of the people in one image.
+    """Estimate the 2D and 3D keypoints of the people in one image (H, W, 3) uint8 RGB, with the metadata.
 
-    Args:
-        image: (H, W, 3) uint8 RGB.
-        name: Name of the image for the metadata.
-        focal_35mm: 35 mm equivalent focal length in mm; None if unknown.
-
-    Returns:
-        People in pixels and in the camera frame, and the metadata.
+    `focal_35mm` is the 35 mm equivalent focal length in mm, if it is known.
     """
     size = (image.shape[1], image.shape[0])
     session = pipeline.session(size, focal_35mm)

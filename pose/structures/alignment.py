@@ -23,19 +23,12 @@ _ROUNDING = 1e-28
 
 
 def similarity_residuals(source: Poses, target: Poses) -> F64:
-    """Return the residual of each joint after Procrustes alignment with rotation, scale and translation.
+    """Return the residual (..., J, 3) of each joint after Procrustes alignment with rotation, scale and translation.
 
     The alignment minimises the sum of squared joint distances (S. Umeyama, "Least-squares estimation of transformation
     parameters between two point patterns", PAMI 1991). If all joints of the source coincide, the scale is 0, and all
     joints are mapped to the target's centroid. For collinear joints, the rotation about their line is arbitrary, but
     this does not change the distances.
-
-    Args:
-        source: Poses to align, (..., J, 3), finite.
-        target: Reference poses, (..., J, 3), finite.
-
-    Returns:
-        Aligned source minus target, (..., J, 3), in the unit of the inputs.
     """
     rounding = _ROUNDING * _dot(source, source)
     source, target = _centred(source), _centred(target)

@@ -19,41 +19,25 @@ KEYPOINTS = -1  # stands in a shape for the number of 2D keypoints, which depend
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Declaration of an array with one row per person and frame.
+    """Declaration of an array with one row per person and frame."""
 
-    Attributes:
-        name: Name of the array in `poses.npz`; empty if it is not stored there.
-        shape: Shape of one row; `KEYPOINTS` stands for the number of 2D keypoints.
-        dtype: Data type of the array.
-        unit: Unit of the values; empty for counts, flags and probabilities.
-        space: 'image', 'camera' or 'world' for positions; otherwise empty.
-        limits: Smallest and largest valid value; None if every value is valid.
-        part: Part of a result to which the column belongs; see `pose.results.schema.parts_of`. Empty: every result.
-        fill: Value of a row without a measurement, and of all rows in files without the array.
-        required: Whether a file with this part must contain the array.
-        member: Name of the member in `poses.json`; empty if it is not written.
-        decimals: Number of decimals there; None for integers and flags.
-        labels: Names of the entries of a row of flags, of which `poses.json` lists those that are set.
-        sparse: Whether `poses.json` omits values that are 0.
-        nullable: Whether the array may be None in the data class; temporary files do not store it.
-        attribute: Name of the field of the data class.
-    """
-
-    name: str
-    shape: tuple[int, ...] = ()
-    dtype: str = "<f4"
-    unit: str = ""
-    space: str = ""
-    limits: tuple[float, float] | None = None
+    name: str  # name of the array in `poses.npz`; empty if it is not stored there
+    shape: tuple[int, ...] = ()  # shape of one row; `KEYPOINTS` stands for the number of 2D keypoints
+    dtype: str = "<f4"  # data type of the array
+    unit: str = ""  # unit of the values; empty for counts, flags and probabilities
+    space: str = ""  # 'image', 'camera' or 'world' for positions; otherwise empty
+    limits: tuple[float, float] | None = None  # smallest and largest valid value; None if every value is valid
+    # Part of a result to which the column belongs; see `pose.results.schema.parts_of`. Empty: every result.
     part: str = ""
-    fill: float = 0.0
-    required: bool = True
-    member: str = ""
-    decimals: int | None = None
+    fill: float = 0.0  # value of a row without a measurement, and of all rows in files without the array
+    required: bool = True  # whether a file with this part must contain the array
+    member: str = ""  # name of the member in `poses.json`; empty if it is not written
+    decimals: int | None = None  # number of decimals there; None for integers and flags
+    # names of the entries of a row of flags, of which `poses.json` lists those that are set
     labels: tuple[str, ...] = ()
-    sparse: bool = False
-    nullable: bool = False
-    attribute: str = ""
+    sparse: bool = False  # whether `poses.json` omits values that are 0
+    nullable: bool = False  # whether the array may be None in the data class; temporary files do not store it
+    attribute: str = ""  # name of the field of the data class
 
     def row_shape(self, keypoints: int) -> tuple[int, ...]:
         """Return the shape of one row, for a number of 2D keypoints."""

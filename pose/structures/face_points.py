@@ -91,18 +91,12 @@ def head_angles(points: NDArray[np.floating]) -> F64:
 
 
 def measures(points: NDArray[np.floating]) -> F64:
-    """Measure the openness of eyes and mouth, the height of the brows, and the width of the mouth.
+    """Measure (..., 6) ratios of points (..., 468, 3) px, in the order of `MEASURES`.
 
-    All distances are in 3D, so they do not depend on the rotation of the head. The height of a brow is its distance
-    from the centre of the eye.
-
-    Args:
-        points: (..., 468, 3) px: x and y in the image, and depth, positive away from the camera.
-
-    Returns:
-        (..., 6) ratios in the order of `MEASURES`: openness of the left and the right eye, height of the left and the
-        right brow, openness of the mouth, width of the mouth. Values of eyes and brows are relative to the width of the
-        eye. Values of the mouth are relative to the distance between the outer corners of both eyes.
+    They are the openness of the left and the right eye, the height of the left and the right brow above the centre of
+    the eye, and openness and width of the mouth. Those of eyes and brows are relative to the width of the eye, those of
+    the mouth to the distance between the outer corners of both eyes. All distances are in 3D, so they do not depend on
+    the rotation of the head.
     """
     p = np.asarray(points, np.float64)
 

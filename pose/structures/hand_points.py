@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.structures.columns import ColumnSet, column
-from pose.structures.wholebody import HANDS
+from pose.structures.skeletons import HANDS
 
 F32 = NDArray[np.float32]
 Value = TypeVar("Value", bound=np.generic)
@@ -100,16 +100,11 @@ def lengths(shapes: F32) -> F32:
 
 
 def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
-    """Return the uncertainty of the points of left and right hands relative to the wrist.
+    """Return the radius (P, 2, 21) mm around each hand point that contains the true one with a probability of 68 %.
 
-    For one camera, it is a fixed fraction of the hand's length for each point, measured in docs/studies/hands.md.
-
-    Args:
-        joints: (P, 2, 21, 3) m, hands returned by `sized_to_body`.
-        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
-
-    Returns:
-        (P, 2, 21) mm, radius around each point that contains the true point with a probability of 68 %; NaN if unknown.
+    It is relative to the wrist, for hands (P, 2, 21, 3) m of `sized_to_body`; NaN if unknown. For one camera, it is a
+    fixed fraction of the hand's length for each point, measured in docs/studies/hands.md. `swapped` is that of
+    `sized_to_body`.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:

@@ -81,14 +81,7 @@ class LabelledSequence:
 
 
 def check_metres(poses: NDArray[np.floating], source: str) -> None:
-    """Check that poses are in metres. Frames with NaN are ignored.
-
-    Args:
-        poses: (T, J, 3), with the pelvis first.
-
-    Raises:
-        ValueError: If the poses are too small or too large for people in metres.
-    """
+    """Check that poses (T, J, 3), pelvis first, are of people in metres; otherwise ValueError. NaN is ignored."""
     known = poses[np.isfinite(poses).all(axis=(1, 2))]
     if not len(known):
         return
@@ -102,14 +95,7 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
 
 
 def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
-    """Check that keypoints are in pixels.
-
-    Args:
-        keypoints: (T, J, 2).
-
-    Raises:
-        ValueError: If the keypoints are too close together for people in pixels.
-    """
+    """Check that keypoints (T, J, 2) are not too close together for people in pixels; otherwise ValueError."""
     if not len(keypoints):
         return
     extent = float(np.median(np.ptp(keypoints, axis=1).max(axis=-1)))

@@ -13,32 +13,20 @@ _MAX_STEP_MPS = 30.0  # faster devices lost their position
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Odometry:
-    """Orientation and position of a camera in N frames.
+    """Orientation and position of a camera in N frames."""
 
-    Attributes:
-        times: (N,) s, increasing.
-        rotations: (N, 3, 3) from the axes of the camera (x right, y down, z forward) to those of the device's world.
-        positions: (N, 3) m, centre of the camera in the device's world.
-        up: (3,) unit vector against gravity in the device's world; None if it has another vertical.
-    """
-
-    times: F64
-    rotations: F64
-    positions: F64
-    up: F64 | None = None
+    times: F64  # (N,) s, increasing
+    rotations: F64  # (N, 3, 3) from the axes of the camera (x right, y down, z forward) to those of the device's world
+    positions: F64  # (N, 3) m, centre of the camera in the device's world
+    up: F64 | None = None  # (3,) unit vector against gravity in the device's world; None if it has another vertical
 
     @classmethod
     def of(cls, times: F64, positions: F64, quaternions: F64, opengl: bool = False) -> "Odometry":
         """Make the path of a world with y against gravity.
 
-        Args:
-            times: (N,) s.
-            positions: (N, 3) m.
-            quaternions: (N, 4), x, y, z, w.
-            opengl: Whether the axes of the camera are those of OpenGL and ARKit: x right, y up, z backward.
-
-        Raises:
-            ValueError: If numbers are not finite, times do not increase, or a quaternion has no length near 1.
+        Times are (N,) s, positions (N, 3) m, quaternions (N, 4) x, y, z, w. `opengl`: the axes of the camera are those
+        of OpenGL and ARKit, x right, y up, z backward. Values that are not finite, times that do not increase, and
+        quaternions without a length near 1 are a ValueError.
         """
         if not all(np.isfinite(values).all() for values in (times, positions, quaternions)):
             raise ValueError("poses of the camera must be finite")

@@ -18,18 +18,12 @@ class RegionFilter:
     a One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) with speeds in body sizes per second.
     The constants are those of google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise of
     the keypoints moves the crop, which in turn changes the keypoints.
-
-    Attributes:
-        MIN_CUTOFF_HZ: Cutoff frequency at rest.
-        BETA: Increase of the cutoff frequency, Hz per body size per second.
-        DERIVATIVE_CUTOFF_HZ: Cutoff frequency of the speed.
-        RADIUS: Distance of the upper point from the centre, as a fraction of the region's height.
     """
 
-    MIN_CUTOFF_HZ = 0.01
-    BETA = 10.0
-    DERIVATIVE_CUTOFF_HZ = 1.0
-    RADIUS = 0.4
+    MIN_CUTOFF_HZ = 0.01  # cutoff frequency at rest
+    BETA = 10.0  # increase of the cutoff frequency, Hz per body size per second
+    DERIVATIVE_CUTOFF_HZ = 1.0  # cutoff frequency of the speed
+    RADIUS = 0.4  # distance of the upper point from the centre, as a fraction of the region's height
 
     def __init__(self) -> None:
         self._time = -math.inf

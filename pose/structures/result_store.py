@@ -83,13 +83,10 @@ class ResultStore:
         memory: int | None = None,
         existing: Mapping[str, Place] | None = None,
     ) -> None:
-        """Create an empty store.
+        """Create an empty store, in unnamed files in `folder` or the system's temporary folder.
 
-        Args:
-            folder: Folder of unnamed temporary files; None for the system's temporary folder.
-            skeleton: Joint set of the 2D keypoints.
-            memory: Number of bytes of each part of the results that stay in memory; None for the default.
-            existing: Open files with the parts of stored results, to read only; the parts that are missing are empty.
+        `memory` is the number of bytes of each part that stay in memory. `existing` are open files with the parts of
+        stored results, to read only; missing parts are empty.
         """
         self.skeleton, there = skeleton, existing or {}
         self.parts = {
@@ -100,11 +97,7 @@ class ResultStore:
         self._parts = parts
 
     def write(self, result: FrameResult) -> None:
-        """Append the result of a frame.
-
-        Raises:
-            PoseError: If it cannot be stored, for example because the disk is full.
-        """
+        """Append the result of a frame; PoseError if it cannot be stored, for example because the disk is full."""
         people, ids = result.people, result.people.ids.tolist()
         frame = np.zeros(1, _STORED)
         frame["frame"], frame["first"] = frame_of(people), [len(part) for part in self._parts]

@@ -18,15 +18,10 @@ def place_middle(
 ) -> None:
     """Give the two bones of a limb the required lengths by moving the middle joint. `points` is changed in place.
 
-    The limb stays in its plane. The near end is kept. The far end is kept if it is within reach, with a smooth
-    transition below 6 degrees of flexion.
-
-    Args:
-        points: (T, J, 3) m.
-        joints: Indices of the near end, middle joint and far end of the limb.
-        lengths: Required lengths of the near and the far bone, m.
-        typical_bend: (T, 3) typical direction from the line between both ends to the middle joint. It determines the
-            plane of limbs that are nearly straight. With None, the middle joint alone determines it.
+    The limb, with indices of near end, middle joint and far end, stays in its plane. The near end is kept. The far end
+    is kept if it is within reach, with a smooth transition below 6 degrees of flexion. `typical_bend` (T, 3) is the
+    typical direction from the line between both ends to the middle joint, which determines the plane of nearly straight
+    limbs.
     """
     start, middle, end = joints
     near, far = lengths

@@ -208,7 +208,7 @@ class People(ColumnSet):
         sampled: Whether people were searched for in this frame. False for frames between samples: they contain only
             people who move fast, until `pose.lifting.between` adds the others.
         background: Background motion; None in frames without a measurement.
-        segments: (L, 2, 2) px, ends of line segments of the background (`pose.world.scene.segments`); None in frames
+        segments: (L, 2, 2) px, ends of line segments of the background (`pose.world.scene.lines`); None in frames
             in which they were not searched for.
         hands: Hands of the same people; None if they were not estimated.
         faces: Faces of the same people; None if they were not estimated.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

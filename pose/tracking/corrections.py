@@ -13,7 +13,7 @@ from pose.networks.estimators.ensemble import FurtherNetworks
 from pose.structures.keypoint_sigma import with_distance
 from pose.structures.types import F32, U8, People
 from pose.tracking.sampling import TrackedFrame
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,3 +226,7 @@ class Identities:
         }
         if self._similarity is not None:
             self._similarity.keep_only(track_ids)
+
+
+# Hysteresis thresholds of the distance of two trunks, in body sizes: an occlusion starts below the first and ends
+# above the second.

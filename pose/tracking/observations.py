@@ -1,4 +1,7 @@
-"""Tracks in one frame with their estimated poses."""
+"""Tracks in one frame with their estimated poses.
+
+People are not tracked if `TrackingConfig.max_people` is reached, or if no pose was found for them.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -10,9 +13,29 @@ from numpy.typing import NDArray
 from pose.networks import crops
 from pose.structures.defaults import SEEN_SCORE
 from pose.structures.region_filter import RegionFilter
-from pose.structures.types import F32, Keypoints2D, Regions
+from pose.structures.types import F32, Boxes, Keypoints2D, Regions
+from pose.tracking.association import MIN_START_SCORE
 from pose.tracking.identities import UNASSIGNED
 from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonState, lengths, median
+
+# Fraction of the smaller of two boxes; more overlap means the same person or an occluded one.
+
+
+def count_untracked(detections: Boxes, tracked: F32) -> int:
+    """Return the number of detections with a score of at least 0.5 that overlap no tracked person."""
+    boxes = detections.xyxy[detections.scores >= MIN_START_SCORE]
+    if not len(boxes):
+        return 0
+    low = np.maximum(boxes[:, None, :2], tracked[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], tracked[None, :, 2:])
+    common = (high - low).clip(min=0).prod(axis=2)
+    smaller = np.minimum(_areas(boxes)[:, None], _areas(tracked)[None])
+    return int((~(common > MIN_COVERED_FRACTION * smaller).any(axis=1)).sum())
+
+
+def _areas(boxes: F32) -> F32:
+    return np.asarray((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))
+
 
 # Two poses are duplicates if the median distance of their joints is below this fraction of the larger box.
 MAX_DUPLICATE_DISTANCE = 0.15

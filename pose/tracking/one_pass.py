@@ -12,8 +12,8 @@ from pose.tracking.association import MIN_START_SCORE
 from pose.tracking.config import TrackingConfig
 from pose.tracking.cuts import CutDetector
 from pose.tracking.identities import UNASSIGNED, Identities
-from pose.tracking.untracked import count_untracked
-from pose.utils.times import StageTimes
+from pose.tracking.observations import count_untracked
+from pose.utils.progress import StageTimes
 
 
 class OnePassPeople:

@@ -24,11 +24,10 @@ from pose.tracking.id_swaps import IdSwapDetector
 from pose.tracking.identities import UNASSIGNED, Identities
 from pose.tracking.initiation import TrackInitiation
 from pose.tracking.networks import PeopleNetworks
-from pose.tracking.observations import Observations, PersonTrack, duplicates, region_boxes
+from pose.tracking.observations import Observations, PersonTrack, count_untracked, duplicates, region_boxes
 from pose.tracking.occlusion_search import LostTracks, OcclusionSearch
 from pose.tracking.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
-from pose.tracking.untracked import count_untracked
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 MAX_WAITING_S = 0.5  # s for which a track without a pose waits at its detection
 

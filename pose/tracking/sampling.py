@@ -53,17 +53,11 @@ class _Sample:
 
 @dataclass(frozen=True, slots=True)
 class TrackedFrame:
-    """A frame that is final in 2D.
+    """A frame that is final in 2D."""
 
-    Attributes:
-        image: (H, W, 3) uint8 RGB; None if it is not needed, in videos of many frames per second.
-        people: People of the frame; between samples only those who move fast.
-        expected: Approximate keypoints of all people, to exclude them from the background.
-    """
-
-    image: U8 | None
-    people: People
-    expected: People
+    image: U8 | None  # (H, W, 3) uint8 RGB; None if it is not needed, in videos of many frames per second
+    people: People  # people of the frame; between samples only those who move fast
+    expected: People  # approximate keypoints of all people, to exclude them from the background
 
 
 @dataclass(slots=True, eq=False)

@@ -108,14 +108,10 @@ def load(
     workers: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """Yield batches of a source on `device`, and build the next ones in the background.
+    """Yield the batches of a source with the given step numbers on `device`, and build the next in the background.
 
-    Args:
-        source: The source.
-        to_tensors: Function from a batch of the source to tensors.
-        numbers: Step numbers of the batches, in order.
-        workers: Number of worker processes, limited to the number of cores; 0 for a thread of this process.
-        device: Target device.
+    `to_tensors` converts a batch. `workers` processes are limited to the number of cores; 0 is a thread of this
+    process.
     """
     if workers == 0:
         yield from (to_tensors(batch).to(device) for batch in _build_in_thread(source, numbers))

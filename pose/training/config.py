@@ -128,7 +128,7 @@ class TrainConfig(TrainingRunConfig):
     start_share: float = 0.0
     # Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it more often.
     lookaheads: tuple[int, ...] = (0,)
-    dialects: bool = False  # whether each sequence's scores are transformed at random (`pose.training.dialects`)
+    dialects: bool = False  # whether each sequence's scores are transformed at random (`pose.training.trainer`)
     # Weight in the loss of the distance between the outputs for the batch and for its mirror image. If it is above 0,
     # training also uses the mirrored batch, whose scores are transformed differently.
     consistency: float = 0.0

@@ -250,11 +250,7 @@ class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
             torch.save(state, hidden)
 
     def resume(self) -> None:
-        """Continue from `state.pt`.
-
-        Raises:
-            PoseError: If `state.pt` does not exist or belongs to another configuration.
-        """
+        """Continue from `state.pt`; PoseError if `state.pt` does not exist or belongs to another configuration."""
         path = self.folder / STATE_FILE
         if not path.is_file():
             raise PoseError(f"{path}: nothing to resume from")

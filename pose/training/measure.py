@@ -46,13 +46,10 @@ class LiftMetrics:
 
 
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
-    """Lift a batch of sequences with the same procedure as `pose.lifting.predict.Lifter`.
+    """Lift a batch like `pose.lifting.predict.Lifter`; return poses (B, T) on the CPU, meaningless where invalid.
 
     An offline network processes windows and their mirror images; outputs are averaged and blended. A streaming one
     processes the whole sequence, followed by `lookahead` empty frames.
-
-    Returns:
-        Poses (B, T) on the CPU. Those after the last valid frame of a sequence are meaningless.
     """
     if network.config.streaming:
         return _lift_streaming(network, batch, lookahead)

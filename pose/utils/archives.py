@@ -186,22 +186,14 @@ def format_names(names: Iterable[str]) -> str:
 
 
 def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
-    """Write an .npz file atomically.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Write an .npz file atomically; PoseError if the file cannot be written."""
     save: Callable[..., None] = np.savez_compressed if compressed else np.savez
     with whole_file(target) as hidden, hidden.open("wb") as file:
         save(file, **arrays)
 
 
 def load_array(path: Path) -> Array:
-    """Read an .npy file.
-
-    Raises:
-        PoseError: If the file is not a valid .npy file, or contains Python objects.
-    """
+    """Read an .npy file; PoseError if the file is not a valid .npy file, or contains Python objects."""
     with file_errors(path), _archive_errors(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 

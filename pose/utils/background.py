@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TypeVar
 
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 Item = TypeVar("Item")
 
@@ -35,15 +35,9 @@ def ahead(
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     count: int = PREFETCHED_FRAMES,
 ) -> Generator[Item, None, None]:
-    """Yield items that a background thread takes up to `count` items ahead.
+    """Yield items that a thread named `name` takes up to `count` items ahead; it leaves others after `stop` is set.
 
-    Args:
-        items: The items; what the thread has not taken at the end is left there.
-        name: Name of the thread.
-        stop: Event after which no further item is taken.
-        reading: Returns the context in which the thread takes an item.
-        waiting: Returns the context in which an item is awaited.
-        count: Maximum number of items that wait.
+    `reading` and `waiting` return the contexts in which the thread takes an item, and in which one is awaited.
     """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(count)
     consumer_stopped = threading.Event()
@@ -92,13 +86,9 @@ def ahead(
 def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator[Callable[[Item], None]]:
     """Return a context manager that runs `work` on items in a background thread, in the order of their arrival.
 
-    The context manager yields a function that queues one item, and that blocks while `max_queued` items wait. All items
-    are processed before the `with` block ends. The first exception of `work` is raised by the next call of the
-    function, or at the end of the block. Items queued after the one that failed are dropped.
-
-    Args:
-        work: Function that processes one item.
-        max_queued: Maximum number of waiting items.
+    It yields a function that queues one item, and that blocks while `max_queued` items wait. All items are processed
+    before the `with` block ends. The first exception of `work` is raised by the next call of the function, or at the
+    end of the block. Items queued after the one that failed are dropped.
     """
     waiting: queue.Queue[Item | _End] = queue.Queue(max_queued)
     errors: list[BaseException] = []

@@ -63,11 +63,7 @@ def member(value: Json, key: str) -> Json:
 
 
 def items(value: Json) -> Sequence[Json]:
-    """Return `value` after checking that it is a list.
-
-    Raises:
-        TypeError: If it is not a list.
-    """
+    """Return `value` after checking that it is a list; TypeError if it is not a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
@@ -87,11 +83,7 @@ def number(value: Json) -> float:
 
 
 def text(value: Json) -> str:
-    """Return `value` after checking that it is a string.
-
-    Raises:
-        TypeError: If it is not a string.
-    """
+    """Return `value` after checking that it is a string; TypeError if it is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {type(value).__name__}")
     return value

@@ -12,12 +12,7 @@ from pose.utils.shown import in_brief
 def parse_point_rows(text: str, count: int, kind: str, source: str) -> NDArray[np.float64]:
     """Parse rows of 3 `count` numbers, separated by commas or spaces, as points (T, count, 3).
 
-    Args:
-        kind: Plural of what the points are, for messages.
-        source: Name of the file, for messages.
-
-    Raises:
-        PoseError: If the text is empty or has other rows.
+    Other rows are a PoseError, whose message names the `kind` of points (a plural) and the file, `source`.
     """
     if not text.strip():
         raise PoseError(f"{source}: the file is empty")

@@ -1,7 +1,9 @@
-"""Resources of this machine or container, and memory of this process."""
+"""Resources of this machine or container, memory of this process, and reserved disk space."""
 
+import errno
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 # peak memory of a worker for a 3840 x 2160 video plus 25 % (docs/guides/batch.md)
@@ -63,3 +65,44 @@ def _megabytes(field: str) -> float | None:
     found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
     assert found, f"no {field} in {_STATUS}"
     return int(found[1]) / 1024
+
+
+STEP_BYTES = 1 << 18  # minimum amount by which the file grows
+
+
+class Reserve:
+    """A placeholder file that occupies disk space until `release` frees it."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the placeholder file and reserve 256 KiB; OSError if there is not enough disk space."""
+        self._path = path
+        self._size = 0
+        self._file = path.open("wb", buffering=0)
+        try:
+            self.grow_to(STEP_BYTES)
+        except OSError:
+            self.release()
+            raise
+
+    def grow_to(self, size: int) -> None:
+        """Reserve at least `size` bytes in total; OSError if there is not enough disk space."""
+        while self._size < size:
+            step = max(STEP_BYTES, self._size // 4)
+            try:
+                self._grow(step)
+            except OSError as error:
+                if error.errno != errno.EFBIG:  # a limit per file (`ulimit -f`), not of the disk
+                    raise
+            self._size += step
+
+    def _grow(self, step: int) -> None:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._file.fileno(), self._size, step)
+        else:
+            self._file.write(bytes(step))
+
+    def release(self) -> None:
+        """Free the space. A second call has no effect."""
+        self._file.close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)

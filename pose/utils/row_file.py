@@ -23,9 +23,6 @@ class RowFile:
     """Rows in the order in which they were appended, with an index of the rows of each key.
 
     Rows are in memory up to a limit, and then in an unnamed temporary file. Only their numbers are kept in memory.
-
-    Attributes:
-        kind: Data type of the rows.
     """
 
     def __init__(
@@ -35,18 +32,13 @@ class RowFile:
         memory: int | None = None,
         existing: tuple[IO[bytes], int, int] | None = None,
     ) -> None:
-        """Create an empty table.
+        """Create an empty table of rows of the type `kind`, in a file in `folder` or the system's temporary folder.
 
-        Args:
-            kind: Data type of the rows.
-            folder: Folder of the file; None for the system's temporary folder.
-            memory: Number of bytes up to which the rows stay in memory, without a file; None for `MEMORY_BYTES`.
-            existing: Open file with rows to read, position of the first one, and their number; its owner closes it.
-
-        Raises:
-            PoseError: If the file is needed at once and cannot be created.
+        Up to `memory` bytes (default `MEMORY_BYTES`) stay in memory, without a file. `existing` is an open file with
+        rows to read, the position of the first one, and their number; its owner closes it. PoseError if a file cannot
+        be created.
         """
-        self.kind = kind
+        self.kind = kind  # data type of the rows
         self._folder = folder or Path(tempfile.gettempdir())
         self._index: dict[int, array[int]] = {}  # row numbers by key
         self._count, self._limit, self._place = 0, MEMORY_BYTES if memory is None else memory, 0

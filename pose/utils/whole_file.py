@@ -46,11 +46,7 @@ class WholeFile:
     """A file that is written under a temporary name. Call `commit` or `discard` at the end."""
 
     def __init__(self, target: Path) -> None:
-        """Choose the temporary path.
-
-        Raises:
-            PoseError: If the target is a device, a pipe or a socket.
-        """
+        """Choose the temporary path; PoseError if the target is a device, a pipe or a socket."""
         if is_special(target):
             raise PoseError(f"{target}: {SPECIAL}")
         self.target = target  # final path

@@ -34,17 +34,11 @@ MAX_LEFTOVER_AGE_S = 86_400.0
 
 @contextmanager
 def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
-    """Return a context manager that creates a hidden work folder, yields its path, and deletes it at the end.
+    """Return a context manager that creates a hidden folder in `parent`, yields its path, and deletes it at the end.
 
-    Work folders that killed processes left in `parent` are removed first.
-
-    Args:
-        parent: Existing folder in which the work folder is created.
-        names: Names or globs of the files that will be written into the work folder; `folder/name` for files in
-            subfolders. Other files are kept, and the work folder with them.
-
-    Raises:
-        PoseError: If the folder cannot be created.
+    Folders that killed processes left in `parent` are removed first. `names` are names or globs of the files that will
+    be written (`folder/name` in subfolders); other files are kept, and the folder with them. PoseError if it cannot be
+    made.
     """
     remove_leftovers(parent)
     with file_errors(parent):

@@ -133,13 +133,9 @@ class WrittenFiles:
 
 
 def check_target(path: Path, inputs: Iterable[Path | str] = (), *, overwrite: bool, folder: bool = False) -> None:
-    """Check, before any work, that a call may write a file.
+    """Check, before any work, that a call may write a file, or a `folder`, beside the `inputs` that it reads.
 
-    Args:
-        path: File to write.
-        inputs: Files that the same call reads.
-        overwrite: Whether an existing file may be replaced. `writing` keeps those that this program did not write.
-        folder: Whether a folder is written instead of a file.
+    `overwrite` allows to replace an existing file; `writing` keeps those that this program did not write.
 
     Raises:
         UsageError: If the path is an input, or exists without `overwrite`, or cannot be replaced by a file.
@@ -154,11 +150,7 @@ def check_target(path: Path, inputs: Iterable[Path | str] = (), *, overwrite: bo
 
 
 def check_not_input(paths: Iterable[Path], inputs: Iterable[Path | str]) -> None:
-    """Check that no file that a call would write is one of its inputs.
-
-    Raises:
-        UsageError: If one is.
-    """
+    """Check that no file that a call would write is one of its inputs; UsageError if one is."""
     read = [Path(name) for name in inputs]
     for path in paths:
         with suppress(OSError, ValueError):
@@ -170,12 +162,7 @@ def check_not_input(paths: Iterable[Path], inputs: Iterable[Path | str]) -> None
 def saving(path: Path, *, overwrite: bool) -> Iterator[None]:
     """Return a context manager for a block that writes a file for a caller of the Python API.
 
-    Args:
-        path: File to write. It is replaced if this program wrote it.
-        overwrite: Whether any other file may be renamed to make room, with a warning.
-
-    Raises:
-        UsageError: If there is another file, and `overwrite` is False.
+    A file that this program wrote is replaced; another one is renamed with a warning if `overwrite`, else a UsageError.
     """
     owned = WrittenFiles(path.parent).owns(path)
     if path.is_dir() or is_special(path):
@@ -190,17 +177,11 @@ def saving(path: Path, *, overwrite: bool) -> Iterator[None]:
 def writing(
     paths: Collection[Path], warn: Callable[[str], None] = print_warning, *, rename: bool = True
 ) -> Iterator[None]:
-    """Return a context manager for a block that writes files.
+    """Return a context manager for a block that writes files or folders, whose parent folders are created.
 
-    Existing files of the user are renamed first, and the new files are recorded at the end.
-
-    Args:
-        paths: Files or folders that the block writes. Parent folders are created.
-        warn: Function called with a one-line message for each renamed file.
-        rename: Whether to rename existing files of the user; False to replace them when a run is resumed.
-
-    Raises:
-        PoseError: If a folder cannot be created, or a file cannot be renamed.
+    Existing files of the user are renamed first, and `warn` gets a line for each; with `rename` False they are
+    replaced, as when a run is resumed. The new files are recorded at the end. PoseError if a folder or name cannot be
+    made.
     """
     folders = dict.fromkeys(path.parent for path in paths)
     for folder in folders:

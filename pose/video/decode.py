@@ -22,10 +22,13 @@ from pose.errors import PoseError, UsageError
 from pose.structures.types import Frame
 from pose.video.arrival import BacklogFilter, LiveTimeline
 from pose.video.container import (
+    ServerCopy,
     Target,
+    check_server,
     declared_seconds,
     has_time_stamps,
     moving_streams,
+    names_file,
     reason,
     time_base_of,
     video_stream,
@@ -33,7 +36,6 @@ from pose.video.container import (
 from pose.video.frame_store import FrameStore
 from pose.video.lens import focal_35mm
 from pose.video.planes import PlanarFrame
-from pose.video.server_copy import ServerCopy, check_server, names_file
 from pose.video.source import TIME_TOLERANCE, LateFrame, RepairedTimeline, Sound, Source, Span, VideoInfo
 from pose.video.trailer import is_cut_off
 from pose.video.upright import (

@@ -38,16 +38,10 @@ _TIMED = re.compile(r"\d+-(\d{6,})")
 
 
 def open_depth(path: Path, offset: float = 0.0, fps: float | None = None) -> DepthVideo:
-    """Open a recording of depth images; they are read when they are needed.
+    """Open a recording of depth images in a folder, or in the folder of its PNG files; they are read when needed.
 
-    Args:
-        path: Folder of the recording, or of the PNG files.
-        offset: Time of the colour video in s at which the depth images begin.
-        fps: Frames a second, if neither names nor files state times; None: that of the camera file, or 30.
-
-    Raises:
-        UsageError: If there is no such folder, or the format is not read.
-        PoseError: If the folder has no depth images, or its camera file is damaged.
+    They begin at `offset` s of the colour video. `fps` applies if neither names nor files state times; default: that of
+    the camera file, or 30. An unknown format is a UsageError, a damaged recording a PoseError.
     """
     if path.suffix.lower() in _FILES and path.exists():
         video = _FILES[path.suffix.lower()](path)

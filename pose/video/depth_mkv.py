@@ -147,11 +147,7 @@ class _Track:
         self._next = -1
 
     def read(self, index: int) -> F32:
-        """Return an image (H, W) in m, without the distortion of the lens.
-
-        Raises:
-            PoseError: If it is damaged.
-        """
+        """Return an image (H, W) in m, without the distortion of the lens; PoseError if it is damaged."""
         import av
 
         try:

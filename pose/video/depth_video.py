@@ -12,26 +12,18 @@ from pose.structures.types import F32, F64
 
 @dataclass(frozen=True, slots=True)
 class DepthVideo:
-    """Depth images with times.
+    """Depth images with times."""
 
-    Attributes:
-        times: (N,) s, increasing.
-        matrix: (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera.
-        size: (width, height) in px to which `matrix` belongs.
-        read: Function that returns image i (H, W) in m, 0 where nothing was measured.
-        extrinsics: (4, 4) from the axes of the colour camera to those of the depth camera, m; None: the same.
-        odometry: Path of the colour camera that the device measured; None without.
-        colour: Colour camera, if the recording describes it and it is not the one of the depth images.
-        begin: Time of the first colour image on the same clock, s; None: that of the first depth image.
-    """
-
-    times: F64
-    matrix: F64 | None
-    size: tuple[int, int] | None
-    read: Callable[[int], F32]
+    times: F64  # (N,) s, increasing
+    matrix: F64 | None  # (3, 3) camera matrix in px of an image of `size`; None: that of the colour camera
+    size: tuple[int, int] | None  # (width, height) in px to which `matrix` belongs
+    read: Callable[[int], F32]  # function that returns image i (H, W) in m, 0 where nothing was measured
+    # (4, 4) from the axes of the colour camera to those of the depth camera, m; None: the same
     extrinsics: F64 | None = None
-    odometry: Odometry | None = None
+    odometry: Odometry | None = None  # path of the colour camera that the device measured; None without
+    # colour camera, if the recording describes it and it is not the one of the depth images
     colour: Camera | None = None
+    # time of the first colour image on the same clock, s; None: that of the first depth image
     begin: float | None = None
 
     @property

@@ -38,11 +38,7 @@ class VideoWriter:
         sound: Sound | None = None,
         key_interval_s: float = MAX_KEY_INTERVAL_S,
     ) -> None:
-        """Create the file under a temporary name.
-
-        Raises:
-            PoseError: If the file cannot be created.
-        """
+        """Create the file under a temporary name; PoseError if the file cannot be created."""
         self.path = path  # path of the file
         # One message for each request that could not be satisfied, such as sound that cannot be copied.
         self.problems: list[str] = []

@@ -37,11 +37,7 @@ class GrowingVideo:
     """
 
     def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
-        """Create the file.
-
-        Raises:
-            PoseError: If the file cannot be created.
-        """
+        """Create the file; PoseError if the file cannot be created."""
         self.path, self._part, self._size = path, part, size
         self._container: OutputContainer | None = None
         self._failed = False

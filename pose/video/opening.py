@@ -67,11 +67,8 @@ def open_source(
 def check_source(spec: str) -> str:
     """Check a source without connecting to it, and return its name for messages.
 
-    An address must be valid, a camera must be present, and a file must be readable.
-
-    Raises:
-        UsageError: If an address is invalid, or there is no such camera or file.
-        PoseError: If a file cannot be opened.
+    An address must be valid, a camera present, and a file readable: otherwise UsageError, or PoseError for a damaged
+    file.
     """
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:

@@ -3,9 +3,8 @@
 import numpy as np
 
 from pose.structures.defaults import DRAWN_SCORE
-from pose.structures.skeletons import Skeleton
+from pose.structures.skeletons import FACE, Skeleton
 from pose.structures.types import F32, F64
-from pose.structures.wholebody import FACE
 
 HEAD_RADIUS = 0.095  # m, of drawn people
 

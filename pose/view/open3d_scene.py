@@ -216,11 +216,7 @@ def save_video(
     speed: float = 1.0,
     progress: Callable[[list[tuple[int, float]]], Iterable[tuple[int, float]]] = iter,
 ) -> None:
-    """Render all frames to an MP4. Call `check_off_screen` first.
-
-    Raises:
-        PoseError: If the file cannot be written.
-    """
+    """Render all frames to an MP4. Call `check_off_screen` first; PoseError if the file cannot be written."""
     from pose.video import VideoWriter
 
     shots = shot_list(data, fps, speed)

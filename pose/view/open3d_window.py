@@ -179,11 +179,7 @@ class SceneWindow:
 
 
 def open_window(data: SceneData, title: str) -> None:
-    """Show a scene until the window is closed. Call `check_window` first.
-
-    Raises:
-        PoseError: If the window cannot be opened.
-    """
+    """Show a scene until the window is closed. Call `check_window` first; PoseError if the window cannot be opened."""
     application = import_open3d().visualization.gui.Application.instance
     try:
         application.initialize()

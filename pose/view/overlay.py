@@ -14,13 +14,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.repair.sides import with_lifted_sides
+from pose.lifting.repair.person import with_lifted_sides
 from pose.structures.colours import INK, PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.structures.defaults import DRAWN_SCORE
 from pose.structures.face_points import CONTOURS, POINTS
-from pose.structures.skeletons import Skeleton
+from pose.structures.skeletons import FACE, HANDS, Skeleton
 from pose.structures.types import F32, I64, U8, FrameResult, People
-from pose.structures.wholebody import FACE, HANDS
 from pose.video.planes import Area, Colours
 from pose.view import draw
 from pose.view.bodies import Bodies, BodyMesh, draw_bodies, extent

@@ -22,8 +22,14 @@ from pose.structures.skeletons import Skeleton
 from pose.structures.types import F64, Frame, FrameResult
 from pose.world.camera_motion.decision import Decision
 from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.structure import has_colmap, reconstruct
-from pose.world.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
+from pose.world.camera_motion.structure import (
+    choose_keys,
+    has_colmap,
+    key_images,
+    reconstruct,
+    scaled_matrix,
+    with_translation,
+)
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.clean import Steps, prepare
 from pose.world.gravity import ANKLES, BodyMotion, body_up
@@ -173,12 +179,9 @@ class RunData:
 def carry(decision: Decision, run: RunData, steps: Steps) -> Decision:
     """Estimate the translation of a camera that may be carried, and return the decision with its path in metres.
 
-    Without a reliable reconstruction, the decision is returned with the reason in `translation`, and otherwise
-    unchanged.
-
-    Args:
-        decision: Decision from the background alone; its `measured` path must not be None.
-        steps: Steps to run for the people who give the scale, and known properties of camera and people.
+    `decision` is that from the background alone, whose `measured` path must not be None. Without a reliable
+    reconstruction, it is returned with the reason in `translation`, and otherwise unchanged. `steps` are run for the
+    people who give the scale.
     """
     assert decision.measured is not None
     found = _travel(run, decision.measured, steps)

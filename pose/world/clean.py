@@ -29,20 +29,18 @@ from pose.world.camera_motion.decision import Spans
 from pose.world.camera_motion.path import CameraPath, static_path
 from pose.world.consistency import check_limbs
 from pose.world.contacts import ANKLE_HEIGHT, find_contacts, ground_below
-from pose.world.corrections import Corrections
-from pose.world.cutoffs import Cutoffs, all_at, find_cutoffs, smooth_person
 from pose.world.feet import exclude_sliding, hold_feet, path_correction, view_axes
 from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
+from pose.world.given import Corrections
 from pose.world.gravity import ANKLES
 from pose.world.ground import Ground, find_at_focal, find_world
 from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.measured import MeasuredPerson, WornOnBody
 from pose.world.moving import to_cameras, to_static, unzoomed
-from pose.world.person import Person
 from pose.world.rules import DEPTH, FLOOR, GAPS, TRIM
 from pose.world.scene.lines import FrameLines, evidence_from
-from pose.world.work import Work, distance_scale, resized
+from pose.world.work import Cutoffs, Person, Work, all_at, distance_scale, find_cutoffs, resized, smooth_person
 
 _UP = np.array([0.0, 1.0, 0.0])
 
@@ -86,54 +84,33 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """One person after all steps, in T frames, including frames that fill gaps.
+    """One person after all steps, in T frames, including frames that fill gaps."""
 
-    Attributes:
-        times: (T,) s.
-        joints: (T, 17, 3) m relative to the pelvis, in the camera axes of each frame.
-        root: (T, 3) m, pelvis, in the camera axes of each frame.
-        placed: (T, 17, 3) m in the world, y up, floor at 0.
-        sigma: (T, 17) mm, uncertainty of the joints from the lifter, enlarged for inconsistent limbs.
-        root_sigma: (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off.
-        contacts: (T, 2) probability of contact of the left and the right foot.
-        feet_held: (T, 2) whether the left and the right foot were held in place.
-        filled: (T,) whether the frame fills a gap.
-        moved: (T,) mm, mean displacement of the joints, pelvis included, by the steps after the size step; NaN in
-            filled frames.
-        height: Body height, m.
-        height_sigma: Standard deviation of the height, m; 0 if the height was given.
-        height_interval: Shortest interval that contains the height with a probability of 68 %, m.
-        raised: Upward shift that puts the person on the common floor, m; 0 if the person's own floor is unknown or too
-            far from it.
-        partial: (T,) whether the person enters or leaves the view, or is below the floor (`partial_frames`).
-        inconsistent: (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg,
-            right leg, left arm, right arm.
-        foot_velocities: (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
-        raw: (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames.
-        cutoffs: Cut-off frequencies of the smoothing; None without smoothing.
-        measured_by: (T, 17) bits of `SENSORS`; 0 with a camera alone.
-    """
-
-    times: F64
-    joints: F64
-    root: F64
-    placed: F64
-    sigma: F64
-    root_sigma: F64
-    contacts: F64
-    feet_held: Flags
-    filled: Flags
+    times: F64  # (T,) s
+    joints: F64  # (T, 17, 3) m relative to the pelvis, in the camera axes of each frame
+    root: F64  # (T, 3) m, pelvis, in the camera axes of each frame
+    placed: F64  # (T, 17, 3) m in the world, y up, floor at 0
+    sigma: F64  # (T, 17) mm, uncertainty of the joints from the lifter, enlarged for inconsistent limbs
+    root_sigma: F64  # (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off
+    contacts: F64  # (T, 2) probability of contact of the left and the right foot
+    feet_held: Flags  # (T, 2) whether the left and the right foot were held in place
+    filled: Flags  # (T,) whether the frame fills a gap
+    # (T,) mm, mean displacement of the joints, pelvis included, by the steps after the size step; NaN in filled frames
     moved: F64
-    height: float
-    height_sigma: float
-    height_interval: tuple[float, float]
+    height: float  # body height, m
+    height_sigma: float  # standard deviation of the height, m; 0 if the height was given
+    height_interval: tuple[float, float]  # shortest interval that contains the height with a probability of 68 %, m
+    # upward shift that puts the person on the common floor, m; 0 if the person's own floor is unknown or too far from
+    # it
     raised: float
-    partial: Flags
+    partial: Flags  # (T,) whether the person enters or leaves the view, or is below the floor (`partial_frames`)
+    # (T, 4) whether the 2D of each limb contradicts the person's bone lengths. The order is left leg, right leg, left
+    # arm, right arm.
     inconsistent: Flags
-    foot_velocities: F64
-    raw: F64
-    cutoffs: Cutoffs | None
-    measured_by: U8
+    foot_velocities: F64  # (N, 6) samples of the lower foot from `lower_foot_velocities`. Empty for a static camera.
+    raw: F64  # (T, 17, 3) m, joints in the camera axes of each frame before steps 2 to 8; NaN in filled frames
+    cutoffs: Cutoffs | None  # cut-off frequencies of the smoothing; None without smoothing
+    measured_by: U8  # (T, 17) bits of `SENSORS`; 0 with a camera alone
 
 
 def clean(

@@ -16,8 +16,8 @@ import numpy as np
 
 from pose.structures.skeletons import H36M17, LIMBS
 from pose.structures.types import F64, Flags
-from pose.world.person import Person
 from pose.world.rules import CONSISTENCY
+from pose.world.work import Person
 
 _JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
 _OPPOSITE = [1, 0, 3, 2]  # index of the same limb on the other side

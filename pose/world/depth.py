@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.person import Person
 from pose.world.rules import DEPTH
+from pose.world.work import Person
 
 _State = tuple[float, float, float, float, float]  # depth, speed and their covariance a, b, c
 _Step = tuple[tuple[float, float], _State, _State]  # transition (travel_time, decay), predicted state, updated state

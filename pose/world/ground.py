@@ -74,20 +74,12 @@ def find_world(
     lines: LineEvidence = NO_LINES,
     candidates: int = CANDIDATES,
 ) -> Ground:
-    """Estimate vertical, floor, focal length and body sizes from all people of a run.
+    """Estimate vertical, floor, focal length and body sizes from all people of a run, by track id.
 
-    People are read one after another, so `works` may read them from a file.
-
-    Args:
-        works: People by track id, at the size from the lifter.
-        up: (3,) vector opposite to gravity in the axes of `works`; None estimates it.
-        doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other
-            people.
-        camera_known: Whether the focal length is known; otherwise it is estimated, and the world's `focal` is not 1 if
-            it differs clearly from the assumed one. The world then refers to people at that focal length.
-        given: Time in s at which a person stands on something, and its height above the floor in m, by track id.
-        lines: Line segments of the background.
-        candidates: Number of candidates of `solve`.
+    People are read one after another, so `works` may read them from a file. Tracks in `doubtful` do not affect other
+    people, unless all are doubtful. An unknown focal length is estimated; the world's `focal` is not 1 if it differs
+    clearly from the assumed one, and the world then refers to people at that focal length. `given` are time in s and
+    height in m at which a person stands above the floor. `candidates` is their number in `solve`.
     """
     evidence = {number: evidence_of(work) for number, work in works.items()}
     trusted = [n for n in works if n not in doubtful] or list(works)
@@ -129,13 +121,7 @@ def find_at_focal(
 ) -> tuple[Input, Found]:
     """Find the world; if its focal length differs from the assumed one, find it again from the people at that length.
 
-    Args:
-        people: People at the assumed focal length.
-        find: Function that finds the world of people.
-        at_focal: Function that returns the people at a focal length, relative to the assumed one, which is then known.
-
-    Returns:
-        People at the focal length of the world, and the world.
+    `at_focal` returns the people at a focal length relative to the assumed one, which is then known.
     """
     first = find(people)
     if first.world.focal == 1.0:

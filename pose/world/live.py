@@ -34,9 +34,9 @@ from pose.world.height import scale_to, scaled_stature, stature
 from pose.world.live_ground import LiveGround, LivePeople, ShownScene
 from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
 from pose.world.measured import MeasuredPose
-from pose.world.person import Person
 from pose.world.rules import DEPTH, FLOOR, GAPS, LIVE, SIZE, SMOOTH
 from pose.world.scene.lines import FrameLines, LineEvidence
+from pose.world.work import Person
 
 _MIN_RATIOS, _MAX_RATIOS = 5, 150  # measurements in depth images from which the size follows
 _MEASURED_SHARE = 0.015  # standard deviation of a height from depth images, relative

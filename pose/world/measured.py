@@ -17,7 +17,7 @@ from pose.structures.camera import Camera
 from pose.structures.odometry import Odometry
 from pose.structures.skeletons import H36M17
 from pose.structures.types import F32, F64, I64, Flags, FrameResult
-from pose.world.camera_motion.odometry import contradicts, device_path
+from pose.world.camera_motion.decision import contradicts, device_path
 from pose.world.camera_motion.path import CameraPath
 
 # Distance of the joint centre behind the visible surface of an adult, m: seen from the side, and what is added where
@@ -79,25 +79,15 @@ class WornOnBody(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPerson:
-    """What depth images say about one person, in N frames.
+    """What depth images say about one person, in N frames."""
 
-    Attributes:
-        scale: Factor on the lifted size.
-        scale_sigma: Standard deviation of its logarithm.
-        tilt: Depth in m by which the lifted body must be moved for each m below the pelvis in the image.
-        times: (N,) s.
-        depth: (N,) m, of the pelvis.
-        sigma: (N,) m, of `depth`.
-        joints: (N, 17) whether the depth at the joint agrees with that of the body.
-    """
-
-    scale: float
-    scale_sigma: float
-    tilt: float
-    times: F64
-    depth: F64
-    sigma: F64
-    joints: Flags
+    scale: float  # factor on the lifted size
+    scale_sigma: float  # standard deviation of its logarithm
+    tilt: float  # depth in m by which the lifted body must be moved for each m below the pelvis in the image
+    times: F64  # (N,) s
+    depth: F64  # (N,) m, of the pelvis
+    sigma: F64  # (N,) m, of `depth`
+    joints: Flags  # (N, 17) whether the depth at the joint agrees with that of the body
 
     def joints_at(self, times: F64) -> Flags:
         """Return the joints (T, 17) whose depth was measured at times (T,) s."""
@@ -157,14 +147,7 @@ class Measured:
 
 
 def measure(results: Iterable[FrameResult], depth: DepthImages, camera: Camera, times: F64 | None = None) -> Measured:
-    """Measure the people of a run in depth images.
-
-    Args:
-        results: Results of the frames in camera coordinates.
-        depth: Depth images.
-        camera: Camera of the results.
-        times: (F,) s of all results, for the path of the device, if it has one; None ignores it.
-    """
+    """Measure the people of a run in depth images; `times` (F,) s are for the path of the device, if it has one."""
     path, device_up = None, None
     if depth.odometry is not None and times is not None and len(times):
         path, device_up = device_path(depth.odometry, times)

@@ -9,8 +9,8 @@ import numpy as np
 
 from pose.structures.types import F64
 from pose.world.camera_motion.path import CameraPath
-from pose.world.person import Person
 from pose.world.scene.model import ray_frames
+from pose.world.work import Person
 
 
 def unzoomed(person: Person, path: CameraPath, turned: bool = False) -> Person:

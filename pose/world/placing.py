@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.structures.types import F64
-from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide
+from pose.world.camera_motion.decision import AUTO, FREE, Decision, decide, decide_by_device
 from pose.world.camera_motion.log import MotionLog
-from pose.world.camera_motion.odometry import decide_by_device
 from pose.world.camera_motion.path import CameraPath
 from pose.world.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry
@@ -31,17 +30,9 @@ def place_run(
     """Decide how to handle the camera motion of a run, and transform its people to the world.
 
     Translation is estimated in three cases: the background shows it, feet slide after compensation of the rotation, or
-    `camera` is 'free' and the camera moves.
-
-    Args:
-        recorded: Results of the run, and access to its images.
-        camera: Camera mode: 'auto', 'fixed' (no motion), 'rotating' (no translation) or 'free' (may translate).
-        steps: Steps to run, and known properties of camera and people; its path, if any, is that of a device.
-        join: Whether to join tracks of one person, and leave out tracks that show no person.
-
-    Returns:
-        The run in its world, which the caller must close, and the decision. Without a world the run is None, and
-        `problem` of the decision gives the reason.
+    `camera` is 'free' and the camera moves; other modes are 'auto', 'fixed' (no motion) and 'rotating' (no
+    translation). A path in `steps` is that of a device. Returns the run in its world, which the caller must close, and
+    the decision. Without a world the run is None, and `problem` of the decision gives the reason.
     """
     if steps.path is not None:
         return _placed_by(recorded, decide_by_device(steps.path, log.with_people), steps, join)

@@ -309,7 +309,7 @@ class LiveRules:
     shift_blend_s: float = 0.25  # time constant with which people follow the floor
     forget_s: float = 2.0  # time without detections after which a person is forgotten
     # Minimum duration of samples of standing feet for a decision whether the camera translates
-    # (`pose.world.live_footing`).
+    # (`pose.world.footing`).
     min_footing_s: float = 3.0
     min_sliding_s: float = 2.0  # time for which standing feet must slide before world coordinates end
     footing_update_interval_s: float = 0.5  # interval between two decisions whether the camera translates

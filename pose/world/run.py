@@ -19,7 +19,7 @@ from pose.structures.types import F64, CameraView, Flags, FrameResult, Placed, P
 from pose.utils.row_file import RowFile, Rows
 from pose.world.camera_motion.path import static_path
 from pose.world.clean import Steps, at_focal, prepare, put_on_floor
-from pose.world.corrections import up_from_lines
+from pose.world.given import up_from_lines
 from pose.world.ground import find_at_focal, find_world
 from pose.world.height import PersonSize
 from pose.world.moving import StaticPeople
@@ -72,13 +72,10 @@ class PlacedRun:
         join: bool = True,
         folder: Path | None = None,
     ) -> None:
-        """Estimate the world and transform all people to it.
+        """Estimate the world and transform all people to it, in unnamed temporary files in `folder`.
 
-        Args:
-            results: Frames in order; must be iterable more than once, such as a list.
-            steps: Steps to run, and known properties of camera and people; None runs all steps.
-            join: Whether to join tracks of one person, and leave out tracks that show no person (`pose.world.tracks`).
-            folder: Folder for unnamed temporary files; None for the system's temporary folder.
+        `results` are frames in order that can be iterated more than once. `join` joins tracks of one person, and leaves
+        out tracks that show no person (`pose.world.tracks`).
         """
         self._results = results
         self._steps = steps or Steps()

@@ -13,8 +13,7 @@ from pose.structures.result_store import ResultStore
 from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F32, F64, FrameResult
 from pose.utils.row_file import RowFile, Rows
-from pose.world.person import Person
-from pose.world.work import Work
+from pose.world.work import Person, Work
 
 _PERSON: "np.dtype[Any]" = np.dtype([*row_type(Person).descr, ("box", "<f4", (4,))])
 _WORK = row_type(Work)

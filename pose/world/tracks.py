@@ -15,8 +15,8 @@ import numpy as np
 from pose.structures.assignment import best_pairs
 from pose.structures.refine import lengths_of
 from pose.structures.types import F64, Flags
-from pose.world.person import Person
 from pose.world.rules import JOINS, TRACKS
+from pose.world.work import Person
 
 Pieces = list[tuple[int, int]]
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from stick_figures import motion, squats, standing, walk
 
-from pose.analysis.body_angles import body_angles
-from pose.analysis.curves import angle_curves
+from pose.analysis.curves import angle_curves, body_angles
+from pose.analysis.metrics import with_interval_quality
 from pose.analysis.norms import CHILDREN, POINTS
-from pose.analysis.quality import with_interval_quality
-from pose.analysis.wording import ANGLES
+from pose.analysis.report_tables import ANGLES
 from pose.structures.skeletons import H36M17
 
 TIMES = np.arange(0, 2, 1 / 30)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from stick_figures import UPPER, bend_knees, exercise, jump, motion, move, squats, standing, walk
 
-from pose.analysis.each_repetition import repetition_rows
-from pose.analysis.exercise import find_transfers, jump_metrics, repetition_metrics, transfer_metrics
+from pose.analysis.exercise import find_transfers, jump_metrics, repetition_metrics, repetition_rows, transfer_metrics
 from pose.analysis.jumps import find_jumps
 from pose.analysis.repetitions import find_repetitions, movement_name
 

@@ -8,7 +8,7 @@ from stick_figures import UPPER, bend_knees, motion, move, standing, walk
 from test_analyse_command import write
 
 from pose.analysis import GROUPS, analyse
-from pose.analysis.unsupported import unobserved_angles
+from pose.analysis.plausible import unobserved_angles
 from pose.results import load_poses
 from pose.structures.skeletons import BLAZEPOSE33
 

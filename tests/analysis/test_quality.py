@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stick_figures import standing
 
-from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
+from pose.analysis.metrics import FRONTAL, LEGS, SAGITTAL, quality
 from pose.body.segments import Motion
 from pose.structures.skeletons import H36M17
 

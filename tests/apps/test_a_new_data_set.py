@@ -9,8 +9,16 @@ import pytest
 from benchmark_files import walker
 from pose_apps.evaluate import command as evaluation
 from pose_apps.prepare import main as prepare
-from pose_datasets.catalogue import DATA_SETS, DataSet, ToEvaluate, ToPrepare
-from pose_datasets.uses import EvaluationTask, LabelledEvaluation, Preparation, make_benchmark
+from pose_datasets.catalogue import (
+    DATA_SETS,
+    DataSet,
+    EvaluationTask,
+    LabelledEvaluation,
+    Preparation,
+    ToEvaluate,
+    ToPrepare,
+    make_benchmark,
+)
 
 from pose.structures.camera import Camera, project
 from pose.structures.labelled import LabelledSequence

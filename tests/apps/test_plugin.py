@@ -16,7 +16,7 @@ from pose.lifting.attention import ATTENTIONS
 from pose.lifting.config import LifterConfig
 from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterNetwork
-from pose.utils import plugins
+from pose.utils import presets
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
@@ -27,10 +27,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "new_attention.py"
 @pytest.fixture
 def forget(monkeypatch):
     """A function that forgets the plugin, as a new process would."""
-    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setenv(presets.VARIABLE, "")
 
     def again() -> None:
-        monkeypatch.setenv(plugins.VARIABLE, "")
+        monkeypatch.setenv(presets.VARIABLE, "")
         ATTENTIONS.pop("mean", None)
         for name in [name for name in sys.modules if name.startswith("pose_plugin")]:
             del sys.modules[name]
@@ -90,7 +90,7 @@ def test_a_plugin_that_is_missing_is_one_line(forget, capsys):
 
 
 def test_t_fixup_names_the_layer_that_it_needs(forget, monkeypatch):
-    plugins.without_plugins(["--plugin", str(EXAMPLE)])
+    presets.without_plugins(["--plugin", str(EXAMPLE)])
     network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention="mean", norm="none", init="t-fixup"))
     network.blocks[0].attention.answer = network.blocks[0].attention.out_proj
     del network.blocks[0].attention.out_proj

@@ -71,7 +71,7 @@ def test_every_forecaster_recipe_trains_and_predicts(motions, tmp_path, capsys, 
 
 def test_resume_continues_from_the_last_checkpoint(motions, tmp_path, monkeypatch):
     """A run that is interrupted and goes on has the losses of one that was not."""
-    from pose_datasets.forecast_training import MotionSource
+    from pose_datasets.forecasting import MotionSource
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(motions, whole, *TINY, "--train.steps=5") == 0

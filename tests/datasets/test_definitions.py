@@ -2,7 +2,7 @@
 
 import numpy as np
 from motion import STANDING, waving_clip
-from pose_datasets import definitions
+from pose_datasets import filming
 from pose_datasets.bodies import pelvis_frame, to_bones
 
 from pose.structures.skeletons import COCO17, H36M_NAMES, to_h36m17
@@ -25,19 +25,19 @@ def test_detector_joints_equal_the_skeleton_conversion():
         xyz[COCO17.index(f"{side}_ear")] = STANDING[18] + [sign * 0.08, 0, 0]
     expected, scores = to_h36m17(xyz, np.ones(17, np.float32), COCO17)
     assert scores.min() == 1
-    np.testing.assert_allclose(definitions.observed_joints(STANDING), expected, atol=1e-6)
+    np.testing.assert_allclose(filming.observed_joints(STANDING), expected, atol=1e-6)
 
 
 def test_canonical_joint_definitions_leave_poses_unchanged(rng):
     body = points(5)
-    same = definitions.redefine(rng, body, definitions.CANONICAL)
+    same = filming.redefine(rng, body, filming.CANONICAL)
     np.testing.assert_allclose(same, body[:, :, :17], atol=1e-6)
-    np.testing.assert_allclose(definitions.detector_points(rng, body, definitions.CANONICAL), body, atol=1e-6)
+    np.testing.assert_allclose(filming.detector_points(rng, body, filming.CANONICAL), body, atol=1e-6)
 
 
 def test_joint_definition_offsets_are_small_and_constant(rng):
     body = points()
-    joints = definitions.redefine(rng, body, definitions.DefinitionConfig())
+    joints = filming.redefine(rng, body, filming.DefinitionConfig())
     moved = np.linalg.norm(joints - body[:, :, :17], axis=-1)
     # A fixed place in the body: it does not depend on the pose of a rigid trunk, which this body has.
     trunk = [0, 1, 4, 7, 8, 9, 10, 11, 14]
@@ -53,7 +53,7 @@ def test_joint_definition_offsets_are_small_and_constant(rng):
 def test_hip_offsets_are_symmetric_and_move_the_pelvis(rng):
     body = points(50)
     joints = body[:, :, :17].copy()
-    definitions.shift_joint_pair(rng, joints, [4, 1], 0.02)
+    filming.shift_joint_pair(rng, joints, [4, 1], 0.02)
     np.testing.assert_allclose(joints[:, :, 0], (joints[:, :, 1] + joints[:, :, 4]) / 2, atol=1e-6)
     frame = np.swapaxes(pelvis_frame(to_bones(body)), -1, -2)
     left, right = ((frame @ (joints - body[:, :, :17])[:, :, j, :, None])[..., 0] for j in (4, 1))

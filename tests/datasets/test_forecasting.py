@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from motion import waving_clip
-from pose_datasets.forecast_training import MotionConfig, MotionSamples
-from pose_datasets.forecasting import FRAMES, load_motions, prepare_motions
+from pose_datasets.forecasting import FRAMES, MotionConfig, MotionSamples, load_motions, prepare_motions
 
 from pose.errors import PoseError
 from pose.lifting.forecast.config import HORIZONS, STEP

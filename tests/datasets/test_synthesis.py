@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from motion import waving_clip
 from pose_datasets.bodies import BodyConfig
-from pose_datasets.definitions import CANONICAL
-from pose_datasets.filming import FilmConfig, project_batch
+from pose_datasets.filming import CANONICAL, FilmConfig, project_batch
 from pose_datasets.limbs import ARMS, LEGS, flexion
 from pose_datasets.poses import PoseConfig
 from pose_datasets.postures import PostureConfig

@@ -9,7 +9,7 @@ import pytest
 from pose_detectors.yolo import YoloDetector
 
 from pose.errors import PoseError, UsageError
-from pose.networks.estimators.yolo_pose import YoloPose
+from pose.networks.estimators.whole_image import YoloPose
 from pose.networks.options import StageOptions
 from pose.networks.yolo import OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloOnnx, load_yolo
 from pose.structures.types import Boxes

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.body.smoothing import StreamingSmoother, smoothed
+from pose.body.soles import StreamingSmoother, smoothed
 
 TIMES = np.arange(90) / 30
 

@@ -8,10 +8,9 @@ import pytest
 
 from pose.errors import PoseError
 from pose.multiview.calibration_files import camera_json, read_cameras
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.residuals import projected
 from pose.multiview.rig import Accuracy
-from pose.multiview.types import ViewCamera
+from pose.multiview.types import CameraBatch, ViewCamera
 from pose.results.cameras import result_cameras
 from pose.structures.lenses import LENSES, FisheyeLens, RadialLens, lens_of_file
 

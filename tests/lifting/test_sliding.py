@@ -12,8 +12,8 @@ from pose.lifting.attention.base import Context
 from pose.lifting.config import LifterConfig
 from pose.lifting.features import decode, observe
 from pose.lifting.model import LifterNetwork
+from pose.lifting.pending import FinalResults
 from pose.lifting.predict import join_outputs, mirror_mean, network_inputs
-from pose.lifting.refined import FinalResults
 from pose.lifting.sliding import AGES, SlidingStep
 from pose.lifting.stream import LifterStream, Steady, StreamLifter
 from pose.lifting.torch_lifter import TorchLifter

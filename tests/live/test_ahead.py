@@ -11,9 +11,8 @@ from pose_fakes import SIZE, STANDING, seen_result
 from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.lifting.forecast import DampedVelocity, ZeroVelocity
-from pose.lifting.forecast.past_buffer import PastBuffer
-from pose.lifting.forecast.projection import carrying_joints
-from pose.lifting.forecast.stabilized import StabilizedForecaster
+from pose.lifting.forecast.stabilized import StabilizedForecaster, carrying_joints
+from pose.lifting.forecast.types import PastBuffer
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import PosePredictor
 from pose.live.horizon import MAX_HORIZON_S, Horizon

@@ -8,7 +8,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
-from pose_datasets.definitions import observed_joints
+from pose_datasets.filming import observed_joints
 
 from benchmarks.cameras.virtual import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 from pose.multiview.bundle import start_body

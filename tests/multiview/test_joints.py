@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import scenes
 
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.joints import Problem
 from pose.multiview.lifted import lifted_prior, lifted_views, trust_of
 from pose.multiview.observations import observe
 from pose.multiview.residuals import Weights
-from pose.multiview.types import POINTS
+from pose.multiview.types import POINTS, CameraBatch
 
 KNOTS = np.arange(15, 39) / 30
 

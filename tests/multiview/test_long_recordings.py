@@ -10,9 +10,9 @@ import pytest
 import scenes
 
 from pose.errors import PoseError
-from pose.multiview.collect import collect_tracks
 from pose.multiview.identities import compare_tracks, merge_tracks
 from pose.multiview.initialise import _common_motion
+from pose.multiview.stored import collect_tracks
 from pose.multiview.types import ViewTrack
 from pose.structures.skeletons import COCO17
 from pose.structures.types import FrameResult, People, Poses3D

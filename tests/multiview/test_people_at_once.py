@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import Observed, observe, observe_people
 from pose.multiview.sampling import Samples
+from pose.multiview.types import CameraBatch
 
 NOW = 1.5  # s
 KNOTS = NOW - np.arange(4)[::-1] / 30

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from pose_apps.support.intrinsics import read_intrinsics
+from pose_apps.support.world import read_intrinsics
 from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError, UsageError

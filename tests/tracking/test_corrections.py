@@ -9,7 +9,7 @@ from pose.structures.keypoint_sigma import RADIUS_68_2D
 from pose.structures.types import Keypoints2D, People, Regions
 from pose.tracking.corrections import CorrectedFrames
 from pose.tracking.sampling import TrackedFrame
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 FPS, JOINTS = 30, 4
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.networks.estimators.yolo_pose import YoloPose
+from pose.networks.estimators.whole_image import YoloPose
 from pose.networks.options import StageOptions
 from pose.structures.skeletons import COCO17
 from pose.structures.types import Boxes, Keypoints2D, Regions

@@ -7,7 +7,7 @@ import pytest
 from pose.structures.types import Boxes
 from pose.tracking.config import TrackingConfig
 from pose.tracking.people_tracker import PeopleTracker
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 RATE = 30
 

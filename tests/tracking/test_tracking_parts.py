@@ -14,7 +14,7 @@ from pose.tracking.networks import PeopleNetworks
 from pose.tracking.observations import Observations, PersonTrack
 from pose.tracking.occlusion_search import OcclusionSearch
 from pose.tracking.person_state import PersonModel
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 FRONT, BACK = 350.0, 400.0
 NO_BOXES = np.zeros((0, 4), np.float32)

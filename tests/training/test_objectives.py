@@ -13,9 +13,15 @@ from pose.lifting.config import LifterConfig
 from pose.lifting.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import ObjectiveConfig, PretrainConfig, TrainConfig
-from pose.training.objectives.pretraining import Mixture, Pretraining, interpolated, sample_mask, sample_order
+from pose.training.objectives.pretraining import (
+    Mixture,
+    Pretrainer,
+    Pretraining,
+    interpolated,
+    sample_mask,
+    sample_order,
+)
 from pose.training.objectives.sampling import continued
-from pose.training.objectives.trainer import Pretrainer
 from pose.training.trainer import Trainer
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))

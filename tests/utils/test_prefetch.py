@@ -6,7 +6,7 @@ import sys
 SUSPENDED = """
 import itertools, threading
 from pose.utils.background import prefetch
-from pose.utils.times import StageTimes
+from pose.utils.progress import StageTimes
 
 frames = prefetch(itertools.count(), StageTimes(), threading.Event())
 next(frames)

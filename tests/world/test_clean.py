@@ -14,8 +14,8 @@ from pose.structures.skeletons import H36M17
 from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
 from pose.world.height import scale_to, stature
-from pose.world.person import Person
 from pose.world.scene.model import ADULT_LOG_SIGMA, ADULT_M, DISTANCE_LOG_SIGMA, LIFTED_SLOPE
+from pose.world.work import Person
 
 _WALKER = seen_person(walking(1.0))
 WALKER_M = stature(lengths_of(_WALKER.joints, _WALKER.sigma))

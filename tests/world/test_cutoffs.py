@@ -11,9 +11,9 @@ from pose.config import WorldConfig
 from pose.errors import UsageError
 from pose.structures.smooth import zero_phase
 from pose.world.clean import Steps, clean
-from pose.world.cutoffs import GROUPS, all_at, find_cutoffs, smooth_person
 from pose.world.feet import path_correction, view_axes
 from pose.world.rules import SMOOTH
+from pose.world.work import GROUPS, all_at, find_cutoffs, smooth_person
 
 ARMS = GROUPS["arms"]
 

@@ -19,7 +19,7 @@ from pose.world.frame import UNKNOWN, rotation_of, up_of
 from pose.world.height import stature
 from pose.world.live import LiveWorld
 from pose.world.rules import LIVE
-from pose.world.scene.segments import find_segments
+from pose.world.scene.lines import find_segments
 
 NOISE_PX, NOISE_M = 3.0, 0.02
 

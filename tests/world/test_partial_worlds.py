@@ -13,7 +13,7 @@ from walker import standing
 
 from pose.analysis import analyse
 from pose.body.tracks import Selection
-from pose.export.viewpoints import viewpoints
+from pose.export.glb_camera import viewpoints
 from pose.results import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.results.checks import check_table
 from pose.results.json import SCHEMA_PATH

@@ -14,9 +14,16 @@ from pose.structures.types import NO_LINK, Background, People
 from pose.world.camera_motion.path import static_path
 from pose.world.frame import rotation_of, up_of
 from pose.world.live_scene import joined_lines
-from pose.world.scene.lines import MAX_LINES, FrameLines, LineEvidence, evidence_from, select_lines
+from pose.world.scene.lines import (
+    MAX_LINES,
+    FrameLines,
+    LineEvidence,
+    SegmentFinder,
+    evidence_from,
+    find_segments,
+    select_lines,
+)
 from pose.world.scene.model import FOCAL_SIGMA
-from pose.world.scene.segments import SegmentFinder, find_segments
 from pose.world.scene.solve import solve
 
 SIZE, HEIGHT = (1280, 720), 1.6

@@ -9,8 +9,8 @@ from pose.structures.skeletons import H36M17
 from pose.structures.two_bones import place_middle
 from pose.world.frame import up_of
 from pose.world.height import stature
-from pose.world.person import person_of
 from pose.world.scene.model import ADULT_M
+from pose.world.work import person_of
 
 FPS = 30.0
 SIZE = (1280, 720)

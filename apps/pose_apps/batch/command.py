@@ -119,7 +119,7 @@ def run(
         lines = known + _process_tasks(config, job, tasks, manifest, known)
     page = _write_overview(manifest) if clip_config.analyse and lines else None
     if not config.quiet:
-        from pose_apps.batch.report import table
+        from pose_apps.batch.manifest import table
 
         if clips:
             print(table(lines, finished_before=len(finished_before), manifest=manifest.path))
@@ -165,7 +165,7 @@ def make_job(
     from pose.networks.weights import sha256_of
     from pose.results.cache.keys import FILE_SETTINGS, hash_of
     from pose_apps.batch.work import Job
-    from pose_apps.support.intrinsics import camera_values, read_intrinsics
+    from pose_apps.support.world import camera_values, read_intrinsics
 
     pipeline_config, fallback_reason = choose_available(choose_networks(pipeline_config))
     if fallback_reason is not None and not config.quiet:
@@ -217,7 +217,7 @@ def _process_tasks(
     config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", finished_before: "list[Line]"
 ) -> "list[Line]":
     """Process the tasks, and return the manifest line of each."""
-    from pose_apps.batch.report import BatchProgress
+    from pose_apps.batch.manifest import BatchProgress
     from pose_apps.batch.schedule import Schedule, StartError
 
     if not tasks:
@@ -295,7 +295,7 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
         from pose_apps.batch.ray_engine import RayWorkers
 
         return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, max_workers)
-    from pose_apps.batch.processes import Processes
+    from pose_apps.batch.schedule import Processes
 
     return Processes(min(config.workers or default_workers(job), max_workers), job)
 

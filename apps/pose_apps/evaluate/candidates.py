@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from pose_datasets.uses import EvaluationTask
+from pose_datasets.catalogue import EvaluationTask
 
 from pose.errors import PoseError, UsageError
 from pose.training.evaluation.results import EvaluationResult

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jsonargparse import ArgumentParser, Namespace
 from numpy.typing import NDArray
-from pose_datasets.catalogue import evaluations
+from pose_datasets.catalogue import EvaluationTask, LabelledEvaluation, evaluations
 from pose_datasets.sequences import Truth, load_truth
-from pose_datasets.uses import EvaluationTask, LabelledEvaluation
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError

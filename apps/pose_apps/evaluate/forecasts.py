@@ -18,7 +18,7 @@ from pose_apps.evaluate.candidates import short_names
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
-    from pose_datasets.forecast_training import MotionSamples
+    from pose_datasets.forecasting import MotionSamples
 
     from pose.lifting.forecast import Forecaster
 
@@ -50,8 +50,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
     if not Path(options.motions).is_file():
         raise UsageError(f"--motions {options.motions}: no such file; make it with `pose-prepare forecast`")
     with StatusLine("loading", hidden=options.quiet):
-        from pose_datasets.forecast_training import MotionSamples
-        from pose_datasets.forecasting import load_motions
+        from pose_datasets.forecasting import MotionSamples, load_motions
 
         from pose.lifting.forecast import PAST_SECONDS, load_forecaster
         from pose_apps.support.lifters import allow_research_lifters
@@ -85,7 +84,7 @@ def _measured(
     name: str, forecaster: "Forecaster", samples: "MotionSamples", options: ForecastOptions
 ) -> dict[str, Any]:
     """Evaluate a forecaster on true and on lifted past poses, and return the entry for `forecast.json`."""
-    from pose_datasets.forecast_training import SOURCES
+    from pose_datasets.forecasting import SOURCES
 
     with progress_bar(name, 2 * len(samples.evaluation_samples()[0]), " moments", hidden=options.quiet) as bar:
         figures = {source: measure(forecaster, samples, source == "pipeline", bar.update) for source in SOURCES}
@@ -124,7 +123,7 @@ def measure(
 
 def tables(results: Sequence[dict[str, Any]]) -> list[str]:
     """Return Markdown tables of errors and calibration by time ahead, for true and for lifted past poses."""
-    from pose_datasets.forecast_training import SOURCES
+    from pose_datasets.forecasting import SOURCES
 
     shown = [
         ("mpjpe", "MPJPE, mm", "{:.1f}", 1.0),

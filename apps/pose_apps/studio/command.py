@@ -42,13 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def open_result(poses: Path, *, browser: bool = True) -> int:
-    """Add a result with its video to the studio in the default folder, and serve.
+    """Add a result with its video to the studio in the default folder, and serve; PoseError if it cannot be read.
 
-    The result is shown as it is, without a new run. A correction computes with the preset of the result, or with the
-    standard one if it has other networks.
-
-    Raises:
-        PoseError: If the result cannot be read, or its video is missing.
+    It is shown as it is. A correction computes with the preset of the result, or with the standard one for other
+    networks.
     """
     import shutil
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.body.joint_angles import NAMES, joint_angles
-from pose.lifting.repair.sides import mirrored_orders
+from pose.lifting.repair.person import mirrored_orders
 from pose.results import Recording, load_poses
 from pose.results.cameras import ResultCamera, result_cameras
 from pose.structures.colours import drawing_settings

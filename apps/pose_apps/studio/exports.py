@@ -197,11 +197,7 @@ def blender() -> str | None:
 
 
 async def open_in_blender(characters: Path) -> None:
-    """Start Blender with the characters of a GLB file.
-
-    Raises:
-        PoseError: If Blender is not installed, or cannot be started.
-    """
+    """Start Blender with the characters of a GLB file; PoseError if Blender is not installed, or cannot be started."""
     program = blender()
     if program is None:
         raise PoseError("Blender is not installed, or its folder is not in PATH")

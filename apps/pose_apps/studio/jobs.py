@@ -23,11 +23,7 @@ class WorkerProcess:
         self._lock = asyncio.Lock()
 
     async def ask(self, request: Mapping[str, Any], progress: Progress = lambda content: None) -> dict[str, Any]:
-        """Send a request and return the answer.
-
-        Raises:
-            PoseError: If the request fails, or the process ends.
-        """
+        """Send a request and return the answer; PoseError if the request fails, or the process ends."""
         async with self._lock:
             if self._process is None or self._process.returncode is not None:
                 self._process = await asyncio.create_subprocess_exec(

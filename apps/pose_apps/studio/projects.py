@@ -99,11 +99,7 @@ class Project:
         return parse_edits({"format": "pose-edits", "version": 1, "edits": entries})
 
     def result(self, name: str) -> Path:
-        """Return the path of a result.
-
-        Raises:
-            UsageError: If the name is none of a result.
-        """
+        """Return the path of a result; UsageError if the name is none of a result."""
         if not _RESULT.fullmatch(name):
             raise UsageError(f"result: unknown name {shown(name, 40)!r}")
         return self.folder / f"{name}.npz"

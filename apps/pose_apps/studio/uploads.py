@@ -74,11 +74,7 @@ class Uploads:
             self.jobs.add(project)
 
     def check_room(self) -> None:
-        """Refuse a further video if there are too many.
-
-        Raises:
-            UsageError: If the folder is full.
-        """
+        """Refuse a further video if there are too many; UsageError if the folder is full."""
         if sum(1 for _ in self.projects) >= MAX_PROJECTS:
             raise UsageError(f"the folder has {MAX_PROJECTS} projects; start pose-studio with another folder")
         if self._slots.locked():
@@ -174,11 +170,7 @@ def whole(request: web.Request, key: str, default: int) -> int:
 
 
 def first_image(video: Path, name: str) -> U8:
-    """Return the first image of a video, with its name in errors.
-
-    Raises:
-        UsageError: If the file is not a video.
-    """
+    """Return the first image of a video, with its name in errors; UsageError if the file is not a video."""
     from pose.video import open_source
 
     try:

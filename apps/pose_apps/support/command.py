@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
-from pose.utils.plugins import without_plugins
+from pose.utils.presets import without_plugins
 from pose.utils.shown import shown
 from pose_apps.support.help import choices_of, give_help, subcommands_of, takes_text
 from pose_apps.support.interrupts import signals_as_interrupt

@@ -12,7 +12,7 @@ from pose_apps.support.run_context import RunContext
 if TYPE_CHECKING:
     from pose.results import RunInfo
     from pose.structures.types import FrameResult
-    from pose.utils.times import StageTimes
+    from pose.utils.progress import StageTimes
     from pose.video import Source
     from pose.video.planes import Planes
 

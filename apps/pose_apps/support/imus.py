@@ -35,11 +35,8 @@ def are_imus(paths: Sequence[Path]) -> bool:
 def imu_arrays(path: Path, height: float | None, heading: float | None) -> "tuple[dict[str, Array], str]":
     """Return the arrays of the output file of a recording, and a line that describes it.
 
-    Args:
-        path: File, ZIP file or folder of sensors.
-        height: Body height in m; None: 1.7 m.
-        heading: Direction in which the person faces while standing, in degrees from the earth's x axis to its y axis;
-            None: estimated.
+    Without a height, 1.7 m are assumed; without a heading (degrees from the earth's x axis to its y axis) it is
+    estimated.
     """
     import numpy as np
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pose.results.cache import Cache
     from pose.results.cache.run import Found
     from pose.structures.types import FrameResult
-    from pose.utils.times import StageTimes
+    from pose.utils.progress import StageTimes
     from pose.video import Source
 
 

@@ -159,12 +159,8 @@ def filled_gaps(joints: "F64", times: "F64") -> "tuple[F64, Flags]":
 def placed_arrays(placed: "F64", floor: float, times: "F64", sigma: "F64", height: float | None) -> "dict[str, Array]":
     """Return the arrays of an output file of joints (T, 17, 3) m in the world, seen by a level camera.
 
-    Args:
-        placed: Joints with x to the camera's right, y up from the floor, and z towards the camera.
-        floor: Height of the floor relative to the camera, m.
-        times: (T,) s.
-        sigma: (T, 17) mm.
-        height: Body height in m, if known.
+    The world has x to the camera's right, y up from the floor (at height `floor` m below the camera), z towards the
+    camera.
     """
     import numpy as np
 

@@ -74,15 +74,7 @@ class SinkConfig:
 
 
 def check_sinks(config: SinkConfig, token: str | None) -> None:
-    """Check the addresses of the sinks before networks are loaded.
-
-    Args:
-        config: Options of the sinks.
-        token: Value of `--token`.
-
-    Raises:
-        PoseError: If an address is invalid, or needs a token.
-    """
+    """Check the addresses of the sinks, and whether they need a token, before networks are loaded."""
     from pose.live.access import check_token, token_from
     from pose.live.sinks import LOOPBACK, find_receiver, read_address
 

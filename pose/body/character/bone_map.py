@@ -94,15 +94,9 @@ def _count_parts(found: dict[str, int], side: str) -> None:
 
 
 def bones_by_table(table: Mapping[str, object], names: Sequence[str], file: str) -> dict[str, int]:
-    """Return the nodes that a user's table names, keyed by our names.
+    """Return the nodes that a user's table names, keyed by our names; PoseError of `file` for an unknown name.
 
-    Args:
-        table: Names of the character's bones by those of VRM 1.0, such as {"leftUpperArm": "Arm_L_01"}.
-        names: Names of all nodes.
-        file: The table's file, for errors.
-
-    Raises:
-        PoseError: If a name is unknown.
+    The table has the character's bones by those of VRM 1.0, such as {"leftUpperArm": "Arm_L_01"}.
     """
     found = {}
     for standard, own in table.items():

@@ -16,13 +16,12 @@ from pose.body.gaze import face_directions
 from pose.body.motions import AnimatedSkeleton, distant_joints_text
 from pose.body.rigs import bone_names, is_finger
 from pose.body.skeleton import SkeletonMotion
-from pose.body.smoothing import smoothed
-from pose.body.soles import focal_lengths, smooth_feet
+from pose.body.soles import focal_lengths, smooth_feet, smoothed
 from pose.body.space import CAMERA_SPACE, Space
 from pose.body.timeline import TrackSpan
 from pose.body.tracks import Track
+from pose.structures.defaults import WORLD
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64, I64
 from pose.world.gravity import ANKLES
 

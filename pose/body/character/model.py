@@ -70,11 +70,7 @@ class BodyModel:
 
 @cache
 def body_model(mesh: Mesh = "full") -> BodyModel:
-    """Load the body model that the package contains.
-
-    Raises:
-        CorruptWeightError: If the hash of the file is wrong.
-    """
+    """Load the body model that the package contains; CorruptWeightError if the hash of the file is wrong."""
     with np.load(locate("body"), allow_pickle=False) as file:
         return BodyModel(
             names=tuple(file["bone_names"].tolist()),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.body.character.rest import Character
-from pose.body.smoothing import smoothed
+from pose.body.soles import smoothed
 from pose.body.timeline import stretches
 from pose.structures import rotations
 from pose.structures.rotations import cross

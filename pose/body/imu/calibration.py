@@ -42,16 +42,9 @@ class SensorCalibration:
 def calibrate(
     orientations: dict[str, F64], rate: float, source: str, heading: float | None = None
 ) -> SensorCalibration:
-    """Calibrate sensors by the first time at which all of them are still.
+    """Calibrate sensors, orientations (T, 4) by segment, by the first time at which all of them are still.
 
-    Args:
-        orientations: Orientation (T, 4) of each sensor, by segment.
-        rate: Frame rate in Hz.
-        source: Name of the recording, for messages.
-        heading: The heading in rad, if it is known.
-
-    Raises:
-        PoseError: The person does not stand still at the beginning.
+    `heading` is in rad, if it is known. A person who does not stand still at the beginning is a PoseError.
     """
     start, end = _still_frames(orientations, rate, source)
     standing = {segment: _mean(q[start:end]) for segment, q in orientations.items()}

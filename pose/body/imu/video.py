@@ -9,7 +9,7 @@ the sensors. Then three things follow from the frames in which the person is see
 - the heading of each sensor over time, which drifts, or which iron disturbs for seconds.
 
 In frames in which the person is not seen, bones without a sensor get the directions that are usual beside the measured
-ones and those seen up to 1 s away (`pose.body.imu.prior`), in the heading of the pelvis, which turns as the sensors do.
+ones and those seen up to 1 s away, in the heading of the pelvis, which turns as the sensors do.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,16 @@ from pose.body.imu.mounting import (
     CORRELATED_S,
     DEPTH_SIGMA,
     EARTH_UP,
+    HEADING_LEFT,
+    LAGS_S,
     OUTLIER,
     PLANE_SIGMA,
+    MotionPrior,
     ObservedBones,
     calibrate_mounting,
+    heading_axes,
     hinge_axis,
 )
-from pose.body.imu.prior import HEADING_LEFT, LAGS_S, MotionPrior, heading_axes
 from pose.body.imu.recording import ImuRecording
 from pose.body.imu.synchronise import video_offset
 from pose.errors import PoseError

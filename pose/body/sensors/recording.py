@@ -16,21 +16,13 @@ SOURCES = {"kinect": 35.0, "azure": 35.0, "suit": 25.0, "markers": 15.0}  # mm, 
 
 @dataclass(frozen=True, slots=True)
 class SensorSkeleton:
-    """Motion of one person from a depth camera or a suit, in T frames.
+    """Motion of one person from a depth camera or a suit, in T frames."""
 
-    Attributes:
-        times: (T,) s, increasing.
-        joints: (T, 17, 3) m, joints of Human3.6M-17: x to the left of a person who faces z, y up. NaN where missing.
-        scores: (T, 17) from 0 (missing) to 1 (seen); inferred joints are between.
-        kind: Kind of sensor, a key of `SOURCES`.
-        source: Name of the file, for messages.
-    """
-
-    times: F64
-    joints: F64
-    scores: F64
-    kind: str
-    source: str
+    times: F64  # (T,) s, increasing
+    joints: F64  # (T, 17, 3) m, joints of Human3.6M-17: x to the left of a person who faces z, y up. NaN where missing.
+    scores: F64  # (T, 17) from 0 (missing) to 1 (seen); inferred joints are between
+    kind: str  # kind of sensor, a key of `SOURCES`
+    source: str  # name of the file, for messages
 
     @classmethod
     def of(cls, times: F64, joints: F64, scores: F64 | None, kind: str, source: str) -> Self:

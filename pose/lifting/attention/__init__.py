@@ -18,7 +18,7 @@ from pose.lifting.attention.linformer import LinformerAttention
 from pose.lifting.attention.local import LocalAttention
 from pose.lifting.attention.shared_maps import share_maps
 from pose.lifting.attention.softmax import SoftmaxAttention
-from pose.utils.plugins import load_plugins
+from pose.utils.presets import load_plugins
 
 __all__ = [
     "ATTENTIONS",
@@ -69,18 +69,12 @@ def build_attentions(
     streaming: bool = False,
     length: int | None = None,
 ) -> list[Attention]:
-    """Build the attention layers for a stack of blocks.
+    """Build the attention layers for a stack of blocks, with the mechanism `name` of `ATTENTIONS` and its options.
 
-    Args:
-        name: Name of the mechanism, a key of `ATTENTIONS`.
-        options: Further arguments of the mechanism's class.
-        causal: Whether each frame attends only to itself and earlier frames.
-        streaming: Whether the layers must support frame-by-frame processing with `step`; requires `causal`.
-        length: Length of the longest sequence in frames; None if unknown.
+    `streaming` layers must have `step`, which requires `causal`; `length` is that of the longest sequence, if known.
 
     Raises:
-        ValueError: If the name or an option is unknown, if the options cannot be combined, or if the mechanism does not
-            support causality, streaming or sequences of this length.
+        ValueError: If the name or an option is unknown, or the mechanism does not support what is asked.
     """
     load_plugins()
     if name not in ATTENTIONS:

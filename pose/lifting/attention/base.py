@@ -20,31 +20,22 @@ FASTEST_HZ = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested.
+    """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested."""
 
-    Attributes:
-        padding: Whether invalid frames (missing frames and padding) have no influence. If False, they enter as zeros,
-            so the output depends on their number.
-        bidirectional: Whether there is a form in which every frame sees all others.
-        causal: Whether there is a form in which each frame attends only to itself and earlier frames.
-        streaming: Whether the causal form can be stepped frame by frame with a cache of constant size.
-        relative_time: Whether the mechanism uses the rotary phases, and thus the seconds between frames. If False, the
-            model adds the time to the tokens, unless `own_time` is True.
-        own_time: Whether the mechanism has its own time encoding, chosen by its options.
-        max_length: Longest sequence in frames; None for any.
-        random: Whether random numbers are used in training, so that outputs differ from those in evaluation mode.
-        cost: Time and memory of one layer, such as "O(T^2 D)".
-    """
-
+    # Whether invalid frames (missing frames and padding) have no influence. If False, they enter as zeros, so the
+    # output depends on their number.
     padding: bool
-    bidirectional: bool = True
-    causal: bool
-    streaming: bool
+    bidirectional: bool = True  # whether there is a form in which every frame sees all others
+    causal: bool  # whether there is a form in which each frame attends only to itself and earlier frames
+    streaming: bool  # whether the causal form can be stepped frame by frame with a cache of constant size
+    # Whether the mechanism uses the rotary phases, and thus the seconds between frames. If False, the model adds the
+    # time to the tokens, unless `own_time` is True.
     relative_time: bool
-    own_time: bool = False
-    max_length: int | None = None
+    own_time: bool = False  # whether the mechanism has its own time encoding, chosen by its options
+    max_length: int | None = None  # longest sequence in frames; None for any
+    # whether random numbers are used in training, so that outputs differ from those in evaluation mode
     random: bool = False
-    cost: str
+    cost: str  # time and memory of one layer, such as "O(T^2 D)"
 
     @property
     def knows_time(self) -> bool:
@@ -53,18 +44,11 @@ class Capabilities:
 
 
 def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """Compute the cosine and sine of every frame's rotary angles, with time in seconds as the position.
+    """Compute the cosine and sine, (B, T, head_dim/2) each, of every frame's rotary angles, from times in seconds.
 
     Rotary embeddings: Su et al., 2021. The head_dim/2 frequencies are evenly spaced in logarithm from 0.1 Hz to 10 Hz.
-    The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved.
-
-    Args:
-        times_BT: (B, T) seconds from any origin, float64, so that the angles stay exact to 1e-7 rad for a month.
-        head_dim: Number of features of one head.
-        dtype: Type of the results.
-
-    Returns:
-        Two (B, T, head_dim/2) tensors: the cosines and the sines.
+    The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved. Times
+    are float64 from any origin, so that the angles stay exact to 1e-7 rad for a month.
     """
     # No torch.logspace: exporters compute it in single precision, an error that grows with the time.
     steps, ratio = max(head_dim // 2 - 1, 1), FASTEST_HZ / SLOWEST_HZ
@@ -76,45 +60,27 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1.
+    """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1."""
 
-    Attributes:
-        cos: (B, T, K/2) cosines from `rotary_phases`.
-        sin: (B, T, K/2) sines from `rotary_phases`.
-        valid: (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid.
-        times: (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs
-            times.
-        replay: Whether this pass repeats an earlier one and must repeat its random choices (see `store`).
-    """
-
-    cos: Tensor
-    sin: Tensor
+    cos: Tensor  # (B, T, K/2) cosines from `rotary_phases`
+    sin: Tensor  # (B, T, K/2) sines from `rotary_phases`
+    # (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid
     valid: Tensor | None = None
+    # (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs times
     times: Tensor | None = None
-    replay: bool = False
+    replay: bool = False  # whether this pass repeats an earlier one and must repeat its random choices (see `store`)
     _masks: dict[object, Tensor | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_times(
         cls, times_BT: Tensor, head_dim: int, valid_BT: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> "Context":
-        """Build a context with rotary phases.
-
-        Args:
-            times_BT: (B, T) seconds, float64.
-            head_dim: Number of features of one head.
-            valid_BT: (B, T) bool, False for invalid frames; None if all frames are valid.
-            dtype: Type of the rotary phases.
-        """
+        """Build a context with rotary phases from times (B, T) s and, if some frames are invalid, (B, T) bool."""
         return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT, times_BT)
 
     @property
     def seconds(self) -> Tensor:
-        """Frame times (B, T), float64 s.
-
-        Raises:
-            ValueError: If the context was built without times.
-        """
+        """Frame times (B, T), float64 s; ValueError if the context was built without times."""
         if self.times is None:
             raise ValueError("this attention needs frame times: create its context with Context.from_times")
         return self.times
@@ -156,18 +122,12 @@ class KVCache(NamedTuple):
 
     The first `pinned` slots hold the first frames of the stream; the remaining slots are a ring buffer. To restart one
     row of the batch, set its position to -1 and its frames to 0.
-
-    Attributes:
-        keys: (B, H, S, K), rotated by time; may have more features than the values.
-        values: (B, H, S, K).
-        position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
-        frames: (B,) number of frames processed so far.
     """
 
-    keys: Tensor
-    values: Tensor
-    position: Tensor
-    frames: Tensor
+    keys: Tensor  # (B, H, S, K), rotated by time; may have more features than the values
+    values: Tensor  # (B, H, S, K)
+    position: Tensor  # (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot
+    frames: Tensor  # (B,) number of frames processed so far
 
     @classmethod
     def empty(
@@ -181,17 +141,7 @@ class KVCache(NamedTuple):
         *,
         value_dim: int | None = None,
     ) -> "KVCache":
-        """Create an empty cache.
-
-        Args:
-            batch: Number of streams.
-            heads: Number of heads.
-            slots: Number of slots S.
-            head_dim: Width of keys, and of values unless `value_dim` is given.
-            device: Device of the tensors.
-            dtype: Type of keys and values.
-            value_dim: Width of values.
-        """
+        """Create an empty cache of `batch` streams; values have the width of keys unless `value_dim` is given."""
         return cls(
             torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
             torch.zeros(batch, heads, slots, value_dim or head_dim, device=device, dtype=dtype),
@@ -200,13 +150,9 @@ class KVCache(NamedTuple):
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
-        """Return a cache with one more frame, which replaces the oldest frame that is not pinned.
+        """Return a cache with one more frame, which replaces the oldest one after the first `pinned`.
 
-        Args:
-            k_BH1K: Keys of the new frame.
-            v_BH1K: Values of the new frame.
-            valid_B1: False if the new frame is invalid, so that its slot counts as empty; None if it is valid.
-            pinned: Number of first frames that are never replaced.
+        The slot of a frame with `valid_B1` False counts as empty.
         """
         slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
@@ -262,14 +208,10 @@ class Attention(nn.Module):
         dim: Number of features of a token.
         heads: Number of heads; must divide `dim`.
         causal: Whether each frame attends only to itself and earlier frames.
-
-    Attributes:
-        capabilities: Features that the mechanism supports.
-        cache_fields: Names of the parts of a stream's cache, in order.
     """
 
-    capabilities: Capabilities
-    cache_fields: tuple[str, ...] = ()
+    capabilities: Capabilities  # features that the mechanism supports
+    cache_fields: tuple[str, ...] = ()  # names of the parts of a stream's cache, in order
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
@@ -293,12 +235,9 @@ class Attention(nn.Module):
         return [build(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """Mix the tokens (B, T, D) over time.
+        """Mix the tokens (B, T, D) over time; ValueError if the sequence is longer than the mechanism allows.
 
         The content of invalid frames, NaN included, has no effect. Their output is 0.
-
-        Raises:
-            ValueError: If the sequence is longer than the mechanism allows.
         """
         limit = self.capabilities.max_length
         if limit is not None and x_BTD.shape[1] > limit:
@@ -332,15 +271,9 @@ class Attention(nn.Module):
         return self.empty_cache(batch, device, dtype)
 
     def step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the next frame of every stream. The given cache is not modified.
+        """Process the next frame (B, 1, D) of every stream, with a context of T = 1.
 
-        Args:
-            x_B1D: Tokens of the new frame, (B, 1, D).
-            context: Context with T = 1.
-            cache: State of the streams.
-
-        Returns:
-            The output for the new frame (B, 1, D), equal to that of the causal `forward`, and the new cache.
+        Returns the output, equal to that of the causal `forward`, and the new cache; the given one is not modified.
         """
         if context.valid is None:
             return self.mix_step(x_B1D, context, cache)

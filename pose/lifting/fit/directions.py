@@ -32,21 +32,14 @@ def nearest(known: F64, times: F64, reach: float) -> tuple[I64, Flags]:
 
 @dataclass(frozen=True, slots=True)
 class BoneDirections:
-    """Directions of the bones of one person.
+    """Directions of the bones of one person."""
 
-    Attributes:
-        times: (T,) s, increasing.
-        directions: (T, B, 3) unit vectors from the first to the second joint of each bone, in camera axes.
-        sigma: (T, B) rad, standard deviation about each axis across the bone; inf where nothing was measured.
-        sensors: (B,) whether a sensor is on the bone; directions of others follow from these.
-        hinges: (T, B, 3) axes of the joint at the end of a bone, across which the bone lies, in camera axes; 0 where
-            unknown. None without.
-    """
-
-    times: F64
-    directions: F64
-    sigma: F64
-    sensors: Flags
+    times: F64  # (T,) s, increasing
+    directions: F64  # (T, B, 3) unit vectors from the first to the second joint of each bone, in camera axes
+    sigma: F64  # (T, B) rad, standard deviation about each axis across the bone; inf where nothing was measured
+    sensors: Flags  # (B,) whether a sensor is on the bone; directions of others follow from these
+    # (T, B, 3) axes of the joint at the end of a bone, across which the bone lies, in camera axes; 0 where unknown.
+    # None without.
     hinges: F64 | None = None
 
     def joints_at(self, times: F64) -> Flags:
@@ -68,23 +61,14 @@ class BoneDirections:
 
 @dataclass(frozen=True, slots=True)
 class WornSensors:
-    """Sensors of one person of a video.
+    """Sensors of one person of a video."""
 
-    Attributes:
-        people: Track ids of the person, the first for all.
-        offset: Time in s to add to the sensors' times; with a drift, at the middle of the video.
-        correlation: Correlation of the angular speeds at this offset.
-        segments: Names of the segments with a sensor that moves a bone.
-        directions: Measured directions of bones.
-        drift: Rate by which the sensors' clock must run faster to agree; 0 if the video does not show one.
-    """
-
-    people: tuple[int, ...]
-    offset: float
-    correlation: float
-    segments: tuple[str, ...]
-    directions: BoneDirections
-    drift: float = 0.0
+    people: tuple[int, ...]  # track ids of the person, the first for all
+    offset: float  # time in s to add to the sensors' times; with a drift, at the middle of the video
+    correlation: float  # correlation of the angular speeds at this offset
+    segments: tuple[str, ...]  # names of the segments with a sensor that moves a bone
+    directions: BoneDirections  # measured directions of bones
+    drift: float = 0.0  # rate by which the sensors' clock must run faster to agree; 0 if the video does not show one
 
     @property
     def line(self) -> str:
@@ -106,11 +90,7 @@ class TakesDirections(Protocol):
 
 
 def give_directions(stage: LifterStage, directions: Mapping[int, BoneDirections]) -> None:
-    """Make a stage fit measured directions.
-
-    Raises:
-        UsageError: If the stage cannot, because it streams.
-    """
+    """Make a stage fit measured directions; UsageError if the stage cannot, because it streams."""
     if not isinstance(stage, TakesDirections):
         raise UsageError("imu: needs an offline lifter; leave out --lifter and --lookahead")
     stage.take_directions(directions)

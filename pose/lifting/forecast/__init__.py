@@ -46,16 +46,10 @@ class Predicted:
 
 
 def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
-    """Load the shipped forecaster, a baseline, or a checkpoint of `pose-train forecaster`.
+    """Load the shipped "forecaster", a baseline ("zero-velocity", "damped-velocity"), or a checkpoint file.
 
-    ONNX Runtime is used if the .onnx file beside the checkpoint was exported from it; otherwise torch.
-
-    Args:
-        name: "forecaster" for the shipped one, "zero-velocity" or "damped-velocity" for a baseline, or a file.
-
-    Raises:
-        UsageError: If there is no such forecaster.
-        PoseError: If a file cannot be read, or torch is needed but not installed.
+    ONNX Runtime is used if the .onnx file beside the checkpoint was exported from it; otherwise torch. An unknown name
+    is a UsageError; a file that cannot be read, or missing torch, a PoseError.
     """
     if str(name) in _BASELINES:
         return _BASELINES[str(name)]()
@@ -75,11 +69,8 @@ def forecast(
 ) -> Predicted:
     """Predict the motion of one person after the last frame of `sequence`, from its last second.
 
-    Args:
-        horizon: Prediction time after the last frame, s. For a number, poses are predicted at the frame rate of the
-            sequence up to and including this time. For a sequence of increasing numbers, poses are predicted at these
-            times. The accuracy beyond `MAX_HORIZON_S` was not evaluated.
-        forecaster: Forecaster to use; by default the shipped one.
+    A number as the horizon predicts poses at the frame rate of the sequence up to and including this time, s;
+    increasing numbers predict poses at these times. The accuracy beyond `MAX_HORIZON_S` was not evaluated.
 
     Raises:
         ValueError: If the sequence is empty, or the horizons are not finite, above 0 and strictly increasing.

@@ -34,14 +34,7 @@ class LastFrame:
 
 
 def last_frame(past: Past, times: F64) -> LastFrame:
-    """Return the last valid frame of each person, and the time from that frame to each query.
-
-    Args:
-        times: (P, Q) query times in s.
-
-    Raises:
-        ValueError: If the number of people of `times` differs from that of `past`.
-    """
+    """Return the last valid frame of each person, and the time from it to each query at `times` (P, Q) s."""
     if times.ndim != 2 or len(times) != len(past):
         raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
     people, frame = np.arange(len(past)), past.last()

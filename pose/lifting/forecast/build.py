@@ -19,11 +19,7 @@ KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
 
 
 def build_network(config: ForecasterConfig) -> ForecasterNetwork:
-    """Build the network.
-
-    Raises:
-        ValueError: If parts of the configuration cannot be combined.
-    """
+    """Build the network; ValueError if parts of the configuration cannot be combined."""
     if config.kind not in KINDS:
         raise ValueError(f"forecaster of the kind {config.kind}: import pose.training.research first, which adds it")
     return KINDS[config.kind](config)

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.lifting.attention import Cache, Context
-from pose.lifting.attention.cross import CrossAttention
-from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.lifting.attention.softmax import CrossAttention, SoftmaxAttention
 from pose.lifting.blocks import FeedForward, PreciseLinear
 from pose.lifting.config import LifterConfig
 from pose.lifting.forecast.config import (
@@ -29,11 +28,8 @@ _TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # Hz, frequencies of the time encodi
 class DecoderBlock(nn.Module):
     """Self-attention, attention to the past and a feed-forward layer, each with its own residual connection.
 
-    LayerNorm is before or after each layer, or absent.
-
-    Args:
-        causal: Whether the block has causal self-attention; otherwise every token is processed independently.
-        memory: Number of steps to which self-attention attends, including the query's own.
+    LayerNorm is before or after each layer, or absent. Only a `causal` block has self-attention, to `memory` steps
+    including the query's own; otherwise every token is processed independently.
     """
 
     def __init__(self, config: LifterConfig, causal: bool, memory: int = FUTURE_STEPS) -> None:
@@ -64,14 +60,9 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process the next token of every sequence, and return its output (B, 1, D) and the new cache.
+        """Process the next token (B, 1, D) of every sequence; return its output as in `forward`, and the cache.
 
-        The output equals that of `forward` for this token.
-
-        Args:
-            x: (B, 1, D) token.
-            cache: State of the self-attention after the previous tokens; from `init_cache` for the first token.
-            remembered: Keys and values of the encoded past for the cross-attention, returned by `cross.remember`.
+        `remembered` are keys and values of the encoded past, as returned by `cross.remember`.
         """
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)

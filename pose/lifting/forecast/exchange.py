@@ -21,8 +21,7 @@ from torch.onnx import ops
 
 from pose.errors import PoseError
 from pose.lifting.attention import Context, rotary_phases
-from pose.lifting.attention.cross import CrossAttention
-from pose.lifting.attention.softmax import SoftmaxAttention
+from pose.lifting.attention.softmax import CrossAttention, SoftmaxAttention
 from pose.lifting.exchange import export_function
 from pose.lifting.forecast.blended import Blended
 from pose.lifting.forecast.config import AGES, FEATURES, FORMAT, INPUT_NAMES, OUTPUT_NAMES, PAST_STEPS

@@ -43,29 +43,21 @@ class ForecasterNetwork(nn.Module):
 
     Subclasses implement `predict`. Those with `predicts_steps` predict all S steps of the future, which are `STEP`
     seconds apart, and also implement `scheduled_sampling` for training.
-
-    Attributes:
-        predicts_steps: Whether the network predicts all steps instead of arbitrary times.
-        config: Architecture of the network.
-        calibration: Calibration of sigma, see `uncalibrated`.
     """
 
-    predicts_steps = False
+    predicts_steps = False  # whether the network predicts all steps instead of arbitrary times
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
-        self.config = config
-        self.calibration: Tensor
+        self.config = config  # architecture of the network
+        self.calibration: Tensor  # calibration of sigma, see `uncalibrated`
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Return displacements (B, Q, 51) m and calibrated sigma (B, Q, 17) m.
+        """Return displacements (B, Q, 51) m and calibrated sigma (B, Q, 17) m for inputs (B, K, F) and times (B, Q) s.
 
-        In sigma the pelvis comes first, in the displacements it comes last.
-
-        Args:
-            past: (B, K, F) network inputs, F features at K ages.
-            ahead: (B, Q) times after the last frame, s; times beyond the last of `HORIZONS` (1 s) are clamped to it.
+        In sigma the pelvis comes first, in the displacements last. Times beyond the last of `HORIZONS` (1 s) are
+        clamped.
         """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
         predicted = self.at(past, ahead)

@@ -5,7 +5,7 @@ NumPy, for any backend.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pose.structures.columns import check_shape
 from pose.structures.sequences import Sequence3D
-from pose.structures.types import F32, F64, Flags
+from pose.structures.types import F32, F64, Flags, FrameResult
 
 PAST_SECONDS = 1.0  # input of a forecaster; older frames are ignored
 MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
@@ -21,24 +21,14 @@ MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The past of P people, newest frame last.
+    """The past of P people, newest frame last; ValueError if shapes, times or values are invalid."""
 
-    Attributes:
-        joints: (P, T, 17, 3) m, relative to the pelvis.
-        root: (P, T, 3) m, position of the pelvis.
-        sigma: (P, T, 17) mm from a lifter; 0 for exact poses.
-        times: (P, T) s, increasing over the valid frames, at any rate.
-        valid: (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be
-            NaN. Each person has at least one valid frame.
-
-    Raises:
-        ValueError: If shapes, times or values are invalid.
-    """
-
-    joints: F32
-    root: F32
-    sigma: F32
-    times: F64
+    joints: F32  # (P, T, 17, 3) m, relative to the pelvis
+    root: F32  # (P, T, 3) m, position of the pelvis
+    sigma: F32  # (P, T, 17) mm from a lifter; 0 for exact poses
+    times: F64  # (P, T) s, increasing over the valid frames, at any rate
+    # (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be NaN. Each
+    # person has at least one valid frame.
     valid: Flags
 
     def __post_init__(self) -> None:
@@ -82,22 +72,17 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Predicted motion of P people at Q times each.
+    """Predicted motion of P people at Q times each."""
 
-    Attributes:
-        joints: (P, Q, 17, 3) m, relative to the pelvis.
-        root: (P, Q, 3) m, position of the pelvis.
-        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the
-            origin of the joints, it is the sigma of the last frame.
-        root_sigma: (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a
-            probability of 68 %.
-        ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
-    """
-
-    joints: F32
-    root: F32
+    joints: F32  # (P, Q, 17, 3) m, relative to the pelvis
+    root: F32  # (P, Q, 3) m, position of the pelvis
+    # (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %. For the pelvis, the origin of
+    # the joints, it is the sigma of the last frame.
     sigma: F32
+    # (P, Q) mm, radius that contains the true displacement of the pelvis since the last frame with a probability of 68
+    # %
     root_sigma: F32
+    # (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame
     ahead: F64
 
     def __post_init__(self) -> None:
@@ -138,3 +123,75 @@ class ForecastBatch:
     # the 17 joints, in the order of `pose.lifting.forecast.config.COORDINATES`.
     truth: F32
     steps: F32  # (B, S, 51) m, the same displacements at S equal steps of `pose.lifting.forecast.config.STEP` seconds
+
+
+MAX_FRAMES = 128  # maximum number of frames of a person; above 128 frames/s the past is shorter than a second
+_JOINTS, _ROOT = slice(0, 51), slice(51, 54)
+
+
+@dataclass(slots=True)
+class _Track:
+    """Stored frames of one person."""
+
+    # `rows` and `times` hold 2 MAX_FRAMES rows. When they are full, the newest MAX_FRAMES are moved to the front, so
+    # that they stay contiguous.
+
+    first_time: float  # time of the first frame, s
+    rows: F32 = field(default_factory=lambda: np.zeros((2 * MAX_FRAMES, 71), np.float32))  # (2 MAX_FRAMES, 71) joints
+    times: F64 = field(default_factory=lambda: np.zeros(2 * MAX_FRAMES))  # (2 MAX_FRAMES,) times of the frames, s
+    end: int = 0  # number of rows in use; only the newest MAX_FRAMES of them are read
+
+    def add(self, row: F32, time: float) -> None:
+        if self.end == len(self.times):
+            self.rows[:MAX_FRAMES], self.times[:MAX_FRAMES] = self.rows[MAX_FRAMES:], self.times[MAX_FRAMES:]
+            self.end = MAX_FRAMES
+        self.rows[self.end], self.times[self.end] = row, time
+        self.end += 1
+
+    def recent(self) -> slice:
+        """Return the slice of the frames in the last second before the last detection."""
+        first = max(0, self.end - MAX_FRAMES)
+        first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
+        return slice(first, self.end)
+
+
+class PastBuffer:
+    """The last second of each person in a stream. People not seen for longer than that are removed."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[int, _Track] = {}
+
+    def add(self, result: FrameResult) -> None:
+        """Add a frame. People without 3D, or with predicted 3D only, count as not seen."""
+        people, poses, time = result.people, result.poses, result.time
+        if people.cut:
+            self._tracks = {}
+        n = len(people)
+        rows = np.concatenate([poses.joints.reshape(n, 51), poses.root, poses.sigma], axis=1)
+        seen = np.isfinite(rows).all(axis=1) & (poses.ahead == 0)
+        for row in np.flatnonzero(seen).tolist():
+            self._tracks.setdefault(int(people.ids[row]), _Track(time)).add(rows[row], time)
+        self._tracks = {
+            person: track for person, track in self._tracks.items() if track.times[track.end - 1] >= time - PAST_SECONDS
+        }
+
+    def last_seen(self) -> dict[int, tuple[float, float]]:
+        """Return the times in s of the first and the last frame of each person, by id."""
+        return {person: (track.first_time, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
+
+    def past_of(self, people: Sequence[int]) -> Past:
+        """Return the past of the people with the given ids. Shorter pasts are padded at the start."""
+        tracks = [self._tracks[person] for person in people]
+        spans = [track.recent() for track in tracks]
+        longest = max((span.stop - span.start for span in spans), default=1)
+        rows = np.zeros((len(tracks), longest, 71), np.float32)
+        times, valid = np.zeros(rows.shape[:2]), np.zeros(rows.shape[:2], bool)
+        for person, (track, span) in enumerate(zip(tracks, spans, strict=True)):
+            frames = slice(longest - (span.stop - span.start), longest)
+            rows[person, frames], times[person, frames], valid[person, frames] = (
+                track.rows[span],
+                track.times[span],
+                True,
+            )
+        joints = rows[..., _JOINTS].reshape(*valid.shape, 17, 3)
+        return Past(joints, rows[..., _ROOT], rows[..., _ROOT.stop :], times, valid)

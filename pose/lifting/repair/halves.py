@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.types import F32, F64, Flags
 
 Predecessors = tuple[int, int]  # the old survivors of a limb that its new survivors 0 and 1 continue

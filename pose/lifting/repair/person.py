@@ -1,7 +1,7 @@
 """Repair of a person's 2D keypoints before lifting: left-right swaps, outliers and low scores.
 
-Left-right swaps of limbs and of the whole body are undone (`pose.lifting.repair.swaps`). Outliers
-and joints with a low score get score 0. No coordinates are changed otherwise.
+Left-right swaps of limbs and of the whole body are undone (`pose.lifting.repair.swaps`). Outliers and joints with a low
+score get score 0. No coordinates are changed otherwise.
 
 A sample is an outlier if it is far from a robust local line. The limit is `MAX_SIGMAS` times the spread of its
 neighbours about this line, plus a minimum distance. The spread is the median absolute deviation (Hampel, Journal of the
@@ -25,11 +25,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.repair.sides import mirrored_orders
-from pose.lifting.repair.swaps import BODY_RULES, LIMB_RULES, MIN_SEEN_S, SwapFinder, body_pairs, limb_pairs, limb_rules
+from pose.lifting.repair.swaps import (
+    BODY_RULES,
+    LIMB_RULES,
+    LIMBS,
+    MIN_SEEN_S,
+    SwapFinder,
+    body_pairs,
+    limb_pairs,
+    limb_rules,
+)
 from pose.structures.sequences import Sequence2D
 from pose.structures.skeletons import Skeleton, get_skeleton
-from pose.structures.types import F32, F64, Flags
+from pose.structures.types import F32, F64, Flags, FrameResult
 
 WINDOW_SECONDS = 0.21  # s to either side: six frames at 30 frames/s
 MIN_NEIGHBOURS = 5  # minimum observations in the window; with fewer, no sample is an outlier
@@ -285,3 +293,27 @@ def _rows(skeleton: Skeleton) -> tuple[list[int], ...] | None:
     if not all(name in skeleton.names for group in groups for name in group):
         return None
     return tuple([skeleton.index(name) for name in group] for group in groups)
+
+
+LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.swapped`
+
+
+@functools.cache
+def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
+    """Return joint indices (2, J): an order of all joints with the legs swapped, and one with the arms swapped."""
+    orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
+    for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
+        order[pairs] = pairs[:, ::-1]
+    return orders
+
+
+def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
+    """Return keypoints (P, J, 2) px and scores of a frame with the left and right sides that the lifter received."""
+    keypoints, scores = result.people.keypoints, result.people.scores
+    if not result.poses.swapped.any():
+        return keypoints, scores
+    keypoints, scores = keypoints.copy(), scores.copy()
+    for row, limb in np.argwhere(result.poses.swapped):
+        order = mirrored_orders(skeleton)[limb]
+        keypoints[row], scores[row] = keypoints[row, order], scores[row, order]
+    return keypoints, scores

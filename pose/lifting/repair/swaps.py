@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.lifting.repair.halves import HalfFilters, Predecessors
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F32, F64, Flags
 

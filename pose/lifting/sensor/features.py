@@ -30,13 +30,9 @@ class PersonView:
 
 
 def describe(joints: Values, scores: Values, times: F64, kinect: Flags) -> tuple[F32, PersonView]:
-    """Return network inputs (B, T, F) and the view that `restore` needs.
+    """Return network inputs (B, T, F) and the view that `restore` needs, from joints (B, T, 17, 3) m, y up.
 
-    Args:
-        joints: (B, T, 17, 3) m, y up; ignored where the score is 0.
-        scores: (B, T, 17); each joint needs one above 0 in each sequence.
-        times: (B, T) s, increasing.
-        kinect: (B,) bool, whether the joints are those of the Kinect v2.
+    Joints are ignored where the score (B, T, 17) is 0; each needs one above 0. `kinect` (B,): they are of a Kinect v2.
     """
     filled = filled_gaps(joints, scores, times)
     smooth = _smoothed(filled, scores, times)

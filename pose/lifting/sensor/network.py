@@ -19,12 +19,7 @@ TYPICAL_SIGMA_M = 0.03
 
 
 class SensorNetwork(nn.Module):
-    """Network that corrects the joints of people over time, all frames of a window at once.
-
-    Attributes:
-        definition: (51,) m, mean correction of the joints of a Kinect v2, set before training.
-        calibration: (2, 17) slope and offset of log sigma, set on held-out people.
-    """
+    """Network that corrects the joints of people over time, all frames of a window at once."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -37,9 +32,9 @@ class SensorNetwork(nn.Module):
         self.clock = None if attention_knows_time(blocks) else PreciseLinear(config.dim // 2 * 2, config.dim)
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" and config.last_norm else nn.Identity()
         self.head = PreciseLinear(config.dim, OUTPUTS)
-        self.definition: Tensor
+        self.definition: Tensor  # (51,) m, mean correction of the joints of a Kinect v2, set before training
         self.register_buffer("definition", torch.zeros(3 * JOINTS))
-        self.calibration: Tensor
+        self.calibration: Tensor  # (2, 17) slope and offset of log sigma, set on held-out people
         self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS))
         initialize(self, config.init)
         nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)

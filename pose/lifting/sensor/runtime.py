@@ -35,13 +35,8 @@ class SensorCorrector:
     def correct(self, joints: F64, scores: F64, times: F64, kinect: bool) -> tuple[F64, F64]:
         """Return corrected joints (T, 17, 3) m, none missing, and sigma (T, 17) m; that of joint 0 is of the path.
 
-        Parts of fewer than `MIN_FRAMES` frames are only interpolated, with the largest sigma of the others.
-
-        Args:
-            joints: (T, 17, 3) m, y up; ignored where the score is 0.
-            scores: (T, 17).
-            times: (T,) s, increasing.
-            kinect: Whether the joints are those of the Kinect v2.
+        Joints, y up, are ignored where the score (T, 17) is 0. Parts of fewer than `MIN_FRAMES` frames are only
+        interpolated, with the largest sigma of the others.
         """
         moved, sigma = np.array(joints, np.float64), np.full(scores.shape, np.nan)
         breaks = np.flatnonzero(np.diff(times) > MAX_GAP_S) + 1

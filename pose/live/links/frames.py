@@ -15,9 +15,9 @@ from pose.body.space import CAMERA_SPACE
 from pose.live.links.events import EventWatch, LinkEvent
 from pose.live.result import LiveResult
 from pose.live.rigid import RigidBodies
+from pose.structures.defaults import CAMERA
 from pose.structures.face_points import MEASURES, measures
 from pose.structures.skeletons import H36M17, to_h36m17
-from pose.structures.spaces import CAMERA
 from pose.structures.types import F32, F64
 
 FOREARMS = tuple(PARENTS[NAMES.index(f"{side}_wrist")] for side in ("left", "right"))

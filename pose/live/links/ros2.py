@@ -13,9 +13,9 @@ from pose.body.skeleton import PARENTS
 from pose.live.links.frames import LinkFrame, LinkPerson
 from pose.live.result import LiveResult
 from pose.structures.colours import person_colour
+from pose.structures.defaults import WORLD
 from pose.structures.rotations import from_matrix
 from pose.structures.skeletons import H36M17
-from pose.structures.spaces import WORLD
 from pose.structures.types import F64
 
 TF, TRACKED, MARKERS, CAMERA = "/tf", "/humans/bodies/tracked", "/humans/markers", "/camera/camera_info"

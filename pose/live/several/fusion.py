@@ -8,11 +8,10 @@ import numpy as np
 from pose.live.several.calibration import Calibration
 from pose.live.several.identities import TrackAssignment
 from pose.live.several.sightings import Sightings
-from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import observe_people
 from pose.multiview.residuals import BONE_RESIDUALS
-from pose.multiview.types import ViewTrack
+from pose.multiview.types import CameraBatch, ViewTrack
 from pose.structures.types import F64
 
 INSTANTS = 4  # times of the fused window, of which only the last is used

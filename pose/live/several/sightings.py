@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.live.result import LiveResult
 from pose.multiview.calibrate import MIN_SPEED_MPS
-from pose.multiview.collect import MIN_FRAMES, Row, rows_of, track_of
+from pose.multiview.stored import MIN_FRAMES, Row, rows_of, track_of
 from pose.multiview.types import ViewTrack
 
 MAX_STEP_SECONDS = 0.25  # between frames in which motion is measured

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifting.repair.sides import with_lifted_sides
+from pose.lifting.repair.person import with_lifted_sides
 from pose.live import LiveResult, LiveStatus
 from pose.live.web.bodies import EncodedShape, PageBodies
 from pose.live.web.recording import FinishedRecording, RunningRecording

@@ -46,11 +46,7 @@ class BlazePose:
         variant: Literal["full", "lite", "heavy"] = "full",
         options: StageOptions = DEFAULT_OPTIONS,
     ) -> None:
-        """Load the LiteRT network of a variant.
-
-        Raises:
-            PoseError: If the file cannot be loaded.
-        """
+        """Load the LiteRT network of a variant; PoseError if the file cannot be loaded."""
         self.name = f"blazepose-{variant}"
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 

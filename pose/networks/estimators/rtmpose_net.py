@@ -244,13 +244,10 @@ class GatedAttention(nn.Module):
 
 
 def load_checkpoint(path: Path) -> RTMPoseNetwork:
-    """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU.
+    """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU; PoseError if it is none of RTMPose.
 
     The size of the model, the joints and the crop are derived from the checkpoint. Only tensors, plain values and NumPy
     arrays are unpickled, so the file cannot run code.
-
-    Raises:
-        PoseError: If the file is not an RTMPose checkpoint.
     """
     parameters = read_parameters(path)
     try:

@@ -1,12 +1,22 @@
-"""Base of estimators whose network finds all people and their joints in one pass over an image."""
+"""Estimators whose network finds all people and their joints in one pass: YOLO pose, MoveNet MultiPose.
+
+The official weights are AGPL-3.0. Source: Maji et al., YOLO-Pose: Enhancing YOLO for Multi Person Pose Estimation Using
+Object Keypoint Similarity Loss, 2022, arXiv:2204.06806. The networks are those of Ultralytics.
+"""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import cv2
 import numpy as np
 
+from pose.errors import PoseError
 from pose.networks import crops
+from pose.networks.multipose import MultiPoseNetwork
+from pose.networks.options import DEFAULT_OPTIONS, StageOptions
+from pose.networks.weights import locate
 from pose.networks.whole_image import ImageDetections, WholeImageNetwork
+from pose.networks.yolo import load_yolo
 from pose.structures.skeletons import COCO17
 from pose.structures.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -86,3 +96,33 @@ def _middle_person(people: ImageDetections, side: int) -> int | None:
     overlap = crops.box_iou(person_square, squares)[0]
     fitness = np.where(overlap >= MIN_SAME_PERSON_IOU, overlap * people.scores, 0)
     return int(fitness.argmax()) if fitness.any() else None
+
+
+GRAPH = "movenet-multipose-graph"
+
+
+class MoveNetMultiPose(WholeImageEstimator):
+    """Estimator of COCO-17 joints of up to six people, in whole images or in crops, on the CPU."""
+
+    name = "movenet-multipose"
+
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
+        """Load the network; PoseError if the weights cannot be loaded."""
+        super().__init__(MultiPoseNetwork(locate(GRAPH), model, options))
+
+
+class YoloPose(WholeImageEstimator):
+    """Estimator of COCO-17 joints with YOLO, in whole images or in crops."""
+
+    name = "yolo-pose"
+
+    def __init__(self, *, model: Path, options: StageOptions = DEFAULT_OPTIONS) -> None:
+        """Load the network.
+
+        Raises:
+            PoseError: If the network cannot be loaded with these options, or does not have 17 joints.
+        """
+        network = load_yolo(model, "pose", options)
+        if network.joints != len(COCO17):
+            raise PoseError(f"{model}: outputs {network.joints} joints; yolo-pose expects the 17 of COCO")
+        super().__init__(network)

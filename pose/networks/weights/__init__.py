@@ -33,12 +33,8 @@ __all__ = [
 def locate_if_reachable(name: str) -> Path | str:
     """Return the path of a weight file; if it is missing and cannot be downloaded, return the reason instead.
 
-    Use this function instead of `locate` for weights that have a fallback. It waits at most 3 s for the server to
-    answer, and remembers a failure for a day.
-
-    Raises:
-        UsageError: If the catalogue has no such name.
-        CorruptWeightError: If a file in one of the user's folders is damaged.
+    It is for weights that have a fallback: it waits at most 3 s for the server, and remembers a failure for a day.
+    Errors other than FetchError are those of `locate`.
     """
     from pose.networks.weights import reachable
 

@@ -48,7 +48,6 @@ def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False
     Names and hashes are taken from the local catalogue. The manifest supplies a hash only for weights without one.
 
     Raises:
-        UsageError: If the file does not exist.
         BundleError: If the archive contains an unknown file, or a file with the wrong hash. Nothing is then installed.
         UnverifiedWeightError: If a weight has no published hash and `allow_unverified` is False.
     """

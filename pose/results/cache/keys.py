@@ -51,14 +51,7 @@ def hash_of(value: Any) -> str:
 
 
 def people_key(pipeline: Computes, source: Source) -> str | None:
-    """Return the cache key of the tracked people of a source in 2D.
-
-    Return None for sources without fixed content, such as cameras and network streams.
-
-    Args:
-        pipeline: Computes that tracks the people.
-        source: Video or other source.
-    """
+    """Return the cache key of the 2D people of a source; None without fixed content, as for cameras and streams."""
     content = source.content()
     if content is None:
         return None

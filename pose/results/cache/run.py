@@ -19,8 +19,8 @@ from pose.structures.result_store import Place, ResultStore, part_types
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import FrameResult, People
 from pose.utils.json_values import check_type
+from pose.utils.progress import StageTimes
 from pose.utils.row_file import Rows
-from pose.utils.times import StageTimes
 from pose.video import Source
 
 
@@ -65,9 +65,6 @@ class CachedRun:
     """Run of the pipeline on a source that reads stored parts of the results; `keep` stores the computed ones.
 
     The results are identical to those of `Pipeline.run`, bit for bit. Sources without fixed content are not stored.
-
-    Attributes:
-        found: Part of the results that the cache contained: "nothing", "people" (2D only) or "everything" (2D and 3D).
     """
 
     def __init__(
@@ -78,21 +75,17 @@ class CachedRun:
         stop: threading.Event | None = None,
         journal: Path | None = None,
     ) -> None:
-        """Look the results up.
+        """Look the results up; without a cache everything is computed.
 
-        Args:
-            pipeline: The pipeline.
-            source: The source.
-            cache: Cache of results; None computes everything.
-            stop: Event that ends the run early when it is set.
-            journal: File in which an interrupted run keeps what its networks found, and from which it continues. Used
-                with a cache, to whose entry the results move.
+        `journal` is the file in which an interrupted run keeps what its networks found, and from which it continues.
+        Used with a cache, to whose entry the results move.
         """
         self._pipeline, self._source, self._cache, self._journal = pipeline, source, cache, journal
         self._stop = stop or threading.Event()
         self._keys: dict[Found, str] = {}
         self._entries: list[Entry] = []
         self._stored: ResultStore | None = None
+        # part of the results that the cache contained: "nothing", "people" (2D only) or "everything" (2D and 3D)
         self.found: Found = "nothing"
         if cache is None or (key := people_key(pipeline, source)) is None:
             return
@@ -135,13 +128,9 @@ class CachedRun:
     def edited(
         self, stored: ResultStore, change: Callable[[People], People] | None, sides: Sequence[GivenSides]
     ) -> Iterator[FrameResult]:
-        """Yield the frames of `observed` after a change of their 2D.
+        """Yield the frames of `observed` after a change of their 2D, or with None of nothing but the sides.
 
-        Args:
-            stored: All frames, as returned by `observed`.
-            change: Function that returns the people of a frame without those that were interpolated between samples;
-                None changes nothing, and keeps the 3D that is known.
-            sides: Sides of limbs that a user gives.
+        `change` returns the people of a frame without those that were interpolated between samples.
         """
         if change is None and not sides and self.found != "people":
             return iter(stored)

@@ -250,11 +250,7 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 
 def open_cache(name: str, gigabytes: float = CACHE_GIGABYTES) -> Cache:
-    """Return the cache in the folder of the option `--cache`.
-
-    Raises:
-        PoseError: If the path exists but is not a folder.
-    """
+    """Return the cache in the folder of the option `--cache`; PoseError if the path exists but is not a folder."""
     folder = Path(name).expanduser()
     if folder.exists() and not folder.is_dir():
         raise PoseError(f"--cache: {folder} is not a folder; choose another, or off")

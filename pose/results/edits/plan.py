@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.lifting.repair.sides import LIMB_NAMES as SIDE_NAMES
+from pose.lifting.repair.person import LIMB_NAMES as SIDE_NAMES
 from pose.lifting.repair.swaps import LIMBS
 from pose.lifting.sides import GivenSides
 from pose.results.edits.files import to_json
@@ -35,7 +35,7 @@ from pose.structures.skeletons import Skeleton, to_h36m17
 from pose.structures.types import F64, People
 from pose.utils.json_values import Json
 from pose.world.clean import Steps
-from pose.world.corrections import Corrections, GivenContact
+from pose.world.given import Corrections, GivenContact
 
 SEARCH_S = 0.25  # maximum time between a place and the frame in which its person is found
 MAX_DISTANCE = 0.5  # maximum distance of a place from the trunk of its person, in diagonals of the person's box

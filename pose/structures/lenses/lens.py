@@ -12,15 +12,10 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Lens(ABC):
-    """A lens whose distortion depends only on the angle to the optical axis.
+    """A lens whose distortion depends only on the angle to the optical axis."""
 
-    Attributes:
-        name: Name of the model in calibration files.
-        coefficients: Coefficients of the model.
-    """
-
-    name: ClassVar[str]
-    coefficients: tuple[float, ...]
+    name: ClassVar[str]  # name of the model in calibration files
+    coefficients: tuple[float, ...]  # coefficients of the model
 
     @classmethod
     @abstractmethod

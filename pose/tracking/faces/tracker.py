@@ -12,8 +12,8 @@ import numpy as np
 from pose.networks.faces import FaceNetwork, tracked_regions
 from pose.structures.defaults import SEEN_SCORE
 from pose.structures.face_points import CHIN, FOREHEAD, Faces
-from pose.structures.hand_filter import HandFilter
 from pose.structures.skeletons import Skeleton
+from pose.structures.smooth import HandFilter
 from pose.structures.types import F32, U8, Flags, People, Regions
 
 MIN_PRESENCE = 0.5  # minimum probability that a crop shows a face

@@ -10,7 +10,7 @@ import numpy as np
 
 from pose.networks import crops
 from pose.networks.hands import HandNetwork, PalmDetector, tracked_regions
-from pose.structures.hand_filter import HandFilter
+from pose.structures.smooth import HandFilter
 from pose.structures.types import F32, U8, Regions
 from pose.tracking.hands.tracker import MIN_PRESENCE
 

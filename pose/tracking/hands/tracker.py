@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pose.networks import crops
 from pose.networks.hands import HandNetwork, HandOutputs, PalmDetector, shifted, tracked_regions
 from pose.structures.defaults import SEEN_SCORE
-from pose.structures.hand_filter import HandFilter
 from pose.structures.hand_points import MIDDLE_KNUCKLE, WRIST, Hands
 from pose.structures.skeletons import Skeleton
+from pose.structures.smooth import HandFilter
 from pose.structures.types import F32, U8, People, Regions
 
 # Segment lengths in forearms. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.lifting.attention.base import Attention, Capabilities, Context
-from pose.lifting.attention.cross import CrossAttention
+from pose.lifting.attention.softmax import CrossAttention
 
 ORDERS = ("parallel", "alternating")
 

@@ -33,13 +33,9 @@ def save_predictions(path: Path, predictions: Predictions) -> None:
 
 
 def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predictions:
-    """Read the predictions for `sequences` from an .npz file and validate them.
+    """Read predictions from an .npz file: one for each of `sequences`, of its length, with 17 joints, finite.
 
-    Every sequence needs a prediction of its own length, with 17 joints and finite values.
-
-    Raises:
-        UsageError: If the file does not exist.
-        PoseError: If a prediction is missing or invalid. The message names the sequence.
+    A missing file is a UsageError, an invalid or missing prediction a PoseError that names the sequence.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected an .npz with one (T, 17, 3) array per sequence")

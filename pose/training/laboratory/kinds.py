@@ -58,11 +58,7 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(experiment: Experiment) -> Kind:
-    """Return the kind of an experiment.
-
-    Raises:
-        PoseError: If the experiment's kind is unknown.
-    """
+    """Return the kind of an experiment; PoseError if the experiment's kind is unknown."""
     if experiment.kind not in KINDS:
         raise PoseError(f"experiment {experiment.name}: kind {experiment.kind!r} is not one of {', '.join(KINDS)}")
     return KINDS[experiment.kind]

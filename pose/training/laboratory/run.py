@@ -51,14 +51,8 @@ def run_experiment(
     """Run the trials (condition and seed) without a current record in `folder`, until the clock's budget is spent.
 
     Every condition is validated before the first trial. A trial that exceeds the budget continues at the next call if
-    its kind saves a state; otherwise it restarts.
-
-    Args:
-        motion: Function that returns the motion data; called only if a trial needs them.
-        on_record: Function called after each trial with its record and the progress.
-
-    Returns:
-        The progress at the end of this call.
+    its kind saves a state; otherwise it restarts. `motion` returns the motion data, if a trial needs them; `on_record`
+    is called after each trial with its record and the progress, which is returned at the end.
     """
     kind, log = kind_of(experiment), TrialLog(folder, experiment.name)
     settings = {condition: settings_of(experiment, condition) for condition in experiment.conditions}

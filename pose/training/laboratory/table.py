@@ -194,15 +194,10 @@ def format_total(experiments: Mapping[str, Experiment], folder: Path) -> str:
 
 
 def update_page(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
-    """Replace the generated parts of a documentation page, and save the plots in the folder `images` beside it.
+    """Replace the generated parts of a page, save its plots in `images` beside it, and return its experiments.
 
-    A pair of HTML comments with the name of an experiment marks the place of its section; another marks the total.
-
-    Returns:
-        The names of the experiments on the page.
-
-    Raises:
-        UsageError: If the page has no marks, or a mark of an unknown experiment.
+    A pair of HTML comments with the name of an experiment marks the place of its section; another marks the total. A
+    page without marks, or with one of an unknown experiment, is a UsageError.
     """
     text = page.read_text(encoding="utf-8")
     pattern = re.compile(r"<!-- pose-lab: ([\w-]+) -->\n.*?" + re.escape(END), re.DOTALL)

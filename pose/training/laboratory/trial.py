@@ -31,11 +31,7 @@ class Clock:
         return self._now() - self._began
 
     def check(self) -> None:
-        """Check the budget.
-
-        Raises:
-            OutOfTime: If the budget is spent.
-        """
+        """Check the budget; OutOfTime if the budget is spent."""
         if self.spent >= self.budget:
             raise OutOfTime
 
@@ -75,11 +71,7 @@ class MotionData(Protocol):
         ...
 
     def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Return fixed sequences of one training subject.
-
-        Raises:
-            UsageError: If there is no such subject.
-        """
+        """Return fixed sequences of one training subject; UsageError if there is no such subject."""
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:

@@ -1,7 +1,7 @@
 """Pre-training of a lifter's blocks on 2D poses, which needs no 3D.
 
 The network predicts the offsets of a frame's joints from the pelvis, in units of the body's spread (`features.py`), as
-densities (`mixture.py`). The pelvis is the origin and is not predicted.
+mixtures of Laplace densities. The pelvis is the origin and is not predicted.
 
 - masked: joints are masked over spans of time, like the gaps of a detector, and predicted from earlier and later frames
   (Devlin et al., 2019; Shan et al., P-STMO, 2022). Masked joints are given to the network as not detected, so it needs
@@ -16,21 +16,28 @@ Axes: B batch, T time, J joint, D feature.
 """
 
 import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.lifting.attention import Context
+from pose.lifting.attention import Context, layer_penalty
 from pose.lifting.attention.base import rotate
 from pose.lifting.attention.softmax import SoftmaxAttention
 from pose.lifting.blocks import Block, PreciseLinear
-from pose.lifting.config import LifterConfig
+from pose.lifting.checkpoint import save_checkpoint
+from pose.lifting.config import FIXUPS, LifterConfig
 from pose.lifting.format import JOINTS, PELVIS
+from pose.lifting.initialization import initialize
 from pose.lifting.model import LifterNetwork
-from pose.training.batches import TensorBatch
-from pose.training.config import MIN_SPAN_S, ObjectiveConfig
+from pose.structures.sequences import LiftBatch
+from pose.training.batches import BatchSource, TensorBatch, generator
+from pose.training.config import MIN_SPAN_S, ObjectiveConfig, PretrainConfig
+from pose.training.loop import Loss, TrainingLoop
+from pose.training.trainer import begin_step
 
 COMPONENTS = 3
 _LOG_SCALES = (-5.0, 3.0)  # logarithm of body spreads, about 7 mm to 10 m; bounds the density
@@ -276,3 +283,61 @@ def _without_pelvis(mask: Tensor) -> Tensor:
 
 def _mean(values: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
+
+
+class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
+    """Training loop of pre-training on 2D poses.
+
+    Its checkpoints contain the lifter, whose blocks are trained and whose own head is not.
+    """
+
+    to_tensors = TensorBatch.of
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        source: BatchSource[LiftBatch],
+        folder: Path,
+        evaluate: Callable[[Pretraining, int], dict[str, float]] | None = None,
+    ) -> None:
+        self.config = config
+        super().__init__(config, source, folder, evaluate)
+
+    def build(self) -> Pretraining:
+        lifter = LifterNetwork(self.config.model)
+        if self.config.model.init in FIXUPS:
+            example = TensorBatch.of(self.source.batch(0))
+            initialize(lifter, self.config.model.init, lifter.features(example.observe(), example.times))
+        return Pretraining(lifter, self.config.objective)
+
+    def write(self, network: Pretraining, path: Path) -> None:
+        save_checkpoint(network.lifter, path)
+
+    def loss(self, batch: TensorBatch, step: int) -> Loss:
+        begin_step(self.bare_network.lifter, self.config.seed, step)
+        predicted = self.network(batch, generator(batch.times.device, self.config.seed, step, "asked"))
+        nats, of_layers = predicted.loss(), layer_penalty(self.bare_network)
+        with torch.no_grad():
+            parts = {"nats": nats, "distance": predicted.error(predicted.density.mean())}
+        return (nats if of_layers is None else nats + of_layers), parts
+
+
+@torch.inference_mode()
+def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dict[str, float]:
+    """Compute the metrics of an objective. Masks and orders are the same at every call.
+
+    Returns:
+        `nats`: negative log likelihood per coordinate. `distance`: mean distance of the mean prediction from the truth,
+            in units of the body's spread. `simple`: the same distance for the baseline.
+    """
+    drawn = generator(torch.device("cpu"), "measured")
+    sums: dict[str, float] = {"nats": 0.0, "distance": 0.0, "simple": 0.0}
+    total = 0
+    for batch in batches:
+        predicted = network(TensorBatch.of(batch), drawn)
+        count_in_batch = int(predicted.target_mask.sum())
+        metrics = predicted.loss(), predicted.error(predicted.density.mean()), predicted.error(predicted.baseline)
+        for name, value in zip(sums, metrics, strict=True):
+            sums[name] += count_in_batch * float(value)
+        total += count_in_batch
+    return {name: value / max(total, 1) for name, value in sums.items()}

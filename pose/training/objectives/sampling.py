@@ -16,19 +16,10 @@ from pose.training.objectives.pretraining import Pretraining
 
 @torch.inference_mode()
 def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: torch.Generator) -> Tensor:
-    """Sample a continuation of a batch's motion, pose by pose.
+    """Sample a continuation (B, frames, J, 2) px of a batch's motion from a lifter trained on `next`, pose by pose.
 
     The time between poses is that between the last two frames of the batch. The pelvis stays at its last position,
-    because the network predicts joints relative to it.
-
-    Args:
-        network: Streaming lifter trained on the objective `next`.
-
-    Returns:
-        Keypoints (B, frames, J, 2) px.
-
-    Raises:
-        ValueError: If the network is not such a lifter.
+    because the network predicts joints relative to it. Another network is a ValueError.
     """
     lifter = network.lifter
     if network.objective.name != "next" or not lifter.config.streaming:

@@ -1,12 +1,25 @@
 """Decision about a run's camera: compensate its motion, treat it as static, or give no world."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from pose.structures.odometry import Odometry
+from pose.structures.types import F64, Flags
 from pose.world.camera_motion.log import MotionLog
-from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion, summarise
+from pose.world.camera_motion.path import MAX_BRIDGED_S, CameraPath
+from pose.world.camera_motion.verdict import (
+    FIXED,
+    STATIC,
+    TRANSLATING,
+    UNKNOWN,
+    CameraMotion,
+    SceneMotion,
+    classify,
+    summarise,
+)
 
 AUTO, FREE = "auto", "free"  # values of `PipelineConfig.camera`: unknown motion, and a carried camera
 Spans = tuple[tuple[float, float], ...]
@@ -90,3 +103,44 @@ def _named(scenes: Sequence[SceneMotion]) -> str:
     names = [f"{scene.number + 1} ({scene.begin:.1f} to {scene.end:.1f} s)" for scene in scenes[:_MAX_NAMED]]
     more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
     return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"
+
+
+_SIGMA_RAD = np.radians(0.3)  # of a rotation since the first frame
+_DISTANCE_SIGMA = 0.01  # of the length of a path, relative
+_STATIC_M = 0.02  # a camera that stays within this distance, and does not turn, is static
+_MAX_TILT_DEGREES = 15.0
+
+
+def device_path(odometry: Odometry, times: F64) -> tuple[CameraPath, F64 | None]:
+    """Return the path in m at the times (F,) s of frames, and the direction (3,) against gravity in its axes, if known.
+
+    Frames more than 0.5 s before or after the odometry have an unknown view.
+    """
+    turns, places = odometry.at(times)
+    first = turns[0].T
+    away = np.maximum(odometry.times[0] - times, times - odometry.times[-1])
+    path = CameraPath(
+        times, first @ turns, np.ones(len(times)), np.where(away > MAX_BRIDGED_S, np.nan, _SIGMA_RAD),
+        np.zeros(len(times), np.int64), (places - places[0]) @ first.T, metric=True,
+    )  # fmt: skip
+    return path, None if odometry.up is None else first @ odometry.up
+
+
+def decide_by_device(path: CameraPath, peopled: Flags) -> Decision:
+    """Return the decision to compensate the path of a device, with (F,) whether frames contain people."""
+    assert path.positions is not None
+    motion = classify(path, [], peopled)
+    moves = motion.kind != STATIC or np.ptp(path.positions, axis=0).max() > _STATIC_M
+    distance = float(np.linalg.norm(np.diff(path.positions, axis=0), axis=1).sum())
+    kind, sigma = TRANSLATING if moves else STATIC, _DISTANCE_SIGMA * distance
+    motion = replace(motion, kind=kind, distance=distance, distance_sigma=sigma, scenes=())
+    return Decision(motion, path, measured=path)
+
+
+def contradicts(up: F64, normals: Iterable[F64]) -> bool:
+    """Return whether the floor in depth images, whose normals (3,) are in the path's axes, is not level."""
+    found = np.array(list(normals)).reshape(-1, 3)
+    if not len(found):
+        return False
+    middle = np.median(found, axis=0)
+    return float(np.degrees(np.arccos(np.clip(middle @ up / np.linalg.norm(middle), -1, 1)))) > _MAX_TILT_DEGREES

@@ -18,13 +18,10 @@ from pose.world.camera_motion.verdict import ROTATING, CameraMotion, agree_on_fo
 
 
 class MotionLog:
-    """Background of the frames of a run; a few hundred bytes per frame.
-
-    Attributes:
-        segments: Time in s, and ends (L, 2, 2) px of the line segments, of each frame in which they were found.
-    """
+    """Background of the frames of a run; a few hundred bytes per frame."""
 
     def __init__(self) -> None:
+        # time in s, and ends (L, 2, 2) px of the line segments, of each frame in which they were found
         self.segments: list[tuple[float, F32]] = []
         self._times: list[float] = []
         self._indices: list[int] = []

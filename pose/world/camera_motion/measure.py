@@ -12,7 +12,6 @@ import numpy as np
 from pose.structures.camera_rotations import to_matrix, to_vector
 from pose.structures.skeletons import Skeleton
 from pose.structures.types import F64, NO_LINK, U8, Background, People
-from pose.world.camera_motion.burnt_in import BurntIn, burnt_in
 from pose.world.camera_motion.fit import IDENTITY_VIEW, View
 from pose.world.camera_motion.key_frames import (
     MIN_POINTS,
@@ -24,7 +23,7 @@ from pose.world.camera_motion.key_frames import (
     most_similar_key,
 )
 from pose.world.camera_motion.parallax import Parallax
-from pose.world.camera_motion.reduced import LEVELS, features_at, find_features, people_mask, reduce
+from pose.world.camera_motion.reduced import LEVELS, BurntIn, burnt_in, features_at, find_features, people_mask, reduce
 from pose.world.camera_motion.replaced_key import ReplacedKey, measure_parallax
 
 _STATIC_INTERVAL_S = 0.09  # s between two measured frames of a static camera

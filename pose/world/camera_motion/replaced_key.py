@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.world.camera_motion.burnt_in import burnt_in
 from pose.world.camera_motion.fit import View
 from pose.world.camera_motion.key_frames import (
     LARGE_RESIDUALS_S,
@@ -19,7 +18,7 @@ from pose.world.camera_motion.key_frames import (
     centre,
 )
 from pose.world.camera_motion.parallax import MIN_POINTS, Parallax, parallax
-from pose.world.camera_motion.reduced import track, within
+from pose.world.camera_motion.reduced import burnt_in, track, within
 
 TEST_INTERVAL_S = 0.4  # s between two tests
 _MAX_TRACKING_S = 2.5  # s of tracking after the replacement

@@ -60,15 +60,11 @@ def solve(
     seed: int = 0,
     candidates: int = CANDIDATES,
 ) -> SolvedScene:
-    """Estimate a scene from the evidence of its people.
+    """Estimate a scene from the evidence of its people at the lifted size, and the lines of the background.
 
-    Args:
-        people: Evidence of each person, at the lifted size.
-        focal_sigma: Standard deviation of the logarithm of the assumed focal length; 0 if the intrinsics are known.
-        up: (3,) vertical, if it is known.
-        lines: Line segments of the background.
-        seed: Seed of the candidates; the same evidence gives the same result.
-        candidates: Number of candidates; fewer take less time, and their spread is less accurate.
+    `focal_sigma` is the standard deviation of the logarithm of the assumed focal length; 0 if it is known. `up` (3,) is
+    the vertical, if known. The same evidence and `seed` give the same result. Fewer `candidates` take less time, and
+    their spread is less accurate.
     """
     scene = SceneModel(people, focal_sigma, up, lines)
     rng = np.random.default_rng(seed)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _process_tasks
-from pose_apps.batch.manifest import Line, Manifest
-from pose_apps.batch.report import table
+from pose_apps.batch.manifest import Line, Manifest, table
 from pose_apps.batch.schedule import Schedule, StartError, WorkerEvent
 from pose_apps.batch.work import BatchTask, TaskResult
 

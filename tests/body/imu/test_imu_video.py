@@ -9,7 +9,7 @@ import pytest
 from synthetic_walk import walk
 
 from pose.body.imu import find_worn, solve_imus
-from pose.body.imu.prior import MotionPrior
+from pose.body.imu.mounting import MotionPrior
 from pose.body.imu.recording import ImuRecording
 from pose.body.imu.video import VideoMotion, measured_directions, worn_sensors
 from pose.errors import PoseError

@@ -9,7 +9,7 @@ from stirred import stirred
 from pose.errors import PoseError
 from pose.lifting.attention import Context, rotary_phases
 from pose.lifting.attention.base import rotate
-from pose.lifting.attention.cross import CrossAttention
+from pose.lifting.attention.softmax import CrossAttention
 from pose.lifting.forecast.build import build_network, load_network, save_forecaster
 from pose.lifting.forecast.config import (
     COORDINATES,

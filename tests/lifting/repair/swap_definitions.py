@@ -15,7 +15,7 @@ from pose.lifting.repair.halves import (
     VELOCITY_SIGMA,
 )
 from pose.lifting.repair.swaps import MAX_START_DIFFERENCE_S
-from pose.structures.gaps import MAX_TRACK_GAP_S
+from pose.structures.defaults import MAX_TRACK_GAP_S
 
 
 @dataclass(frozen=True)

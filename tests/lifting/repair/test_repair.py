@@ -7,8 +7,7 @@ from swapped_limbs import swap_limbs
 from pose.lifting.config import LifterConfig
 from pose.lifting.offline import OfflineLifter
 from pose.lifting.predict import Lifter
-from pose.lifting.repair.person import FULL_LOOKAHEAD_S, MIN_SCORE, PersonRepair, repair
-from pose.lifting.repair.sides import with_lifted_sides
+from pose.lifting.repair.person import FULL_LOOKAHEAD_S, MIN_SCORE, PersonRepair, repair, with_lifted_sides
 from pose.lifting.repair.swaps import LIMB_RULES, SwapFinder, limb_pairs, limb_rules
 from pose.lifting.stream import StreamLifter
 from pose.structures.camera import Camera

@@ -7,8 +7,7 @@ import pytest
 from pose_detectors.movenet_multipose import MoveNetMultiPoseDetector
 
 from pose.errors import UsageError
-from pose.networks.estimators.movenet_multipose import MoveNetMultiPose
-from pose.networks.estimators.whole_image import WholeImageEstimator
+from pose.networks.estimators.whole_image import MoveNetMultiPose, WholeImageEstimator
 from pose.networks.multipose import MultiPoseNetwork, people
 from pose.networks.options import StageOptions
 from pose.networks.whole_image import ImageDetections
@@ -76,7 +75,7 @@ def test_a_crop_gives_its_middle_person_in_pixels_of_the_image():
 def opened(monkeypatch):
     """The files of each network that is opened in place of MoveNet's; the catalogue has NAME at cache/NAME."""
     files = []
-    module = "pose.networks.estimators.movenet_multipose"
+    module = "pose.networks.estimators.whole_image"
     monkeypatch.setattr(f"{module}.locate", lambda name: Path("cache") / name)
     monkeypatch.setattr(f"{module}.MultiPoseNetwork", lambda *given: files.append(given[:2]) or Centred())
     return files

@@ -10,7 +10,7 @@ import pytest
 
 from pose.networks.weights import FetchError, Store, sha256_of
 from pose.networks.weights.catalogue import MEDIAPIPE, WEIGHTS, WheelMember
-from pose.networks.weights.wheel import WheelError, download_wheel
+from pose.networks.weights.download import WheelError, download_wheel
 from pose.utils.written_files import RECORD
 
 DETECTOR, LANDMARKS = WEIGHTS["blazepose-detector"], WEIGHTS["blazepose-landmark-full"]
@@ -36,7 +36,7 @@ def store(tmp_path) -> Store:
 @pytest.fixture
 def no_pip(monkeypatch):
     """An environment as uv makes it: pip cannot be imported, and no uv is on the path either."""
-    monkeypatch.setattr("pose.networks.weights.wheel.PathFinder.find_spec", lambda name: None)
+    monkeypatch.setattr("pose.networks.weights.download.PathFinder.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", "")
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pose.networks.hands import HandOutputs, tracked_regions
-from pose.structures.hand_filter import HandFilter
 from pose.structures.hand_points import POINTS
 from pose.structures.skeletons import BLAZEPOSE33, COCO17
+from pose.structures.smooth import HandFilter
 from pose.structures.types import People, Regions
 from pose.tracking.hands.tracker import HandTracker
 

@@ -8,7 +8,7 @@ import pytest
 from virtual_camera import SIZE, measured, people, seen, texture
 
 from pose.structures.types import U8
-from pose.world.camera_motion.burnt_in import BurntIn
+from pose.world.camera_motion.reduced import BurntIn
 from pose.world.camera_motion.verdict import ROTATING, STATIC, UNKNOWN
 
 FRAMES = 36

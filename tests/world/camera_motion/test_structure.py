@@ -9,8 +9,14 @@ from benchmarks.common.rendering import lens, render
 from benchmarks.world.camera_motion import ROOMS, motion_of
 from pose.structures.camera_rotations import to_matrix
 from pose.world.camera_motion.path import CameraPath
-from pose.world.camera_motion.structure import KeyImage, Structure, reconstruct
-from pose.world.camera_motion.travel import choose_keys, scaled_matrix, with_translation
+from pose.world.camera_motion.structure import (
+    KeyImage,
+    Structure,
+    choose_keys,
+    reconstruct,
+    scaled_matrix,
+    with_translation,
+)
 
 SIZE = (480, 270)
 

@@ -21,17 +21,12 @@ MAX_ERROR_RATIO = 1.01  # maximum ratio to the best error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings(lifters.LifterSettings):
-    """Settings for one condition of a `memory` experiment.
+    """Settings for one condition of a `memory` experiment."""
 
-    Attributes:
-        model: Keys of the `LifterConfig` of a streaming lifter to train; empty if `lifter` is given.
-        lifter: Name of a shipped lifter, or path of a checkpoint, to measure without training.
-        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
-    """
-
+    # keys of the `LifterConfig` of a streaming lifter to train; empty if `lifter` is given
     model: dict[str, Json] = field(default_factory=dict)
-    lifter: str = ""
-    share: int = 16
+    lifter: str = ""  # name of a shipped lifter, or path of a checkpoint, to measure without training
+    share: int = 16  # number of sequences to use out of every 16 of the validation subjects; 16 uses all
 
     def __post_init__(self) -> None:
         if bool(self.model) == bool(self.lifter):

@@ -15,8 +15,7 @@ from pose.training.config import OBJECTIVES, ObjectiveConfig
 from pose.training.laboratory.studies import lifters
 from pose.training.laboratory.training import TrainingStatistics
 from pose.training.laboratory.trial import Outcome, Setup
-from pose.training.objectives.pretraining import Pretraining
-from pose.training.objectives.trainer import measure_objective
+from pose.training.objectives.pretraining import Pretraining, measure_objective
 from pose.training.trainer import begin_step
 from pose.utils.json_values import Json
 

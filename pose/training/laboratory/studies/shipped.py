@@ -37,19 +37,12 @@ LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(ran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """Settings for one condition of a `maps` experiment.
+    """Settings for one condition of a `maps` experiment."""
 
-    Attributes:
-        block: Number of the block, counted from 1. Results are means over the heads of the block and the sequences.
-        lifter: Name of a shipped lifter, or path of a checkpoint.
-        frames: Number of frames of a sequence, at 30 frames/s.
-        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
-    """
-
-    block: int
-    lifter: str = DEFAULT_LIFTER
-    frames: int = SEQUENCE_FRAMES
-    share: int = 1
+    block: int  # number of the block, counted from 1. Results are means over the heads of the block and the sequences.
+    lifter: str = DEFAULT_LIFTER  # name of a shipped lifter, or path of a checkpoint
+    frames: int = SEQUENCE_FRAMES  # number of frames of a sequence, at 30 frames/s
+    share: int = 1  # number of sequences to use out of every 16 of the validation subjects; 16 uses all
 
     def __post_init__(self) -> None:
         if self.block < 1 or self.frames < 2:
@@ -83,24 +76,16 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """Settings for one condition of a `gaps` experiment.
+    """Settings for one condition of a `gaps` experiment."""
 
-    Attributes:
-        hidden: Joints that are masked, a key of `LIMBS`, for example "right arm".
-        seconds: Duration of the gap in s. The gap is in the middle of each sequence.
-        fill: `none` sets the scores in the gap to 0. `linear` interpolates the keypoints between the frames before and
-            after the gap, and keeps their scores.
-        lifter: Name of a shipped lifter, or path of a checkpoint.
-        frames: Number of frames of a sequence, at 30 frames/s.
-        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
-    """
-
-    hidden: str
-    seconds: float
+    hidden: str  # joints that are masked, a key of `LIMBS`, for example "right arm"
+    seconds: float  # duration of the gap in s. The gap is in the middle of each sequence.
+    # `none` sets the scores in the gap to 0. `linear` interpolates the keypoints between the frames before and after
+    # the gap, and keeps their scores.
     fill: str = "none"
-    lifter: str = DEFAULT_LIFTER
-    frames: int = SEQUENCE_FRAMES
-    share: int = 4
+    lifter: str = DEFAULT_LIFTER  # name of a shipped lifter, or path of a checkpoint
+    frames: int = SEQUENCE_FRAMES  # number of frames of a sequence, at 30 frames/s
+    share: int = 4  # number of sequences to use out of every 16 of the validation subjects; 16 uses all
 
     def __post_init__(self) -> None:
         if self.hidden not in LIMBS:
@@ -178,17 +163,11 @@ def groups(settings: GroupSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Settings for one condition of a `context` experiment.
+    """Settings for one condition of a `context` experiment."""
 
-    Attributes:
-        context: Number of consecutive frames that the lifter sees, with the evaluated frame in the middle.
-        lifter: Name of a shipped lifter, or path of a checkpoint.
-        share: Number of sequences to use out of every 16 of the validation subjects; 16 uses all.
-    """
-
-    context: int
-    lifter: str = DEFAULT_LIFTER
-    share: int = 4
+    context: int  # number of consecutive frames that the lifter sees, with the evaluated frame in the middle
+    lifter: str = DEFAULT_LIFTER  # name of a shipped lifter, or path of a checkpoint
+    share: int = 4  # number of sequences to use out of every 16 of the validation subjects; 16 uses all
 
     def __post_init__(self) -> None:
         if self.context < 1 or self.context % 2 == 0:
@@ -240,13 +219,7 @@ def _network(lifter: str) -> LifterNetwork:
 def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Iterator[LiftBatch]:
     """Yield the first `sixteenths` of every 16 sequences of the validation subjects, cut to `frames` frames.
 
-    Sequences shorter than `frames` are left out.
-
-    Args:
-        setup: Inputs of the trial, with the motion data.
-        condition: Kind of 2D input: "gt" (exact) or "detector".
-        frames: Number of frames of a sequence.
-        sixteenths: Number of sequences to keep of every 16.
+    Shorter sequences are left out. The 2D, `condition`, is "gt" (exact) or "detector".
     """
     # Clips are cut into equal pieces. Pieces of up to twice the length stay long enough.
     for batch in setup.motion().evaluation("validation", condition, 2 * frames):

@@ -58,11 +58,7 @@ def _first_pair(word: Sequence[int]) -> int | None:
 
 
 def task(letters: int, variant: str) -> Task:
-    """Build the task with uniformly random words of `letters` letters.
-
-    Raises:
-        ValueError: If the variant is unknown.
-    """
+    """Build the task with uniformly random words of `letters` letters; ValueError if the variant is unknown."""
     if variant not in VARIANTS:
         raise ValueError(f"variant: {variant!r} is not one of {', '.join(VARIANTS)}")
 

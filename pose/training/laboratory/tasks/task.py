@@ -106,11 +106,7 @@ def _call(rng: np.random.Generator, operators: Sequence[int], nested: bool) -> l
 
 
 def value(tokens: Sequence[int]) -> int:
-    """Evaluate one expression with a stack.
-
-    Raises:
-        ValueError: If the tokens are not a valid expression.
-    """
+    """Evaluate one expression with a stack; ValueError if the tokens are not a valid expression."""
     stack: list[list[int]] = [[]]
     for token in tokens:
         if token in OPERATORS:
