@@ -30,15 +30,7 @@ class Estimator(Protocol):
         ...
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate keypoints in every region of every image, in as few batches as the network allows.
-
-        Args:
-            images: Images (H, W, 3) uint8 RGB.
-            regions: Regions of each image.
-
-        Returns:
-            Keypoints of each image in px, one row for each region.
-        """
+        """Estimate keypoints in px, a row for each region of each (H, W, 3) uint8 RGB image, in few batches."""
         ...
 
 

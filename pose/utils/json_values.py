@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -123,7 +124,10 @@ def check_type(value: Any, hint: Any, where: str = "") -> None:
             where,
         )
     elif is_typeddict(hint):
-        _check_typed_dict(value, hint, where)
+        _check_members(value, hint, hint.__required_keys__, where)
+    elif is_dataclass(hint):
+        required = {one.name for one in fields(hint) if one.default is MISSING and one.default_factory is MISSING}
+        _check_members(value, hint, required, where)
     elif origin in (dict, Mapping):
         _require(isinstance(value, dict), value, "an object", where)
         for key, entry in value.items():
@@ -147,12 +151,12 @@ def _check_union(value: Any, hints: tuple[Any, ...], where: str) -> None:
     raise first
 
 
-def _check_typed_dict(value: Any, hint: Any, where: str) -> None:
+def _check_members(value: Any, hint: Any, required: Collection[str], where: str) -> None:
     _require(isinstance(value, dict), value, "an object", where)
     for key, kind in get_type_hints(hint).items():
         if key in value:
             check_type(value[key], kind, f"{where}.{key}")
-        elif key in hint.__required_keys__:
+        elif key in required:
             raise TypeError(f"{shown(f'{where}.{key}'.lstrip('.'), 80)}: is missing")
 
 

@@ -90,14 +90,9 @@ class SceneSolver:
         focal_known: bool,
         before: World | None,
     ) -> None:
-        """Start a solution.
+        """Start a solution for the sizes of people with the ids `now`, from these and people who have left.
 
-        Args:
-            people: People, also those who have left.
-            now: Ids of people whose size is needed.
-            lines: Line segments of the background.
-            focal_known: Whether the focal length is known.
-            before: World that is kept unless the new vertical is at least as certain; None without one.
+        The world `before` is kept unless the new vertical is at least as certain.
         """
         chosen = sorted(people, key=lambda n: (n not in now, -len(people[n].poses)))[: max(_MAX_PEOPLE, len(now))]
         works = {number: people[number].work() for number in chosen}

@@ -61,13 +61,9 @@ class MotionData(Protocol):
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield batches of each group of sequences.
+        """Yield batches of each group of sequences with a common property, with 2D as for `evaluation`.
 
-        Args:
-            by: Property that the sequences of a group have in common: "subject", "body" (laboratory and subject),
-                "exercise", "size" or "speed".
-            condition: Kind of 2D input: "gt" (exact) or "detector".
-            frames: Length of the sequences, frames.
+        It is "subject", "body" (laboratory and subject), "exercise", "size" or "speed".
         """
         ...
 

@@ -50,13 +50,10 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Compute statistics of the attention maps of one block for validation subjects, with exact 2D at 30 frames/s.
+    """Return statistics of one block's maps for validation subjects, with exact 2D at 30 frames/s of `frames` frames.
 
-    Sequences shorter than `frames` are left out.
-
-    Returns:
-        `seen`, `reach`, `rank`: means of `HeadMetrics`. `near`: likewise, in per cent. `apart`: mean distance of a head
-            to the nearest head of the next block. `apart_frames`: distance of the mean maps of the two blocks.
+    `seen`, `reach`, `rank` are means of `HeadMetrics`, `near` too, in per cent. `apart`: mean distance of a head to the
+    nearest of the next block. `apart_frames`: distance of the mean maps of the two blocks.
     """
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
