@@ -57,11 +57,15 @@ ENTRIES = {  # an existing entry for each table of names
 
 
 @cache
-def trees() -> dict[str, ast.Module]:
-    """The syntax tree of every source file."""
+def sources() -> dict[str, str]:
     folders = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    return ast.parse(sources()[file])
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
@@ -71,17 +75,15 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 @cache
-def words_by_file() -> dict[str, set[str]]:
-    """Strings and fields of every source file."""
-    found = {}
-    for file, tree in trees().items():
-        fields = (node.target for node in ast.walk(tree) if isinstance(node, ast.AnnAssign))
-        found[file] = {*strings(tree), *(field.id for field in fields if isinstance(field, ast.Name))}
-    return found
+def words_of(file: str) -> set[str]:
+    """Strings and fields of a source file."""
+    fields = (node.target for node in ast.walk(tree(file)) if isinstance(node, ast.AnnAssign))
+    return {*strings(tree(file)), *(field.id for field in fields if isinstance(field, ast.Name))}
 
 
-def files_with(word: str) -> list[str]:
-    return [file for file, words in words_by_file().items() if word in words]
+def files_with(text: str) -> list[str]:
+    longest = max(re.findall(r"[\w.-]+", text), key=len, default="")  # most files need not be parsed
+    return [file for file, code in sources().items() if longest in code and text in words_of(file)]
 
 
 def rows() -> dict[str, tuple[str, str]]:
@@ -116,8 +118,9 @@ def test_live_page_uses_the_side_colours():
 
 def test_side_colours_occur_in_two_files():
     files, colours = set(), set(SIDE_COLOURS.values())
-    for file, tree in trees().items():
-        tuples = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple))
+    spelled = re.compile("|".join(r",\s*".join(map(str, colour)) for colour in colours))
+    for file in (file for file, code in sources().items() if spelled.search(code)):
+        tuples = (node for node in ast.walk(tree(file)) if isinstance(node, ast.Tuple))
         if any(tuple(getattr(part, "value", None) for part in node.elts) in colours for node in tuples):
             files.add(file)
     written = [form.format(*colour) for colour in colours for form in ("{} {} {}", "#{:02x}{:02x}{:02x}")]
@@ -129,8 +132,8 @@ def test_side_colours_occur_in_two_files():
 
 def test_printed_summary_is_defined_in_one_file():
     printed = {}
-    for file, tree in trees().items():
-        for node in ast.walk(tree) if file.startswith("apps/") else ():
+    for file in (file for file, code in sources().items() if file.startswith("apps/") and "print(" in code):
+        for node in ast.walk(tree(file)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
                 texts = [text for part in node.args for text in strings(part) if text.count(" ") > 2]
                 printed |= {text: files_with(text) for text in texts}
@@ -169,8 +172,8 @@ def test_no_other_source_file_names_the_terms_of_the_training_loss():
     """Other files read the terms from the dictionary that the loss returns."""
     terms = set(LossWeights.__dataclass_fields__) - {"ponder", "shape"}  # a lifter's own cost; arrays have a shape, too
     named = {}
-    for file, tree in trees().items():
-        for node in ast.walk(tree) if file.startswith(("pose/training/", "pose/training/laboratory/", "apps/")) else ():
+    for file in (file for file, code in sources().items() if "weights." in code):
+        for node in ast.walk(tree(file)) if file.startswith(("pose/training/", "apps/")) else ():
             if isinstance(node, ast.Attribute) and node.attr in terms and ast.unparse(node.value).endswith("weights"):
                 named.setdefault(file, set()).add(node.attr)
     assert set(named) <= {"pose/training/forecaster.py"}, named  # its own ForecastLossWeights

@@ -52,13 +52,13 @@ image = np.zeros((240, 320, 3), np.uint8)
 SHORT_CLIP = """
 from pathlib import Path
 from short_clips import beginning
-beginning(Path("../shared/videos/squats.mp4"), Path("short.mp4"), 3)
+beginning(Path("../shared/videos/squats.mp4"), Path("short.mp4"), 1)
 """
 EDITS = """
 import json
 from pathlib import Path
 from short_clips import beginning
-beginning(Path("../shared/videos/squats.mp4"), Path("clip.mp4"), 5)
+beginning(Path("../shared/videos/squats.mp4"), Path("clip.mp4"), 2)
 person = {"time": 0, "x": 360, "y": 640}
 edits = [{"edit": "height", "person": person, "metres": 1.6}]
 Path("edits.json").write_text(json.dumps({"format": "pose-edits", "version": 1, "edits": edits}))

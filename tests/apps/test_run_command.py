@@ -388,7 +388,7 @@ def test_truncated_video_keeps_decoded_frames_and_fails(dance, tmp_path, tiny_li
     with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
         stream = target.add_stream_from_template(source.streams.video[0])
         for packet in source.demux(video=0):
-            if packet.dts is not None and packet.dts * packet.time_base < 1:
+            if packet.dts is not None and packet.dts * packet.time_base < 2:
                 packet.stream = stream
                 target.mux(packet)
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
@@ -397,7 +397,7 @@ def test_truncated_video_keeps_decoded_frames_and_fails(dance, tmp_path, tiny_li
     assert "cut short" in printed.err or "stopped after" in printed.err
     assert printed.err.splitlines()[-1].startswith("error: ")
     poses = load_poses(tmp_path / "out" / "poses.npz")
-    assert 5 < len(poses) < 29
+    assert 5 < len(poses) < 58
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == len(poses)
 
 
